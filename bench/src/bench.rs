@@ -7,7 +7,7 @@ use crate::error::{Result, failed};
 use crate::machine;
 use clap::Args;
 use costof_model::run_file::Run;
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use costof_peers::costof::Costof;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 
 use crate::error::{Result, failed};
 use clap::Subcommand;
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use costof_peers::caches::BeyondCaches;
 use fastrand::Rng;
 use std::fs;

@@ -11,7 +11,7 @@ use costof_model::failure::Failure;
 use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::{At, words};
 use costof_model::{point, words};
-use costof_os::syscalls;
+use costof_os::process::syscalls;
 use std::hint::black_box;
 use std::process::ExitCode;
 

@@ -9,7 +9,8 @@ mod tcp;
 
 use crate::part::Played;
 use costof_lab::link;
-use costof_os::{affinity, process};
+use costof_os::process;
+use costof_os::sched::affinity;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::str::FromStr;

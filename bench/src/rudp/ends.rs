@@ -7,7 +7,7 @@ use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
 use costof_model::link::Link;
-use costof_os::awake::Spinners;
+use costof_os::cpu::awake::Spinners;
 use costof_peers::verify::keep_awake;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 /// Counts allocations, so that a worker can show that a timed batch has none.
 #[global_allocator]
-static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
+static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::allocator::Counting;
 
 /// The whole program, with these probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {

@@ -7,7 +7,7 @@ use costof_measure::facts;
 use costof_model::facts::{CpuSet, Facts};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
 use costof_model::{Few, Text};
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use std::cmp::Reverse;
 
 /// The placement of a run: the measured CPUs as `--cpu` says them, in its

@@ -22,7 +22,7 @@ use costof_model::link::Link;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::point::Point;
 use costof_model::rows::{AttemptRow, Hosts, PeerRow, Plan, Row, RunRow, SCHEMA};
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use costof_report::names;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

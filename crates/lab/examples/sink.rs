@@ -7,11 +7,11 @@
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{self, FAR_ADDRESS, Made, NEAR_ADDRESS};
 use costof_model::link::Link;
-use costof_os::affinity;
-use costof_os::arena::{Arena, PageSize};
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::sink::{Acknowledger, Receiver};
-use costof_os::zerocopy::{self, Completions};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::memory::arena::{Arena, PageSize};
+use costof_os::net::sink::{Acknowledger, Receiver};
+use costof_os::net::zerocopy::{self, Completions};
+use costof_os::sched::affinity;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;

@@ -1,6 +1,6 @@
 //! Where a worker can be started.
 
-use costof_os::namespace::Namespace;
+use costof_os::process::namespace::Namespace;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;

@@ -7,8 +7,8 @@
 
 use costof_model::failure::Failure;
 use costof_model::protocol::{ClockInfo, ClockSource};
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::tsc;
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::cpu::tsc;
 use costof_stats::median;
 
 /// A clock whose readings are ordered with the work between them.

@@ -5,8 +5,8 @@
 
 use crate::gauge::{self, Gauge};
 use costof_model::failure::Failure;
-use costof_os::affinity;
-use costof_os::allocator::{adopt, allocations};
+use costof_os::memory::allocator::{adopt, allocations};
+use costof_os::sched::affinity;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -237,7 +237,8 @@ mod tests {
     use super::*;
 
     #[global_allocator]
-    static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
+    static ALLOCATOR: costof_os::memory::allocator::Counting =
+        costof_os::memory::allocator::Counting;
 
     fn counting(counts: &Arc<Vec<AtomicU64>>) -> Vec<Job> {
         (0..counts.len())

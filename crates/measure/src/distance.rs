@@ -5,7 +5,7 @@
 //! round trip through a pipe 21 or 27 µs. Nothing else that a guest sees says so.
 
 use crate::clock::Clock;
-use costof_os::token::{Between, Exchange, Leader, Over, Wait};
+use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
 use costof_stats::median;
 
 /// Round trips of a stretch that is timed, and stretches: about 0.1 ms together.

@@ -11,10 +11,10 @@
 
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
-use costof_os::affinity;
-use costof_os::core_chain::{MULTIPLY_CYCLES, multiply};
-use costof_os::core_slots::independent_additions;
-use costof_os::tsc;
+use costof_os::cpu::core_chain::{MULTIPLY_CYCLES, multiply};
+use costof_os::cpu::core_slots::independent_additions;
+use costof_os::cpu::tsc;
+use costof_os::sched::affinity;
 use costof_stats::median;
 use std::io;
 use std::sync::Arc;

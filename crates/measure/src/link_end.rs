@@ -3,8 +3,10 @@
 
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
-use costof_os::network_device::{self, Offload};
-use costof_os::{addresses, queue_disciplines, sniffers};
+use costof_os::net::addresses;
+use costof_os::net::network_device::{self, Offload};
+use costof_os::net::queue_disciplines;
+use costof_os::net::sniffers;
 use std::fs;
 use std::io;
 use std::net::IpAddr;

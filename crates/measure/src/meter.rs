@@ -22,7 +22,7 @@ use crate::crew::Crew;
 use crate::gauge::Gauge;
 use costof_model::failure::Failure;
 use costof_model::metric::CoreState;
-use costof_os::allocator::allocations;
+use costof_os::memory::allocator::allocations;
 use costof_stats::median;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -9,9 +9,9 @@ use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use costof_model::Few;
 use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
-use costof_os::affinity;
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::usage::{self, Usage};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::sched::affinity;
+use costof_os::sched::usage::{self, Usage};
 use std::fs;
 
 /// How long the clock is watched for gaps.

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_is_planted_on_a_sibling_is_named() {
         let cpu = crate::facts::gather().cpu;
-        let allowed = costof_os::affinity::allowed().unwrap();
+        let allowed = costof_os::sched::affinity::allowed().unwrap();
         let here = |core: &costof_model::facts::CpuSet| {
             let mut cpus: Vec<usize> = core.iter().map(|cpu| cpu as usize).collect();
             cpus.retain(|cpu| allowed.contains(cpu));
@@ -172,7 +172,7 @@ mod tests {
         let relaxed = std::sync::atomic::Ordering::Relaxed;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                costof_os::affinity::pin(&core[1..2]).unwrap();
+                costof_os::sched::affinity::pin(&core[1..2]).unwrap();
                 while !is_over.load(relaxed) {
                     std::hint::spin_loop();
                 }

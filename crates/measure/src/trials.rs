@@ -9,13 +9,13 @@ use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use crate::sibling::Threads;
 use crate::visits;
 use costof_model::facts::{CoreLook, Cpu, CpuSet, Probed, Trial};
-use costof_os::affinity;
-use costof_os::arena::{self, Arena, PageSize};
-use costof_os::attempt::{Attempt, in_child};
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::icmp::Pinger;
-use costof_os::idle::{WakeUp, wake_up_cost_ns};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::cpu::idle::{WakeUp, wake_up_cost_ns};
+use costof_os::memory::arena::{self, Arena, PageSize};
+use costof_os::net::icmp::Pinger;
 use costof_os::perf::{self, Event, Group};
+use costof_os::process::attempt::{Attempt, in_child};
+use costof_os::sched::affinity;
 use costof_stats::median;
 use std::fs::File;
 use std::io;
@@ -271,7 +271,7 @@ mod tests {
                 None => panic!("not tried: {probed:?}"),
             }
         }
-        let two = costof_os::affinity::allowed().unwrap().len() > 1;
+        let two = costof_os::sched::affinity::allowed().unwrap().len() > 1;
         assert_eq!(probed.wake_idle_ns.is_some(), two);
         assert_eq!(probed.wake_spinning_ns.is_some(), two);
         let core = probed.core.clone().unwrap();

@@ -24,8 +24,10 @@ use costof_model::protocol::{
     Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
     Report,
 };
-use costof_os::command_reader::CommandReader;
-use costof_os::{addresses, affinity, process};
+use costof_os::net::addresses;
+use costof_os::process;
+use costof_os::process::command_reader::CommandReader;
+use costof_os::sched::affinity;
 use std::io::{self, BufRead, BufReader, Read, Stdin, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;

@@ -10,5 +10,6 @@ pub mod names;
 pub mod order;
 pub mod reads;
 pub mod remote;
+pub mod scratch;
 mod shrunk;
 pub mod writes;

@@ -453,7 +453,7 @@ pub fn paranoia() -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syscalls;
+    use crate::process::syscalls;
     use std::thread::sleep;
     use std::time::Duration;
 
@@ -489,7 +489,7 @@ mod tests {
     fn hardware_events_count_or_say_why_not() {
         let (group, absent) = Group::open(&Event::HARDWARE);
         group.enable().unwrap();
-        crate::core_chain::rotate(1_000_000);
+        crate::cpu::core_chain::rotate(1_000_000);
         group.disable().unwrap();
         let counts = group.read().unwrap();
         assert_eq!(counts.len() + absent.len(), Event::HARDWARE.len());

@@ -2,6 +2,14 @@
 //!
 //! Source: prctl(2), proc(5), setrlimit(2), kill(2).
 
+pub mod attempt;
+pub(crate) mod child;
+pub mod command_reader;
+pub mod namespace;
+pub mod signals;
+pub mod spawn;
+pub mod syscalls;
+
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
@@ -229,7 +237,7 @@ fn prctl(operation: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::{Arena, PageSize};
+    use crate::memory::arena::{Arena, PageSize};
     use std::env;
     use std::io::{Read, Write};
     use std::os::unix::process::{CommandExt, ExitStatusExt};

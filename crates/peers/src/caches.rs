@@ -1,7 +1,7 @@
 //! How much memory is more than the caches hold.
 
 use crate::error::{Result, failed};
-use costof_os::arena::available_bytes;
+use costof_os::memory::arena::available_bytes;
 use std::fs;
 
 /// Times the last cache.

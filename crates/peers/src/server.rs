@@ -180,7 +180,7 @@ mod tests {
         let arguments = ["-c", python, PORT].map(str::to_owned);
         let interrupt = Interrupt::never();
         let start = |arguments: &[String]| {
-            let cpu = costof_os::affinity::allowed().unwrap()[0];
+            let cpu = costof_os::sched::affinity::allowed().unwrap()[0];
             Server::start(
                 Path::new("python3"),
                 arguments,

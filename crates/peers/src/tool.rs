@@ -148,7 +148,7 @@ mod tests {
     fn measure(script: &'static str) -> Result<f64> {
         let interrupt = Interrupt::never();
         shell(script).measure(Conditions {
-            cpu: costof_os::affinity::allowed().unwrap()[0],
+            cpu: costof_os::sched::affinity::allowed().unwrap()[0],
             next: None,
             limit: Duration::from_secs(60),
             interrupt: &interrupt,
@@ -185,7 +185,7 @@ mod tests {
         tool.server = Some((Vec::new(), Transport::Tcp));
         let interrupt = Interrupt::never();
         let on = Conditions {
-            cpu: costof_os::affinity::allowed().unwrap()[0],
+            cpu: costof_os::sched::affinity::allowed().unwrap()[0],
             next: None,
             limit: Duration::from_secs(60),
             interrupt: &interrupt,

@@ -12,7 +12,7 @@ use costof_measure::gauge;
 use costof_measure::turn::{self, Turn};
 use costof_model::metric::{CoreState, Estimate};
 use costof_model::unit::Unit;
-use costof_os::awake::Spinners;
+use costof_os::cpu::awake::Spinners;
 use costof_stats::median;
 use fastrand::Rng;
 use std::cell::RefCell;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 #[test]
 fn what_is_installed_is_understood() {
-    let cpus = costof_os::affinity::allowed().expect("the allowed processors are known");
+    let cpus = costof_os::sched::affinity::allowed().expect("the allowed processors are known");
     let interrupt = Interrupt::never();
     let on = Conditions {
         cpu: cpus[0],

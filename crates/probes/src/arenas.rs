@@ -4,7 +4,7 @@ use costof_model::failure::Failure;
 use costof_model::typed::{self, AxisOf, Words};
 use costof_model::unit::display_bytes;
 use costof_model::words;
-use costof_os::arena::{Arena, PageSize, available_bytes};
+use costof_os::memory::arena::{Arena, PageSize, available_bytes};
 use std::io;
 
 words! {

@@ -2,7 +2,7 @@
 
 use costof_model::failure::Failure;
 use costof_model::typed::{AxisOf, words, words_of};
-use costof_os::awake::{PollingIdle, Spinners};
+use costof_os::cpu::awake::{PollingIdle, Spinners};
 use std::io;
 
 costof_model::words! {

@@ -13,7 +13,7 @@ use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Meeting, Offers, Report};
 use costof_model::rows::{PointRow, State};
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,7 +22,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 /// Counts allocations, to see that timed batches have none.
 #[global_allocator]
-static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
+static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::allocator::Counting;
 
 fn planned(probe: &Probe) -> Vec<Point> {
     let axes = plan::points(&probe.info, &Settings::new());

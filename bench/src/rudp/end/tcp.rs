@@ -2,7 +2,7 @@
 
 use super::{MESSAGE_BYTES, Played, say_where};
 use crate::rudp::tally::Tally;
-use costof_os::socket;
+use costof_os::net::socket;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::error::{Done, checked};
 use crate::placement;
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use costof_report::doctor;
 use std::io::{self, Write};
 

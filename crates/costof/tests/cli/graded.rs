@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
-    let cpu = costof_os::affinity::allowed()
+    let cpu = costof_os::sched::affinity::allowed()
         .unwrap()
         .pop()
         .expect("this test runs somewhere");
@@ -14,7 +14,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            costof_os::affinity::pin(&[cpu]).unwrap();
+            costof_os::sched::affinity::pin(&[cpu]).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }

@@ -235,7 +235,7 @@ fn a_size_that_memory_cannot_hold_is_absent_and_the_rest_goes_on() {
 
 #[test]
 fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
-    let cpu = costof_os::affinity::allowed().unwrap()[0].to_string();
+    let cpu = costof_os::sched::affinity::allowed().unwrap()[0].to_string();
     let place = Place::new();
     let words = "run sync.mutex --set threads=1,2 --quick --out run.jsonl --cpu";
     let words: Vec<&str> = words.split(' ').chain([&*cpu]).collect();
@@ -245,7 +245,7 @@ fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
 
 #[test]
 fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
-    let allowed = costof_os::affinity::allowed().unwrap();
+    let allowed = costof_os::sched::affinity::allowed().unwrap();
     let [.., other, last] = *allowed else {
         eprintln!("skipped: this process may use one processor only");
         return;
@@ -277,7 +277,7 @@ fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
 
 #[test]
 fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
-    let allowed = costof_os::affinity::allowed().unwrap();
+    let allowed = costof_os::sched::affinity::allowed().unwrap();
     let place = Place::new();
     let planned = |cpus: &[usize]| {
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();

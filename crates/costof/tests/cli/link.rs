@@ -9,7 +9,7 @@ use crate::common::{
 };
 use costof_model::failure::FailureKind;
 use costof_model::rows::LaunchRow;
-use costof_os::namespace::Namespace;
+use costof_os::process::namespace::Namespace;
 use rustix::process::{Signal, geteuid, kill_process};
 use std::fs;
 use std::net::UdpSocket;

@@ -264,7 +264,7 @@ fn spread(times: &Histogram<u64>) -> Option<Spread> {
 mod tests {
     use super::*;
     use costof_model::link::Link;
-    use costof_os::allocator::{self, Counting};
+    use costof_os::memory::allocator::{self, Counting};
 
     #[global_allocator]
     static ALLOCATOR: Counting = Counting;

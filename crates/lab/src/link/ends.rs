@@ -1,7 +1,7 @@
 //! The two ends of a link: namespaces, devices and addresses, by ip(8).
 
-use costof_os::namespace::{self, Namespace};
-use costof_os::tun::Tun;
+use costof_os::net::tun::Tun;
+use costof_os::process::namespace::{self, Namespace};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

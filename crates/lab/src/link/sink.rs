@@ -6,8 +6,8 @@
 //! none does, so a send without a copy stays one, as with a network card.
 
 use crate::link::ends::{FAR_ADDRESS, NEAR_ADDRESS, ip, output};
-use costof_os::namespace::Namespace;
-use costof_os::sink::{BACK, DEVICE};
+use costof_os::net::sink::{BACK, DEVICE};
+use costof_os::process::namespace::Namespace;
 use std::process::Command;
 
 /// The largest that an IPv4 packet can be: a datagram of 65,507 bytes is one

@@ -105,7 +105,7 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
 
 /// Where a nameless file can be made, without symbolic links.
 fn temporary_folder() -> Option<String> {
-    let folder = costof_os::scratch::folder()?.canonicalize().ok()?;
+    let folder = costof_os::file::scratch::folder()?.canonicalize().ok()?;
     folder.into_os_string().into_string().ok()
 }
 

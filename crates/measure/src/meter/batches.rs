@@ -4,8 +4,8 @@ use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent, Work};
 use super::{GAUGED_BATCH_NS, Meter, OPERATIONS_PER_GAUGED_BATCH, WARM_UP_SHARE};
 use costof_model::failure::Failure;
-use costof_os::allocator::allocations;
-use costof_os::usage;
+use costof_os::memory::allocator::allocations;
+use costof_os::sched::usage;
 use costof_stats::drift::has_settled;
 
 /// A batch lasts at least this many clock resolutions.

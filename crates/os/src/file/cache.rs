@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::arena::base_page_bytes;
+use crate::memory::arena::base_page_bytes;
 use crate::system_call::check;
 
 /// linux/syscalls: the same number on all architectures of this crate.

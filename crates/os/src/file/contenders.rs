@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use rustix::process::Pid;
 
 use super::data::{Access, DataFile};
-use crate::arena::{Arena, PageSize};
-use crate::child::{self, Child};
-use crate::shared::SharedMemory;
+use crate::memory::arena::{Arena, PageSize};
+use crate::memory::shared::SharedMemory;
+use crate::process::child::{self, Child};
 
 /// Processes that read.
 #[derive(Debug)]

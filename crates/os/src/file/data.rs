@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise, fstatvfs};
 
-use crate::scratch;
+use crate::file::scratch;
 
 /// What is written at a time, at most.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -41,7 +41,7 @@ pub enum Access {
 }
 
 impl DataFile {
-    /// An empty file in this folder, or in [the first folder that will do](crate::scratch).
+    /// An empty file in this folder, or in [the first folder that will do](crate::file::scratch).
     ///
     /// # Errors
     ///

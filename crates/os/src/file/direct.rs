@@ -62,7 +62,8 @@ mod tests {
             return;
         };
         let bytes = aligned.file as usize;
-        let mut arena = crate::arena::Arena::map(8192, crate::arena::PageSize::Base).unwrap();
+        let mut arena =
+            crate::memory::arena::Arena::map(8192, crate::memory::arena::PageSize::Base).unwrap();
         file.read_exact_at(&mut arena.as_mut_slice()[..bytes], u64::from(aligned.file))
             .unwrap();
         assert!(crate::file::data::is_content(

@@ -19,7 +19,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::order::Order;
 use super::shrunk::Guard;
-use crate::arena::{Arena, PageSize};
+use crate::memory::arena::{Arena, PageSize};
 use crate::system_call::{invalid, retry};
 
 /// How blocks are read.

@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::arena::base_page_bytes;
+use crate::memory::arena::base_page_bytes;
 use crate::system_call::check;
 
 static ONLY: Mutex<()> = Mutex::new(());

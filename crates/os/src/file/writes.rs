@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 
 use super::data::{DataFile, fill};
 use super::order::Order;
-use crate::arena::{Arena, PageSize};
+use crate::memory::arena::{Arena, PageSize};
 use crate::system_call::{check, retry};
 
 /// What makes a write lasting.

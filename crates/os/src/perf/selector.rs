@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use super::Event;
-use crate::affinity;
+use crate::sched::affinity;
 
 /// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,14 @@ use crate::arenas::Pages;
 use crate::derived;
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::prelude::*;
+use costof_exchange::receive::{By, Sender, call};
+use costof_exchange::rendezvous::{Address, Listener};
 use costof_model::link::Link;
 use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_os::affinity;
-use costof_os::arena::base_page_bytes;
-use costof_os::meeting::{Address, Listener};
-use costof_os::receive::{self, By, FIELDS_MOST, MESSAGE_LEAST_BYTES, Receiver, Sender, Shape};
+use costof_os::memory::arena::base_page_bytes;
+use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};
+use costof_os::sched::affinity;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -304,11 +305,11 @@ impl From<How> for receive::How {
     }
 }
 
-impl From<Over> for costof_os::meeting::Over {
-    fn from(over: Over) -> costof_os::meeting::Over {
+impl From<Over> for costof_exchange::rendezvous::Over {
+    fn from(over: Over) -> costof_exchange::rendezvous::Over {
         match over {
-            Over::Tcp => costof_os::meeting::Over::Tcp,
-            Over::Unix => costof_os::meeting::Over::Unix,
+            Over::Tcp => costof_exchange::rendezvous::Over::Tcp,
+            Over::Unix => costof_exchange::rendezvous::Over::Unix,
         }
     }
 }
@@ -477,20 +478,20 @@ impl RoleAt<Receive> for Receiving {
         let address: Address = meeting::offered(&self.offers)?;
         pin(&self.cpus)?;
         let token = self.meeting.token.as_bytes();
-        let called = Receiver::call(
+        let called = call(
             point.how.into(),
             point.over.into(),
             &address,
             point.shape(),
             token,
         );
-        let mut receiver = called.map_err(|error| match error.kind() {
+        let (mut receiver, round_trip) = called.map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => failed(&error),
             _ => cannot_reach(&address, &error),
         })?;
         // A MiB, or some messages of one.
         let some = ((1 << 20) / point.size as u64).clamp(1, 1024);
-        let (began, ramp) = (Instant::now(), ramp(receiver.round_trip()));
+        let (began, ramp) = (Instant::now(), ramp(round_trip));
         while began.elapsed() < ramp {
             receiver.receive(some).map_err(|error| failed(&error))?;
         }

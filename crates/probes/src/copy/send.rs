@@ -14,12 +14,12 @@ use crate::net::both_ends::{joined, take};
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use axes::{Allocate, Buffers, CopySend, Nagle, Over, Pattern, Primitive, Source};
+use costof_exchange::delivery::Shape;
 use costof_measure::schedule::Precision;
 use costof_model::metric::Data;
-use costof_os::delivery::Shape;
-use costof_os::field_sender;
-use costof_os::fields;
-use costof_os::meeting::DATAGRAM_MOST_BYTES;
+use costof_os::memory::fields;
+use costof_os::net::field_sender;
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::of::<CopySend>();

@@ -2,7 +2,7 @@
 
 use crate::expect::cost_cycles;
 use crate::prelude::*;
-use costof_os::branches::{Outcomes, PLACES};
+use costof_os::cpu::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
 use fastrand::Rng;
 

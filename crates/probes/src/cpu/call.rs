@@ -2,7 +2,7 @@
 
 use crate::expect::cost_cycles;
 use crate::prelude::*;
-use costof_os::calls::{ArgumentKind, call};
+use costof_os::cpu::calls::{ArgumentKind, call};
 
 words! {
     /// What the arguments are.

@@ -2,8 +2,9 @@
 
 use crate::expect::cost_cycles;
 use crate::prelude::*;
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::{clock_reads, tsc};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::cpu::clock_reads;
+use costof_os::cpu::tsc;
 use std::time::Instant;
 
 words! {

@@ -4,7 +4,7 @@ use crate::cpu::vm_exit;
 use crate::prelude::*;
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::schedule::LEAST_LAUNCHES;
-use costof_os::usage;
+use costof_os::sched::usage;
 
 /// For how long the clock is watched in a launch, whatever a point's time is:
 /// interrupts come some hundred times a second, and the rarer ones once, so the

@@ -2,7 +2,7 @@
 
 use crate::expect::cost_cycles;
 use crate::prelude::*;
-use costof_os::loops;
+use costof_os::cpu::loops;
 use std::hint::black_box;
 
 words! {

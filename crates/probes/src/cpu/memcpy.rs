@@ -5,9 +5,9 @@ use crate::expect::cycles;
 use crate::prelude::*;
 use crate::sizes;
 use costof_model::unit::display_bytes;
-use costof_os::arena::Arena;
-use costof_os::copies::{self, Walk};
-use costof_os::message::{FIELDS, Message};
+use costof_os::memory::arena::Arena;
+use costof_os::memory::copies::{self, Walk};
+use costof_os::memory::message::{FIELDS, Message};
 use fastrand::Rng;
 
 const LINE_BYTES: u64 = 64;

@@ -2,7 +2,7 @@
 
 use crate::expect::cost_cycles;
 use crate::prelude::*;
-use costof_os::hypervisor::Hypervisor;
+use costof_os::cpu::hypervisor::Hypervisor;
 
 pub(crate) static PROBE: Probe = Probe::of::<VmExit>();
 

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use costof_model::Text;
 use costof_model::typed::AxisOf;
 
-/// Where files lie that a probe makes itself: the word that stands for [`costof_os::scratch`]'s
+/// Where files lie that a probe makes itself: the word that stands for [`costof_os::file::scratch`]'s
 /// choice.
 pub(crate) const TEMPORARY: &str = "temporary";
 

@@ -11,7 +11,7 @@ use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use costof_os::file::{cache, device, direct};
-use costof_os::usage;
+use costof_os::sched::usage;
 use fastrand::Rng;
 use std::io;
 use std::path::Path;

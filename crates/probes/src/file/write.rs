@@ -6,7 +6,7 @@ use super::target_file::{self, TargetFile, all_by_the_device};
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use costof_model::Text;
-use costof_os::clock::{ClockId, now_ns};
+use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Sync, Writer};
 use fastrand::Rng;

@@ -5,7 +5,7 @@ use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps}
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
-use costof_os::flow::{Flow, MOST_BYTES, Through};
+use costof_os::ipc::flow::{Flow, MOST_BYTES, Through};
 
 words! {
     /// What messages go through.

@@ -6,7 +6,7 @@ use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::wake::{self, Kept, Wake};
-use costof_os::token::{self, Between, Exchange, Leader, MOST_BYTES};
+use costof_os::ipc::token::{self, Between, Exchange, Leader, MOST_BYTES};
 
 words! {
     /// What a message goes through.

@@ -7,7 +7,7 @@ mod team;
 use crate::arenas::{self, Pages};
 use crate::prelude::*;
 use crate::{derived, sizes, threads};
-use costof_os::streams::{GRAIN_BYTES, Operation, Stream};
+use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::{Kernels, kernels};
 use team::Team;
 

@@ -5,8 +5,8 @@ use crate::expect::cost_cycles;
 use crate::prelude::*;
 use crate::sizes;
 use costof_model::unit::display_bytes;
-use costof_os::arena::{Arena, base_page_bytes};
-use costof_os::chase::Ring;
+use costof_os::memory::arena::{Arena, base_page_bytes};
+use costof_os::memory::chase::Ring;
 use fastrand::Rng;
 
 /// Sizes of a run that is not told: the default first, then a curve with three

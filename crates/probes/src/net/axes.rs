@@ -2,7 +2,8 @@
 
 use crate::ends::Cpus;
 use crate::wake::Wake;
-use costof_os::{conversation, meeting};
+use costof_exchange::conversation;
+use costof_exchange::rendezvous;
 
 costof_model::words! {
     /// What goes between two ends.
@@ -26,12 +27,12 @@ costof_model::words! {
     }
 }
 
-impl From<Over> for meeting::Over {
-    fn from(over: Over) -> meeting::Over {
+impl From<Over> for rendezvous::Over {
+    fn from(over: Over) -> rendezvous::Over {
         match over {
-            Over::Tcp => meeting::Over::Tcp,
-            Over::Udp => meeting::Over::Udp,
-            Over::Unix => meeting::Over::Unix,
+            Over::Tcp => rendezvous::Over::Tcp,
+            Over::Udp => rendezvous::Over::Udp,
+            Over::Unix => rendezvous::Over::Unix,
         }
     }
 }

@@ -4,10 +4,10 @@ use crate::ends::Cpus;
 use crate::net::meeting;
 use crate::net::path::End;
 use crate::wake::{Kept, Wake};
+use costof_exchange::conversation::{Conversation, Wait};
+use costof_exchange::rendezvous::Over;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
-use costof_os::conversation::{Conversation, Wait};
-use costof_os::meeting::Over;
 
 /// Calls the end that listens.
 pub(crate) struct Caller {

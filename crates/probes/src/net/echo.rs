@@ -4,13 +4,14 @@ use crate::net::axes::{Exchange, Over};
 use crate::net::meeting::{self, broken};
 use crate::net::path::End;
 use crate::wake::Kept;
+use costof_exchange::conversation::{Conversation, is_end};
+use costof_exchange::rendezvous::Listener;
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::typed::At;
-use costof_os::conversation::{Conversation, is_end};
-use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::io;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Flows of one end that go at the same time: where each runs.
 
 use costof_model::protocol::Meeting;
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use std::collections::BTreeSet;
 use std::io;
 

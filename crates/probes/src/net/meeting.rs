@@ -1,9 +1,9 @@
 //! How the two ends of a network probe find each other.
 
+use costof_exchange::conversation::{Conversation, Wait};
+use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
-use costof_os::conversation::{Conversation, Wait};
-use costof_os::meeting::{Address, Listener, Over};
 use std::fmt::Display;
 use std::io;
 

@@ -8,7 +8,7 @@ use costof_model::cost::{Cost, Range};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::protocol::{Launch, Meeting};
-use costof_os::affinity;
+use costof_os::sched::affinity;
 use std::time::Duration;
 
 /// The header of an IP packet over IPv4, in bytes.

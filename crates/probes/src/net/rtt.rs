@@ -12,7 +12,7 @@ use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_os::conversation::Conversation;
+use costof_exchange::conversation::Conversation;
 use std::io;
 use std::time::Instant;
 

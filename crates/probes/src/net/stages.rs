@@ -11,7 +11,8 @@ use crate::net::rtt::{self, Rtt};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_os::timestamping::{self, SwitchedOn};
+use costof_exchange::timestamping::{self};
+use costof_os::net::timestamps::SwitchedOn;
 use std::io;
 use std::time::Duration;
 

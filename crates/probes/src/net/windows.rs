@@ -1,6 +1,6 @@
 //! From marks of how far each flow was to what arrived in which time, all flows together.
 
-use costof_os::transfer::Mark;
+use costof_exchange::transfer::Mark;
 
 pub(crate) const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.

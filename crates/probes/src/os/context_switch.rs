@@ -6,7 +6,7 @@ use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
-use costof_os::token::{self, Alone, Exchange, Leader, Wait};
+use costof_os::ipc::token::{self, Alone, Exchange, Leader, Wait};
 use costof_stats::median;
 
 words! {

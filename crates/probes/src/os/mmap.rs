@@ -4,9 +4,9 @@ use crate::arenas;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::unit::display_bytes;
-use costof_os::arena::base_page_bytes;
-use costof_os::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
-use costof_os::usage;
+use costof_os::memory::arena::base_page_bytes;
+use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
+use costof_os::sched::usage;
 use costof_stats::median;
 use std::io;
 

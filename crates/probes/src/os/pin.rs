@@ -5,9 +5,9 @@ use crate::derived;
 use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_model::unit::display_bytes;
-use costof_os::arena::{Arena, base_page_bytes};
-use costof_os::registered_buffer::Ring;
-use costof_os::vmsplice::Lender;
+use costof_os::ipc::vmsplice::Lender;
+use costof_os::memory::arena::{Arena, base_page_bytes};
+use costof_os::memory::registered_buffer::Ring;
 use std::io;
 
 words! {

@@ -4,9 +4,9 @@ use crate::arenas;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::unit::display_bytes;
-use costof_os::arena::Arena;
+use costof_os::memory::arena::Arena;
 use costof_os::process::resident;
-use costof_os::spawn::{Child, Starter, Starting};
+use costof_os::process::spawn::{Child, Starter, Starting};
 use std::io;
 
 const MIB_64: u64 = 64 << 20;

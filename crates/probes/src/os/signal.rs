@@ -2,7 +2,7 @@
 
 use crate::os::syscall;
 use crate::prelude::*;
-use costof_os::signals::{Cause, Handler};
+use costof_os::process::signals::{Cause, Handler};
 
 words! {
     /// What is done.

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use crate::threads::Sleeper;
 use costof_os::perf::{Group, tracepoint};
-use costof_os::syscalls;
+use costof_os::process::syscalls;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;

@@ -6,8 +6,8 @@ use crate::os::syscall;
 use crate::prelude::*;
 use crate::threads;
 use crate::wake::Wake;
-use costof_os::affinity;
-use costof_os::threads::{ThreadApi, start};
+use costof_os::sched::affinity;
+use costof_os::sched::threads::{ThreadApi, start};
 
 words! {
     /// By which interface.

@@ -5,7 +5,7 @@ use crate::os::context_switch::resumed;
 use crate::prelude::*;
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
-use costof_os::timers::{set_timer_slack, sleep_lateness_ns};
+use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 use std::io;
 
 /// The least slack that can be asked for, in nanoseconds.

@@ -12,9 +12,9 @@ use crate::net::path::End;
 use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
+use costof_exchange::rendezvous::{Address, Listener, Met, call as call_over};
 use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_os::meeting::{Address, Listener, Met, call as call_over};
 use costof_rpc::{Client, Options, RpcError, Socket};
 use std::io::{self, Write};
 

@@ -13,8 +13,8 @@ use crate::rudp;
 use crate::rudp::rtt::{Carrier, Messages, Server};
 use crate::wake::{self, Wake};
 use costof_measure::schedule::Precision;
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::meeting::DATAGRAM_MOST_BYTES;
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use super::ends::broken;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_os::tasks;
+use costof_os::sched::tasks;
 use costof_rpc::{Options, Server, Socket, Stack};
 use std::time::Duration;
 

@@ -3,8 +3,9 @@
 use crate::net::congestion_control::CongestionControl;
 use crate::net::path::{MTU, UDP_HEADERS};
 use crate::prelude::*;
+use costof_exchange::rendezvous::Over;
 use costof_model::typed::AxisOf;
-use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
 
 /// The largest message of the study's protocol, whose datagrams begin with a number.

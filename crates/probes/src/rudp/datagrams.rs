@@ -1,7 +1,7 @@
 //! The sockets of two ends that have met by the launch's token, as whatever goes through sockets does,
 //! and go on by datagrams, each connected to the other: a stranger's come to neither.
 
-use costof_os::meeting::{self, Address, Listener, Met, Over};
+use costof_exchange::rendezvous::{self, Address, Listener, Met, Over};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,9 +26,9 @@ pub(super) fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSo
 /// Calls a listener at this address: the socket, and a round trip to there.
 ///
 /// # Errors
-/// Those of [`meeting::call`].
+/// Those of [`rendezvous::call`].
 pub(super) fn call(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Duration)> {
-    let met = only(meeting::call(Over::Udp, address, 1, token)?);
+    let met = only(rendezvous::call(Over::Udp, address, 1, token)?);
     let round_trip = met.round_trip();
     Ok((met.into_socket()?.into(), round_trip))
 }

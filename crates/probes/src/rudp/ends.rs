@@ -11,10 +11,10 @@
 
 use super::datagrams::{self, MEETS};
 use crate::net::meeting::{self, broken, cannot_reach};
+use costof_exchange::conversation::Wait;
+use costof_exchange::rendezvous::{Address, Listener};
 use costof_model::failure::Failure;
 use costof_model::protocol::{Meeting, Offers};
-use costof_os::conversation::Wait;
-use costof_os::meeting::{Address, Listener};
 use costof_os::random;
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Control, Event, Reason};
@@ -280,7 +280,7 @@ impl Drop for Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_os::meeting::Over;
+    use costof_exchange::rendezvous::Over;
     use std::net::{Ipv4Addr, SocketAddr};
 
     fn meeting(token: &str) -> Meeting {

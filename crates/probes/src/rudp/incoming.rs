@@ -1,7 +1,8 @@
 //! What has come to the end that receives, whether it is what was sent, and when.
 
 use super::outgoing::{HEADER_BYTES, NUMBER_BYTES};
-use costof_os::transfer::{Mark, Marks, contents};
+use costof_exchange::transfer::{Mark, Marks};
+use costof_os::memory::pattern::pattern;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Incoming {
     /// Of messages of so many bytes. With a window there are few, and of each the time is to be known.
     pub(super) fn new(size: usize, window: Option<u64>) -> Incoming {
         Incoming {
-            block: contents(size),
+            block: pattern(size),
             bytes: 0,
             messages: 0,
             header: [0; HEADER_BYTES],
@@ -249,7 +250,7 @@ mod tests {
     fn messages_of_a_byte_have_no_header() {
         let lasts = Duration::from_millis(300);
         for size in [1, 7, 100] {
-            let message = contents(size);
+            let message = pattern(size);
             let mut incoming = Incoming::lasting(size, lasts);
             incoming.take(&message, true).unwrap();
             incoming.take(&message, true).unwrap();

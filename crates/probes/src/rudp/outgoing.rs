@@ -1,8 +1,9 @@
 //! What the end that sends has sent, and what of it the other end has.
 
 use super::axes::MESSAGE_LEAST_BYTES;
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::transfer::{Mark, Marks, contents};
+use costof_exchange::transfer::{Mark, Marks};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::memory::pattern::pattern;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn new(order: Order) -> Outgoing {
         let mut block = match order.is_known {
-            true => contents(order.size),
-            false => contents(order.size.max(MESSAGE_LEAST_BYTES)),
+            true => pattern(order.size),
+            false => pattern(order.size.max(MESSAGE_LEAST_BYTES)),
         };
         if !order.is_known {
             let lasts_ns = order.lasts.as_nanos() as u64;

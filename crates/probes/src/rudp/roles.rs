@@ -12,12 +12,12 @@ use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
 use crate::net::windows;
+use costof_exchange::rendezvous::{Address, Listener};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_model::typed::At;
-use costof_os::meeting::{Address, Listener};
 use std::io;
 use std::time::Duration;
 

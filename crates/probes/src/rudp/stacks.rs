@@ -11,9 +11,10 @@ use super::axes::{Carrier, Transfer};
 use super::datagrams::{self, only};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
+use costof_exchange::rendezvous::{self, Address, Listener, Over};
 use costof_model::protocol::Offers;
-use costof_os::meeting::{self, Address, DATAGRAM_MOST_BYTES, Listener, Over};
-use costof_os::socket;
+use costof_os::net::socket;
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
@@ -134,7 +135,7 @@ pub(super) fn accept(
 /// The sending end of a connection to a listener at this address, and a round trip to there.
 ///
 /// # Errors
-/// Those of [`meeting::call_by`]; why the stack cannot connect.
+/// Those of [`rendezvous::call_by`]; why the stack cannot connect.
 pub(super) fn call(
     point: &Transfer,
     address: &Address,
@@ -144,7 +145,7 @@ pub(super) fn call(
     #[cfg(not(feature = "quic"))]
     let _ = offers;
     let by = point.congestion_control.name();
-    let met = || io::Result::Ok(only(meeting::call_by(Over::Tcp, address, 1, by, token)?));
+    let met = || io::Result::Ok(only(rendezvous::call_by(Over::Tcp, address, 1, by, token)?));
     match point.carrier {
         Carrier::Rudp => by_datagrams(address, token, |socket, datagram| {
             rudp::Sender::connect(socket, point.control_of_rudp(), datagram)

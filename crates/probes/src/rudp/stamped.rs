@@ -6,12 +6,12 @@
 
 use crate::rudp::rtt::Stack;
 use crate::rudp::study::{Answering, Asking, Wire};
+use costof_exchange::conversation::{Conversation, Wait};
+use costof_exchange::timestamping::datagrams::{Came, Datagrams};
 use costof_model::failure::Failure;
 use costof_model::protocol::Meeting;
-use costof_os::conversation::{Conversation, Wait};
+use costof_os::net::timestamps::now_ns;
 use costof_os::random;
-use costof_os::timestamping::datagrams::{Came, Datagrams};
-use costof_os::timestamping::now_ns;
 use rudp::{Accept, Config, ConnectionId, Endpoint, Event, Reason, Time};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
@@ -463,8 +463,8 @@ pub(crate) const LIBRARY_MOST: usize = 65_400;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_os::meeting::{Listener, Over};
-    use costof_os::timestamping::SwitchedOn;
+    use costof_exchange::rendezvous::{Listener, Over};
+    use costof_os::net::timestamps::SwitchedOn;
     use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicBool;
 

@@ -1,7 +1,7 @@
 //! From marks of what had come to the rate that a transfer settles at, and when it has it.
 
 use crate::net::windows::{self, Stretch};
-use costof_os::transfer::Mark;
+use costof_exchange::transfer::Mark;
 use std::time::Duration;
 
 /// The share of the time that is left to settle in.

@@ -1,7 +1,7 @@
 //! The two ends of the study's protocol, over a socket between two ends that have met: each is
 //! [`rudp::study`]'s, with the waiting around it.
 
-use costof_os::conversation::Conversation;
+use costof_exchange::conversation::Conversation;
 use rudp::Time;
 use rudp::study::{Receiver, Sender};
 use std::io::{self, ErrorKind};

@@ -4,8 +4,8 @@ use crate::expect::cost_cycles;
 use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};
-use costof_os::affinity;
-use costof_os::line::Line;
+use costof_os::memory::line::Line;
+use costof_os::sched::affinity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::threads;
 use costof_measure::crew::{Crew, Job};
-use costof_os::line_counters::LineCounters;
+use costof_os::memory::line_counters::LineCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::threads::{self, Sleeper};
 use costof_measure::crew::{Crew, Job};
-use costof_os::locks::{Lock, Pthread, Spin, Std};
+use costof_os::sched::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,8 +3,8 @@
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_os::delivery::MESSAGE_LEAST_BYTES;
-use costof_os::meeting;
+use costof_exchange::delivery::MESSAGE_LEAST_BYTES;
+use costof_exchange::rendezvous;
 
 words! {
     /// How a message goes into the socket.
@@ -217,16 +217,16 @@ impl Primitive {
 
 impl Over {
     pub(super) fn is_udp(self) -> bool {
-        meeting::Over::from(self) == meeting::Over::Udp
+        rendezvous::Over::from(self) == rendezvous::Over::Udp
     }
 }
 
-impl From<Over> for meeting::Over {
-    fn from(over: Over) -> meeting::Over {
+impl From<Over> for rendezvous::Over {
+    fn from(over: Over) -> rendezvous::Over {
         match over {
-            Over::Tcp => meeting::Over::Tcp,
-            Over::Udp | Over::UdpGso => meeting::Over::Udp,
-            Over::Unix => meeting::Over::Unix,
+            Over::Tcp => rendezvous::Over::Tcp,
+            Over::Udp | Over::UdpGso => rendezvous::Over::Udp,
+            Over::Unix => rendezvous::Over::Unix,
         }
     }
 }

@@ -14,9 +14,9 @@ use super::axes::{CopySend, Over};
 use crate::arenas::{self, Pages};
 use crate::net::meeting::broken;
 use crate::prelude::*;
-use costof_os::arena::PageSize;
-use costof_os::delivery::Shape;
-use costof_os::fields::Messages;
+use costof_exchange::delivery::Shape;
+use costof_os::memory::arena::PageSize;
+use costof_os::memory::fields::Messages;
 use fastrand::Rng;
 use std::io;
 

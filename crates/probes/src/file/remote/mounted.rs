@@ -3,8 +3,8 @@
 use super::calls::{Answered, ReadError};
 use costof_measure::facts;
 use costof_model::failure::Failure;
-use costof_os::arena::{Arena, PageSize, base_page_bytes};
 use costof_os::file::remote::{ask_for_attributes, open_direct};
+use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;

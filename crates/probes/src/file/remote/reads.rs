@@ -8,10 +8,10 @@ use costof_measure::clock::Clock;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::unit::display_bytes;
-use costof_os::allocator::allocations;
-use costof_os::clock::{ClockId, now_ns};
-use costof_os::handshake::Handshake;
-use costof_os::reserved_port;
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::memory::allocator::allocations;
+use costof_os::net::handshake::Handshake;
+use costof_os::net::reserved_port;
 use fastrand::Rng;
 use std::net::SocketAddr;
 

@@ -7,7 +7,7 @@ use super::reply::HANDLE_MOST_BYTES;
 use super::url::Url;
 use super::wire::{Wire, at_once};
 use costof_model::failure::Failure;
-use costof_os::reserved_port;
+use costof_os::net::reserved_port;
 use nfs3_client::nfs3_types::mount::{self, dirpath, mountres3_ok, mountstat3};
 use nfs3_client::nfs3_types::nfs3::{
     self, FSINFO3args, GETATTR3args, LOOKUP3args, Nfs3Option, Nfs3Result, diropargs3, fattr3,

@@ -1,7 +1,7 @@
 //! The words of the axis `kernel`, and what they stand for here.
 
 use crate::prelude::*;
-use costof_os::streams::{Instructions, Kernel, Operation};
+use costof_os::memory::streams::{Instructions, Kernel, Operation};
 
 words! {
     /// The instructions that do it.

@@ -4,7 +4,7 @@ use crate::arenas::{self, Pages};
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_os::streams::{Kernel, Stream};
+use costof_os::memory::streams::{Kernel, Stream};
 use costof_stats::median;
 use std::sync::{Arc, Mutex, PoisonError};
 

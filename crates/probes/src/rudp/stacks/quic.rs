@@ -10,7 +10,7 @@ use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
 use costof_model::Text;
 use costof_model::protocol::Offers;
-use costof_os::socket::{dropped_datagrams, set_buffer_bytes};
+use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{

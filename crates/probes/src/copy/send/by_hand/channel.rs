@@ -1,7 +1,7 @@
 //! The conversation beside the messages: lines of bounded length, in bounded time.
 
-use costof_os::meeting::is_passing;
-use costof_os::socket;
+use costof_os::net::socket;
+use costof_os::net::socket::is_passing;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};

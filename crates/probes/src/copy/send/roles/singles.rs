@@ -4,10 +4,10 @@
 use super::failed;
 use crate::copy::send::axes::CopySend;
 use crate::prelude::*;
+use costof_exchange::delivery::Sender;
 use costof_measure::facts;
 use costof_model::facts::CacheKind;
-use costof_os::delivery::Sender;
-use costof_os::victim::Victim;
+use costof_os::memory::cache_pollution::Victim;
 use std::thread::sleep;
 use std::time::Duration;
 

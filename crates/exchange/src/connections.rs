@@ -1,0 +1,214 @@
+//! Measured: setting up and tearing down TCP connections.
+//!
+//! A connection is torn down by both ends saying that they are done (FIN). The one who says so
+//! first keeps the connection's two addresses and ports for a minute (TIME-WAIT), in which no new
+//! connection may have them: there are as many in a minute as ports. A reset (`SO_LINGER` of 0)
+//! would keep nothing, and would be another thing than what is measured; so would telling the
+//! kernel to use them again (net.ipv4.tcp_tw_reuse). So whoever measures makes few connections to
+//! one listening port, and listens on another one the next time.
+//!
+//! Source: tcp(7), accept(2), shutdown(2), socket(7) on `SO_LINGER`; RFC 9293, section 3.6.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, ipproto, recv, shutdown,
+    socket_with, sockopt,
+};
+
+use crate::rendezvous::Listener;
+use costof_os::net::poll::{readable, wait};
+use costof_os::net::socket::receive_within;
+
+/// How long the other end may say nothing.
+const QUIET: Duration = Duration::from_secs(5);
+/// How long [`Acceptor::wait`] waits before whoever calls it looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A socket that is not connected.
+#[derive(Debug)]
+pub struct Unconnected(OwnedFd);
+
+/// A connection, with one end of it.
+#[derive(Debug)]
+pub struct Connection(OwnedFd);
+
+impl Unconnected {
+    /// A socket for connections to such an address.
+    ///
+    /// # Errors
+    ///
+    /// What socket(2) says.
+    pub fn open(to: &SocketAddr) -> io::Result<Self> {
+        let family = match to {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let socket = socket_with(
+            family,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            Some(ipproto::TCP),
+        )?;
+        receive_within(&socket, QUIET)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(QUIET))?;
+        Ok(Self(socket))
+    }
+
+    /// Measured: connect(2), until the other end's kernel has agreed. One system call.
+    ///
+    /// # Errors
+    ///
+    /// What connect(2) says: EADDRNOTAVAIL where all ports are taken; EINPROGRESS after five
+    /// seconds without an answer.
+    #[inline]
+    pub fn connect(self, to: &SocketAddr) -> io::Result<Connection> {
+        rustix::net::connect(&self.0, to)?;
+        Ok(Connection(self.0))
+    }
+}
+
+impl Connection {
+    /// Measured: close(2), which says to the other end that this one is done, and does not wait for
+    /// what it says. One system call.
+    #[inline]
+    pub fn close(self) {
+        drop(self.0);
+    }
+
+    /// The socket, for what is to be said through it. It has time-outs of [`Unconnected::open`].
+    pub fn into_socket(self) -> OwnedFd {
+        self.0
+    }
+
+    /// Measured: says that this end is done, waits until the other end is too, and closes. Three
+    /// system calls, where nothing was left to read.
+    ///
+    /// # Errors
+    ///
+    /// What shutdown(2) and recv(2) say; `WouldBlock` where the other end says nothing for five
+    /// seconds.
+    #[inline]
+    pub fn tear_down(self) -> io::Result<()> {
+        shutdown(&self.0, Shutdown::Write)?;
+        self.until_other_end_is_done()
+    }
+
+    /// Reads until the other end says that it is done. What it sends before is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::tear_down`].
+    #[inline]
+    pub fn until_other_end_is_done(&self) -> io::Result<()> {
+        let mut dropped = [0; 64];
+        while recv(&self.0, &mut dropped, RecvFlags::empty())?.1 > 0 {}
+        Ok(())
+    }
+}
+
+/// Accepts connections from one address.
+#[derive(Debug)]
+pub struct Acceptor {
+    listener: TcpListener,
+    from: IpAddr,
+}
+
+impl Acceptor {
+    /// Of a listener, which does not wait, those from this address.
+    ///
+    /// # Errors
+    ///
+    /// What setsockopt(2) says; `InvalidInput` where it listens for datagrams.
+    pub fn new(listener: Listener, from: IpAddr) -> io::Result<Self> {
+        let listener = listener.into_socket().ok_or(io::ErrorKind::InvalidInput)?;
+        // What it accepts has it too.
+        receive_within(&listener, QUIET)?;
+        Ok(Self {
+            listener: listener.into(),
+            from,
+        })
+    }
+
+    /// Waits until somebody has connected; false where nobody has for 10 ms.
+    ///
+    /// # Errors
+    ///
+    /// What poll(2) says.
+    pub fn wait(&self) -> io::Result<bool> {
+        wait(&mut [readable(&self.listener)], LOOK)
+    }
+
+    /// Measured: accept4(2), where [`Self::wait`] has said that there is one to accept. One system
+    /// call.
+    ///
+    /// # Errors
+    ///
+    /// What accept(2) says.
+    #[inline]
+    pub fn accept(&self) -> io::Result<(OwnedFd, SocketAddr)> {
+        let (stream, from) = self.listener.accept()?;
+        Ok((stream.into(), from))
+    }
+
+    /// The connection that was accepted, unless it is a stranger's, which is closed.
+    pub fn known(&self, (socket, from): (OwnedFd, SocketAddr)) -> Option<Connection> {
+        (from.ip() == self.from).then_some(Connection(socket))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rendezvous::{Address, Over};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn both_ends_say_that_they_are_done_and_strangers_are_closed() {
+        let here = Ipv4Addr::LOCALHOST.into();
+        let listener = Listener::open(Over::Tcp, here, (0, 0), 1, b"").unwrap();
+        let Address::Ip(to) = listener.address().unwrap() else {
+            panic!("TCP has addresses");
+        };
+        let to = to[0];
+        let acceptor = Acceptor::new(listener, Ipv4Addr::LOCALHOST.into()).unwrap();
+        let connect = || Unconnected::open(&to).unwrap().connect(&to).unwrap();
+        let next = |acceptor: &Acceptor| {
+            while !acceptor.wait().unwrap() {}
+            acceptor.known(acceptor.accept().unwrap())
+        };
+
+        assert!(!acceptor.wait().unwrap());
+        let client = connect();
+        let server = next(&acceptor).unwrap();
+        let tearing = std::thread::spawn(move || client.tear_down().unwrap());
+        server.until_other_end_is_done().unwrap();
+        server.close();
+        tearing.join().unwrap();
+
+        let client = connect();
+        let server = next(&acceptor).unwrap();
+        client.close();
+        server.until_other_end_is_done().unwrap();
+
+        let strict = Acceptor {
+            from: Ipv4Addr::new(192, 0, 2, 1).into(),
+            ..acceptor
+        };
+        let client = connect();
+        assert!(next(&strict).is_none());
+        client.until_other_end_is_done().unwrap();
+    }
+
+    #[test]
+    fn nobody_to_connect_to_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        drop(listener);
+        let refused = Unconnected::open(&to).unwrap().connect(&to).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -1,0 +1,870 @@
+use super::*;
+use costof_os::memory::arena::PageSize;
+use costof_os::memory::fields::write_contents;
+use costof_os::net::field_sender::Primitive;
+use costof_os::sched::affinity;
+use rustix::net::recv;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn messages(shape: Shape) -> Messages {
+    Messages::new((shape.count, shape.size, 8), PageSize::Base, &mut |_| {}).unwrap()
+}
+
+/// The ends of flows.
+type Ends = (Vec<Receiver>, Vec<Sender>);
+
+fn meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
+    try_meet(over, flows, shape, primitive, false).unwrap()
+}
+
+fn try_meet(
+    over: Over,
+    flows: usize,
+    shape: Shape,
+    primitive: Primitive,
+    segmented: bool,
+) -> io::Result<Ends> {
+    let listener = Listener::open(over, LOCAL, (0, 0), flows, TOKEN).unwrap();
+    let address = listener.address().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receivers = scope.spawn(|| match segmented {
+            true => accept_segmented(&listener, shape, &stop),
+            false => accept(&listener, shape, &stop),
+        });
+        let messages = (0..flows).map(|_| messages(shape)).collect();
+        let senders = call(over, &address, None, TOKEN, primitive, messages);
+        let receivers = receivers.join().unwrap()?;
+        let mut senders = senders?;
+        if segmented {
+            senders.iter_mut().try_for_each(Sender::segment)?;
+        }
+        Ok((receivers, senders))
+    })
+}
+
+/// What is there, or none where this machine or socket has no such thing, which is said.
+fn there<T>(result: io::Result<T>, what: &str) -> Option<T> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            eprintln!("skipped: {what}: {error}");
+            None
+        }
+        result => Some(result.unwrap_or_else(|error| panic!("{what}: {error}"))),
+    }
+}
+
+/// Lets each pair of ends do its work, both sides on one of these processors each in turn, until the
+/// senders are done; what the senders gave.
+fn work<T: Send>(
+    (receivers, senders): (&mut [Receiver], &mut [Sender]),
+    cpus: &[usize],
+    receive: impl Fn(&mut Receiver, &AtomicBool) -> io::Result<()> + Sync,
+    send: impl Fn(&mut Sender) -> io::Result<T> + Sync,
+) -> (Vec<io::Result<()>>, Vec<io::Result<T>>) {
+    let stop = AtomicBool::new(false);
+    let (stop, receive, send) = (&stop, &receive, &send);
+    let pin = |position: usize| {
+        let cpu = cpus.iter().cycle().nth(position);
+        cpu.map_or(Ok(()), |cpu| affinity::pin(&[*cpu]))
+    };
+    let pin = &pin;
+    thread::scope(|scope| {
+        let receiving: Vec<_> = (receivers.iter_mut().zip(1..))
+            .map(|(flow, at)| scope.spawn(move || pin(at).and_then(|()| receive(flow, stop))))
+            .collect();
+        let sending: Vec<_> = (senders.iter_mut().zip(0..))
+            .map(|(flow, at)| scope.spawn(move || pin(at).and_then(|()| send(flow))))
+            .collect();
+        let sent = sending.into_iter().map(|one| one.join().unwrap());
+        let sent = sent.collect();
+        stop.store(true, Ordering::Release);
+        let received = receiving.into_iter().map(|one| one.join().unwrap());
+        (received.collect(), sent)
+    })
+}
+
+fn all<T>(results: Vec<io::Result<T>>, what: &str) -> Vec<T> {
+    let results: io::Result<Vec<T>> = results.into_iter().collect();
+    results.unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+const SHORT: Duration = Duration::from_millis(5);
+
+/// Every byte is compared: of each way of sending, by up to 16 threads, on one processor and on two.
+#[test]
+fn no_byte_is_lost_by_any_way_and_number_of_threads() {
+    let cpus = affinity::allowed().unwrap();
+    for cpus in [&cpus[..1], &cpus[..cpus.len().min(2)]] {
+        for primitive in Primitive::ALL {
+            for threads in [1, 2, 4, 8, 16] {
+                let what = format!("{primitive:?}, {threads} threads, processors {cpus:?}");
+                let shape = Shape {
+                    size: 10_001,
+                    count: 3,
+                };
+                let met = try_meet(Over::Tcp, threads, shape, primitive, false);
+                let Some((mut receivers, mut senders)) = there(met, &what) else {
+                    continue;
+                };
+                receivers.iter_mut().for_each(Receiver::verify);
+                let (received, sent) = work(
+                    (&mut receivers, &mut senders),
+                    cpus,
+                    Receiver::receive,
+                    |sender| {
+                        (0..20).try_for_each(|_| sender.send_or_lose())?;
+                        sender.end_within(STALLED)
+                    },
+                );
+                all(received, &what);
+                all(sent, &what);
+                for receiver in &receivers {
+                    assert!(receiver.has_ended(), "{what}");
+                    assert_eq!(receiver.bytes(), 20 * 10_001, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_stream_and_arrive_as_they_were_sent() {
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+        for (size, count) in [(64, 1), (4099, 5), (60_000, 3)] {
+            let shape = Shape { size, count };
+            let (mut receivers, mut senders) = meet(over, 2, shape, Primitive::OneCopy);
+            let stop = AtomicBool::new(false);
+            thread::scope(|scope| {
+                for receiver in &mut receivers {
+                    scope.spawn(|| receiver.receive(&stop).unwrap());
+                }
+                let sending: Vec<_> = senders
+                    .iter_mut()
+                    .map(|sender| {
+                        scope.spawn(|| {
+                            sender.stream(Duration::from_millis(20)).unwrap();
+                            sender.end().unwrap();
+                        })
+                    })
+                    .collect();
+                for sender in sending {
+                    sender.join().unwrap();
+                }
+                stop.store(true, Ordering::Release);
+            });
+            for (receiver, sender) in receivers.iter().zip(&senders) {
+                let what = format!("{over:?} {size}");
+                assert!(receiver.last_piece_is_right(), "{what}");
+                assert!(
+                    receiver.bytes() > 0 && !receiver.marks().is_empty(),
+                    "{what}"
+                );
+                assert!(sender.counts().messages > 0, "{what}");
+            }
+            let sum = |of: &dyn Fn(usize) -> u64| (0..2).map(of).sum::<u64>();
+            let sent = sum(&|flow| senders[flow].counts().messages) * size as u64;
+            let arrived = sum(&|flow| receivers[flow].bytes());
+            match over {
+                Over::Udp => assert!(arrived <= sent),
+                Over::Tcp | Over::Unix => assert_eq!(arrived, sent),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_message_is_answered() {
+    for primitive in [Primitive::TwoCopy, Primitive::ZeroCopy] {
+        for in_flight in [1, 7] {
+            let shape = Shape {
+                size: 1000,
+                count: 3,
+            };
+            let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, primitive);
+            let stop = AtomicBool::new(false);
+            let mut latencies = 0;
+            thread::scope(|scope| {
+                let receiver = &mut receivers[0];
+                scope.spawn(|| {
+                    receiver.answer(primitive, messages(shape), &stop).unwrap();
+                });
+                let sender = &mut senders[0];
+                sender
+                    .echo(Duration::from_millis(20), in_flight, &mut |_| {
+                        latencies += 1
+                    })
+                    .unwrap();
+                assert!(sender.reusable_after_ns().unwrap() > 0);
+                sender.end().unwrap();
+                stop.store(true, Ordering::Release);
+            });
+            // One more was sent to see when it could be reused.
+            let sent = senders[0].counts().messages;
+            assert_eq!(receivers[0].bytes(), sent * 1000);
+            assert!(latencies > 0 && latencies < sent, "{latencies} of {sent}");
+        }
+    }
+}
+
+/// As those of several flows do, each of which is sent by a thread that ends then.
+#[test]
+fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
+    let shape = Shape {
+        size: 4096,
+        count: 2,
+    };
+    for primitive in [Primitive::ZeroCopy, Primitive::UringZeroCopy] {
+        let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let mut receiver = accept(&listener, shape, &stop).unwrap().pop();
+                receiver
+                    .iter_mut()
+                    .for_each(|receiver| receiver.receive(&stop).unwrap());
+            });
+            let to_send = vec![messages(shape)];
+            let sent =
+                call(Over::Tcp, &address, None, TOKEN, primitive, to_send).map(|mut senders| {
+                    let sender = &mut senders[0];
+                    let sending = || sender.stream(Duration::from_millis(20));
+                    let streamed = thread::scope(|scope| scope.spawn(sending).join().unwrap());
+                    (streamed.and_then(|()| sender.end()), sender.counts())
+                });
+            stop.store(true, Ordering::Release);
+            match sent {
+                Ok((ended, counts)) => {
+                    ended.unwrap();
+                    assert!(counts.asked > 0 && counts.completed == counts.asked);
+                }
+                Err(error) => eprintln!("skipped: {primitive:?}: {error}"),
+            }
+            receiving.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn other_bytes_than_were_sent_are_noticed() {
+    let shape = Shape { size: 83, count: 2 };
+    let mut right = vec![0; 2 * 83];
+    write_contents(0, 0, &mut right[..83]);
+    write_contents(1, 0, &mut right[83..]);
+    for wrong in [None, Some(0), Some(7), Some(2 * 83 - 3)] {
+        let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let Address::Ip(at) = listener.address().unwrap() else {
+            panic!("it is TCP")
+        };
+        let stop = AtomicBool::new(false);
+        let mut stranger = TcpStream::connect(at[0]).unwrap();
+        stranger.write_all(TOKEN).unwrap();
+        let mut receiver = accept(&listener, shape, &stop).unwrap().remove(0);
+        // It is answered so that it may begin.
+        stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
+        let mut said = right.clone();
+        if let Some(wrong) = wrong {
+            said[wrong] ^= 1;
+        }
+        stranger.write_all(&said).unwrap();
+        let received = thread::scope(|scope| {
+            let received = scope.spawn(|| receiver.receive(&stop));
+            stranger.shutdown(std::net::Shutdown::Write).unwrap();
+            // It has seen all when it closes, or when it has found what is wrong.
+            let wait = Some(Duration::from_millis(5));
+            stranger.set_read_timeout(wait).unwrap();
+            while !received.is_finished() && stranger.read(&mut [0]).is_err() {}
+            stop.store(true, Ordering::Release);
+            received.join().unwrap()
+        });
+        let is_right = received.is_ok() && receiver.last_piece_is_right();
+        assert_eq!(is_right, wrong.is_none(), "{wrong:?} {received:?}");
+    }
+}
+
+#[test]
+fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
+    let shape = Shape {
+        size: 4099,
+        count: 1,
+    };
+    let hour = Duration::from_secs(3600);
+    for most in [1, 7, 2000, u64::MAX] {
+        for pattern in ["stream", "echo", "trigger"] {
+            let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+            let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+            let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+            sender.end_by(most, Arc::clone(&stop));
+            thread::scope(|scope| {
+                let receiving = scope.spawn(|| match pattern {
+                    "echo" => receiver.answer(Primitive::TwoCopy, messages(shape), &enough),
+                    "trigger" => receiver.ask(3, &enough, &mut |_, _| {}),
+                    _ => receiver.receive(&enough),
+                });
+                if most == u64::MAX {
+                    scope.spawn(|| {
+                        thread::sleep(Duration::from_millis(20));
+                        stop.store(true, Ordering::Release);
+                    });
+                }
+                let sent = match pattern {
+                    "echo" => sender.echo(hour, 4, &mut |_| {}),
+                    "trigger" => sender.trigger(hour, 3),
+                    _ => sender.stream(hour),
+                };
+                let ended = sent.and_then(|()| sender.end());
+                enough.store(true, Ordering::Release);
+                receiving.join().unwrap().unwrap();
+                ended.unwrap();
+            });
+            let sent = sender.counts().messages;
+            assert_eq!(receiver.bytes(), sent * 4099, "{most} {pattern}");
+            assert!(
+                sent == most || most == u64::MAX,
+                "{sent} of {most} {pattern}"
+            );
+            assert_eq!(sender.marks().last().unwrap().bytes, sent * 4099);
+        }
+    }
+}
+
+/// More is unanswered than both sockets hold: whoever only wrote would wait for the other one.
+#[test]
+fn an_echo_of_any_size_has_no_deadlock() {
+    for over in [Over::Tcp, Over::Unix] {
+        for primitive in Primitive::ALL {
+            // Such sockets take no send without a copy, as the first one says.
+            if over == Over::Unix && primitive.has_completions() {
+                continue;
+            }
+            for (size, in_flight) in [(64, 1024), (1 << 20, 16)] {
+                let what = format!("{primitive:?} over {over:?}, {in_flight} of {size} B");
+                let shape = Shape { size, count: 2 };
+                let met = try_meet(over, 1, shape, primitive, false);
+                let Some((mut receivers, mut senders)) = there(met, &what) else {
+                    continue;
+                };
+                receivers[0].verify();
+                senders[0].verify();
+                let (received, sent) = work(
+                    (&mut receivers, &mut senders),
+                    &[],
+                    |receiver, stop| receiver.answer(primitive, messages(shape), stop),
+                    |sender| {
+                        let mut heard = 0;
+                        sender.echo(SHORT, in_flight, &mut |_| heard += 1)?;
+                        sender.end()?;
+                        Ok(heard)
+                    },
+                );
+                all(received, &what);
+                let heard = all(sent, &what)[0];
+                let messages = senders[0].counts().messages;
+                assert!(heard > 0 && heard <= messages, "{what}: {heard}");
+                assert_eq!(receivers[0].bytes(), messages * size as u64, "{what}");
+                assert!(receivers[0].has_ended(), "{what}");
+                assert_eq!(senders[0].unanswered().1, 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_come_as_they_are_asked_for() {
+    for (over, segmented) in [
+        (Over::Tcp, false),
+        (Over::Unix, false),
+        (Over::Udp, false),
+        (Over::Udp, true),
+    ] {
+        for burst in [1, 3] {
+            let what = format!("{over:?} {segmented} {burst}");
+            let shape = Shape {
+                size: 9000,
+                count: 2,
+            };
+            let met = try_meet(over, 2, shape, Primitive::OneCopy, segmented);
+            let Some((mut receivers, mut senders)) = there(met, &what) else {
+                continue;
+            };
+            receivers.iter_mut().for_each(Receiver::verify);
+            let latencies = std::sync::Mutex::new(Vec::new());
+            let (received, sent) = work(
+                (&mut receivers, &mut senders),
+                &[],
+                |receiver, stop| {
+                    receiver.ask(burst, stop, &mut |asked_ns, took_ns| {
+                        latencies.lock().unwrap().push((asked_ns, took_ns));
+                    })
+                },
+                |sender| sender.trigger(SHORT, burst).and_then(|()| sender.end()),
+            );
+            all(received, &what);
+            all(sent, &what);
+            let latencies = latencies.into_inner().unwrap();
+            let bursts = latencies.len() as u64;
+            let messages: u64 = senders.iter().map(|sender| sender.counts().messages).sum();
+            let arrived: u64 = receivers.iter().map(Receiver::bytes).sum();
+            assert!(bursts > 0 && latencies.iter().all(|(at, took)| *at > 0 && *took > 0));
+            match over {
+                // Some of it may be lost.
+                Over::Udp => assert!(bursts * burst <= messages, "{what}"),
+                Over::Tcp | Over::Unix => {
+                    assert_eq!(bursts * burst, messages, "{what}");
+                    assert_eq!(arrived, messages * 9000, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_goes_at_once_as_several_datagrams() {
+    for primitive in Primitive::ALL {
+        for size in [64, segments::SEGMENT_BYTES, 9003, 65_507] {
+            let what = format!("{primitive:?} of {size} B in segments");
+            let shape = Shape { size, count: 3 };
+            let met = try_meet(Over::Udp, 1, shape, primitive, true);
+            let Some((mut receivers, mut senders)) = there(met, &what) else {
+                continue;
+            };
+            receivers[0].verify();
+            let (received, sent) = work(
+                (&mut receivers, &mut senders),
+                &[],
+                |receiver, stop| {
+                    receiver.receive(stop)?;
+                    // What came before nobody looked.
+                    while receiver.take()? {}
+                    Ok(())
+                },
+                |sender| {
+                    // Slowly enough that nothing has to be lost.
+                    for _ in 0..6 {
+                        sender.send_or_lose()?;
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    sender.end()
+                },
+            );
+            all(received, &what);
+            if let Err(error) = &sent[0] {
+                // A packet holds 17 pieces of memory at most.
+                assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{what}");
+                assert!(primitive.has_completions() && size > 1 << 15, "{what}");
+                continue;
+            }
+            let datagrams = 6 * segments::count(size) as u64;
+            // What the socket had no room for is lost.
+            let came = receivers[0].datagrams();
+            assert!(came > 0 && came <= datagrams, "{what}: {came}");
+            let lost = datagrams - came;
+            let (bytes, each) = (receivers[0].bytes(), segments::SEGMENT_BYTES as u64);
+            assert!(bytes + lost * each >= 6 * size as u64, "{what}: {bytes}");
+            assert!(bytes <= came * each, "{what}: {bytes}");
+            assert!(receivers[0].last_piece_is_right(), "{what}");
+        }
+    }
+}
+
+struct Ending<'s>(&'s AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The other end of an echo over UDP, which does what it wants to with each message.
+fn with_answers_over_udp(
+    shape: Shape,
+    answer: impl Fn(&UdpSocket, u64, &[u8]) + Sync,
+    work: impl FnOnce(&mut Sender),
+) {
+    let listener = Listener::open(Over::Udp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+    let address = listener.address().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (listener, answer, ended) = (&listener, &answer, &stop);
+        let answering = scope.spawn(move || {
+            let mut flow = listener.accept(ended).unwrap().remove(0);
+            flow.connect().unwrap();
+            let socket = UdpSocket::from(flow.socket);
+            socket.set_read_timeout(Some(LOOK)).unwrap();
+            socket.send(TOKEN).unwrap();
+            let (mut message, mut came) = (vec![0; shape.size], 0);
+            while !ended.load(Ordering::Acquire) {
+                if let Ok(length) = socket.recv(&mut message) {
+                    answer(&socket, came, &message[..length]);
+                    came += 1;
+                }
+            }
+        });
+        let own = vec![messages(shape)];
+        let called = call(Over::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
+        // Also where the work fails.
+        let ending = Ending(&stop);
+        work(&mut called.unwrap()[0]);
+        drop(ending);
+        answering.join().unwrap();
+    });
+}
+
+#[test]
+fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
+    let shape = Shape {
+        size: 600,
+        count: 2,
+    };
+    for in_flight in [1, 4] {
+        let mut heard = 0;
+        with_answers_over_udp(
+            shape,
+            |socket, number, message| {
+                // The third one is lost, and so is the tenth.
+                if number != 2 && number != 9 {
+                    socket.send(message).unwrap();
+                }
+            },
+            |sender| {
+                sender
+                    .echo(4 * LOOK, in_flight, &mut |_| heard += 1)
+                    .unwrap();
+                let (asked, lost) = sender.unanswered();
+                assert_eq!(lost, 2, "{in_flight} in flight");
+                assert!(asked > 12 && asked % in_flight as u64 == 0, "{asked}");
+            },
+        );
+        assert!(heard > 0 && heard % in_flight == 0, "{heard}");
+    }
+}
+
+#[test]
+fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
+    let shape = Shape { size: 64, count: 1 };
+    let (mut receivers, senders) = meet(Over::Udp, 1, shape, Primitive::OneCopy);
+    let sender = UdpSocket::from(senders[0].socket().try_clone_to_owned().unwrap());
+    sender.set_read_timeout(Some(LOOK)).unwrap();
+    let mut message = [0; 64];
+    write_contents(0, 0, &mut message);
+    let stop = AtomicBool::new(false);
+    let mut bursts = 0;
+    thread::scope(|scope| {
+        let stop = &stop;
+        scope.spawn(move || {
+            let mut asked = 0;
+            while asked < 5 {
+                let mut said = [0; REQUEST_BYTES];
+                if sender.recv(&mut said).is_err() {
+                    continue;
+                }
+                assert_eq!(said, request());
+                asked += 1;
+                // Of the second burst one message is lost, of the third all are.
+                let sent = match asked {
+                    2 => 1,
+                    3 => 0,
+                    _ => 2,
+                };
+                for _ in 0..sent {
+                    sender.send(&message).unwrap();
+                }
+            }
+            thread::sleep(LOOK);
+            stop.store(true, Ordering::Release);
+        });
+        let mut heard = |_, _| bursts += 1;
+        receivers[0].ask(2, stop, &mut heard).unwrap();
+    });
+    assert_eq!(bursts, 3);
+}
+
+#[test]
+fn another_end_that_goes_away_is_an_error_and_no_hang() {
+    let shape = Shape {
+        size: 1 << 20,
+        count: 1,
+    };
+    for (in_flight, what) in [(0, "stream"), (1, "echo"), (16, "echo"), (2, "trigger")] {
+        for over in [Over::Tcp, Over::Unix] {
+            let (mut receivers, mut senders) = meet(over, 1, shape, Primitive::OneCopy);
+            let mut receiver = receivers.remove(0);
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let stop = AtomicBool::new(false);
+                    thread::scope(|scope| {
+                        scope.spawn(|| {
+                            thread::sleep(Duration::from_millis(30));
+                            stop.store(true, Ordering::Release);
+                        });
+                        let answers = messages(shape);
+                        match what {
+                            "stream" => receiver.receive(&stop),
+                            "echo" => receiver.answer(Primitive::OneCopy, answers, &stop),
+                            _ => receiver.ask(in_flight, &stop, &mut |_, _| {}),
+                        }
+                        .unwrap();
+                    });
+                    // It goes with what it has not read.
+                    drop(receiver);
+                });
+                let (long, sender) = (Duration::from_secs(10), &mut senders[0]);
+                let sent = match what {
+                    "stream" => sender.stream(long),
+                    "echo" => sender.echo(long, in_flight as usize, &mut |_| {}),
+                    _ => sender.trigger(long, in_flight),
+                };
+                let kind = sent.unwrap_err().kind();
+                let gone = [
+                    ErrorKind::BrokenPipe,
+                    ErrorKind::ConnectionReset,
+                    ErrorKind::UnexpectedEof,
+                ];
+                assert!(gone.contains(&kind), "{what} over {over:?}: {kind:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn answers_with_other_bytes_are_noticed() {
+    let shape = Shape {
+        size: 128,
+        count: 1,
+    };
+    // In the first word any piece shows it; behind it, the last piece and who compares every byte.
+    for (wrong, verifies) in [(0, false), (100, false), (100, true)] {
+        with_answers_over_udp(
+            shape,
+            |socket, _, message| {
+                let mut message = message.to_vec();
+                message[wrong] ^= 1;
+                socket.send(&message).unwrap();
+            },
+            |sender| {
+                if verifies {
+                    sender.verify();
+                }
+                let error = sender.echo(SHORT, 1, &mut |_| {}).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidData, "{wrong} {verifies}");
+                let messages = sender.counts().messages;
+                assert_eq!(messages == 1, wrong == 0 || verifies, "{messages}");
+            },
+        );
+    }
+}
+
+#[test]
+fn connections_begin_by_the_listeners_congestion_control() {
+    let shape = Shape { size: 64, count: 1 };
+    let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+    // Every kernel and user has this one.
+    listener.set_congestion_control("reno").unwrap();
+    let address = listener.address().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receivers = scope.spawn(|| accept(&listener, shape, &stop).unwrap());
+        let own = vec![messages(shape)];
+        let senders = call(Over::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let receivers = receivers.join().unwrap();
+        let chosen = costof_os::net::socket::congestion_control(receivers[0].socket()).unwrap();
+        assert_eq!(chosen, "reno");
+        drop(senders);
+    });
+}
+
+#[test]
+fn what_a_thread_did_is_counted_around_its_work() {
+    let (worked, counted) = Counted::around(|| {
+        (0..5).for_each(|_| thread::sleep(Duration::from_millis(1)));
+        Ok(7)
+    });
+    assert_eq!(worked.unwrap(), 7);
+    assert!(counted.usage.voluntary_switches >= 5, "{counted:?}");
+    assert!(counted.counts.iter().all(|count| !count.user_only));
+    // Both halves of the kernel's and the processor's, or not at all.
+    let cycles = counted.count(costof_os::perf::Event::Cycles);
+    assert!(cycles.is_none_or(|cycles| cycles > 0), "{counted:?}");
+}
+
+#[test]
+fn the_first_request_may_come_with_the_token() {
+    let shape = Shape {
+        size: 5000,
+        count: 1,
+    };
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (listener, stop) = (&listener, &stop);
+            let ending = Ending(stop);
+            let asking = scope.spawn(move || {
+                let mut flows = accept(listener, shape, stop).unwrap();
+                flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
+                flows[0].bytes()
+            });
+            // Flows meet in any order, and one of them asks.
+            let own = vec![messages(shape), messages(shape)];
+            let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
+            let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
+            thread::sleep(2 * LOOK);
+            let mut said = [0; REQUEST_BYTES];
+            let has_asked = flows.iter().position(|flow| {
+                recv(flow.socket(), &mut said, rustix::net::RecvFlags::DONTWAIT).is_ok()
+            });
+            let asked = has_asked.unwrap_or_else(|| panic!("{over:?}: nobody asks"));
+            assert_eq!(said, request(), "{over:?}");
+            flows[asked].send_or_lose().unwrap();
+            flows[asked].trigger(SHORT, 1).unwrap();
+            drop(ending);
+            assert!(asking.join().unwrap() >= 5000, "{over:?}");
+        });
+    }
+}
+
+/// Whoever calls says the token until it is answered: over a longer way, when it has been already.
+#[test]
+fn a_token_that_is_said_again_is_no_message() {
+    let shape = Shape {
+        size: 3000,
+        count: 2,
+    };
+    for segmented in [false, true] {
+        let what = format!("segmented: {segmented}");
+        let met = try_meet(Over::Udp, 1, shape, Primitive::OneCopy, segmented);
+        let Some((mut receivers, mut senders)) = there(met, &what) else {
+            continue;
+        };
+        receivers[0].verify();
+        let again = |sender: &Sender| send(sender.socket(), TOKEN, SendFlags::NOSIGNAL).unwrap();
+        let answered = |sender: &Sender| {
+            recv(
+                sender.socket(),
+                &mut [0; 64],
+                rustix::net::RecvFlags::DONTWAIT,
+            )
+            .is_ok()
+        };
+        let (received, sent) = work(
+            (&mut receivers, &mut senders),
+            &[],
+            Receiver::receive,
+            |sender| {
+                sender.send_or_lose()?;
+                again(sender);
+                sender.send_or_lose()?;
+                sender.end_within(STALLED)?;
+                Ok(answered(sender))
+            },
+        );
+        all(received, &what);
+        // Whoever waits for messages would take the answer for one.
+        assert_eq!(all(sent, &what), [false], "{what}");
+        assert!(receivers[0].last_piece_is_right(), "{what}");
+        let bytes = receivers[0].bytes();
+        assert!(bytes > 0 && bytes <= 2 * 3000, "{bytes}, {what}");
+        // The answer has been lost where it is said and said.
+        let (received, sent) = work(
+            (&mut receivers, &mut senders),
+            &[],
+            Receiver::receive,
+            |sender| {
+                let said = (0..1000).any(|_| {
+                    again(sender);
+                    thread::sleep(Duration::from_millis(10));
+                    answered(sender)
+                });
+                Ok(said)
+            },
+        );
+        all(received, &what);
+        assert_eq!(all(sent, &what), [true], "{what}");
+        assert_eq!(receivers[0].bytes(), bytes, "{what}");
+    }
+}
+
+#[test]
+fn a_stop_is_heard_while_nothing_comes() {
+    let shape = Shape {
+        size: 20_000,
+        count: 1,
+    };
+    let hour = Duration::from_secs(3600);
+    // Of 16 more is unanswered than one end can send before it reads.
+    for (pattern, in_flight) in [("echo", 1), ("echo", 16), ("trigger", 1)] {
+        let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+        let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+        let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+        sender.end_by(u64::MAX, Arc::clone(&stop));
+        thread::scope(|scope| {
+            let ending = Ending(&enough);
+            // It answers nothing, and asks for nothing.
+            scope.spawn(|| receiver.receive(&enough).unwrap());
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                stop.store(true, Ordering::Release);
+            });
+            let ended = match pattern {
+                "echo" => sender.echo(hour, in_flight, &mut |_| {}),
+                _ => sender.trigger(hour, 1),
+            };
+            drop(ending);
+            ended.unwrap_or_else(|error| panic!("{pattern}, {in_flight}: {error}"));
+        });
+        assert!(!sender.marks().is_empty(), "{pattern}, {in_flight}");
+    }
+}
+
+#[test]
+fn an_echo_that_is_stopped_has_latencies() {
+    let shape = Shape { size: 64, count: 1 };
+    let (mut receivers, mut senders) = meet(Over::Unix, 1, shape, Primitive::OneCopy);
+    let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+    let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    sender.end_by(u64::MAX, Arc::clone(&stop));
+    let mut heard = 0;
+    thread::scope(|scope| {
+        let ending = Ending(&enough);
+        scope.spawn(|| receiver.answer(Primitive::OneCopy, messages(shape), &enough));
+        scope.spawn(|| {
+            // Also of one that waits in vain.
+            for _ in 0..500 {
+                if stop.load(Ordering::Acquire) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            stop.store(true, Ordering::Release);
+        });
+        let echoed = sender.echo(Duration::from_secs(3600), 1, &mut |_| {
+            heard += 1;
+            stop.store(true, Ordering::Release);
+        });
+        drop(ending);
+        echoed.unwrap();
+    });
+    assert!(heard > 0);
+}
+
+#[test]
+fn what_nobody_received_is_no_reason_to_give_up() {
+    let shape = Shape { size: 64, count: 1 };
+    let gone = UdpSocket::bind((LOCAL, 0)).unwrap();
+    let socket = UdpSocket::bind((LOCAL, 0)).unwrap();
+    socket.connect(gone.local_addr().unwrap()).unwrap();
+    drop(gone);
+    socket.send(&[0; 64]).unwrap();
+    let mut intake = intake::Intake::of(Over::Udp, shape, false).unwrap();
+    intake.drain(socket.as_fd()).unwrap();
+}

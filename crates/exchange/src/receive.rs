@@ -1,0 +1,34 @@
+//! Messages that go as fast as they can to a receiver that takes them out of a stream by a chosen way
+//! ([`costof_os::net::receive`]): how both ends meet, and the sender.
+
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use sender::{By, Sender};
+
+use crate::rendezvous::{self, Address, Over};
+use costof_os::net::receive::{How, Receiver, Shape};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+/// Calls a sender that listens there, and has it begin: the receiver, and a round trip.
+///
+/// # Errors
+///
+/// Those of [`Receiver::new`] and [`rendezvous::call`]; `InvalidInput` for datagrams.
+pub fn call(
+    how: How,
+    over: Over,
+    address: &Address,
+    shape: Shape,
+    token: &[u8],
+) -> io::Result<(Receiver, Duration)> {
+    if over == Over::Udp {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut met = rendezvous::call(over, address, 1, token)?;
+    let met = met.pop().expect("as many as were asked for");
+    let round_trip = met.round_trip;
+    Ok((Receiver::new(how, met.socket, shape)?, round_trip))
+}

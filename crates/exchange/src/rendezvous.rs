@@ -1,0 +1,822 @@
+//! How the two ends of what goes through sockets find each other.
+//!
+//! One end listens, and tells the other where ([`Listener::address`], which goes through the
+//! controller). Both are told a token of their launch, which each says first: a stranger, who says
+//! nothing or something else, is dropped before a byte of that is used, and holds up nobody. What
+//! comes out of it is a socket for each flow; what is said through it afterwards is not known here.
+//!
+//! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
+    accept_with, addr::SocketAddrArg, bind, connect, getsockname, ipproto, listen, recv, recvfrom,
+    send, sendto, socket_with, sockopt,
+};
+
+use costof_os::net::poll::{readable, wait};
+use costof_os::net::socket::{self, is_passing};
+use costof_os::net::socket_option;
+
+/// How long the ends have to find each other.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long is waited before it is looked whether that is still wanted, and a datagram is sent
+/// again.
+const LOOK: Duration = Duration::from_millis(50);
+/// How many may have connected without having said the token: if they are more, the first one goes.
+const CALLERS_MOST: usize = 256;
+/// How many connections the kernel keeps until they are accepted.
+const BACKLOG: i32 = 128;
+
+/// What goes between the ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// A TCP connection, without Nagle's delay.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// A Unix stream socket, for two ends on one machine and in one network namespace.
+    Unix,
+}
+
+/// Where a listener can be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// At an address and port: one for connections, one for each flow of datagrams.
+    Ip(Vec<SocketAddr>),
+    /// By an abstract name of this network namespace, which is no file (unix(7)).
+    Unix(String),
+}
+
+/// Where the other end can call, for some flows.
+#[derive(Debug)]
+pub struct Listener {
+    over: Over,
+    flows: usize,
+    token: Vec<u8>,
+    /// One for all connections, or one for each flow of datagrams.
+    sockets: Vec<OwnedFd>,
+}
+
+/// A flow's socket, whose other end has said the token.
+#[derive(Debug)]
+pub struct Met {
+    pub(crate) socket: OwnedFd,
+    pub(crate) over: Over,
+    /// Where datagrams go to, and come from: their socket is not connected.
+    pub(crate) peer: Option<SocketAddr>,
+    /// A round trip, as far as the one who called knows it.
+    pub(crate) round_trip: Duration,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(addresses) => {
+                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                f.write_str(&addresses.join(" "))
+            }
+            Self::Unix(name) => write!(f, "unix:@{name}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix("unix:@") {
+            return Ok(Self::Unix(name.to_owned()));
+        }
+        let addresses = text.split(' ').map(str::parse);
+        let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
+        addresses
+            .map(Self::Ip)
+            .map_err(|_| format!("`{text}` is no address"))
+    }
+}
+
+impl Listener {
+    /// Listens at `address` for so many flows of who says the token, on ports between these, or any
+    /// where they are 0. Where in the range it begins is drawn from the token, and is another place
+    /// each time: other runs have most likely other ports, and connections of the last minute keep
+    /// those that they had. A Unix socket has neither; the kernel names it.
+    ///
+    /// # Errors
+    ///
+    /// What bind(2) says of the last port that was tried.
+    pub fn open(
+        over: Over,
+        address: IpAddr,
+        ports: (u16, u16),
+        flows: usize,
+        token: &[u8],
+    ) -> io::Result<Self> {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let sockets = match over {
+            Over::Tcp => 1,
+            Over::Udp => flows,
+            Over::Unix => 0,
+        };
+        let mut sockets = (0..sockets)
+            .map(|_| {
+                let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+                bind_one_of(over, address, ports, drawn(token).wrapping_add(opened))
+            })
+            .collect::<io::Result<Vec<_>>>()?;
+        if over == Over::Unix {
+            let socket = open(AddressFamily::UNIX, SocketType::STREAM, None)?;
+            // The kernel finds a name that nobody has, in this namespace of networks.
+            bind(&socket, &SocketAddrUnix::new_unnamed())?;
+            begin(over, &socket)?;
+            sockets.push(socket);
+        }
+        Ok(Self {
+            over,
+            flows,
+            token: token.to_vec(),
+            sockets,
+        })
+    }
+
+    /// Where the other end finds it.
+    ///
+    /// # Errors
+    ///
+    /// What getsockname(2) says.
+    pub fn address(&self) -> io::Result<Address> {
+        let names = self.sockets.iter().map(getsockname);
+        let names: Vec<SocketAddrAny> = names.collect::<Result<_, _>>()?;
+        match (self.over, &names[..]) {
+            (Over::Unix, [name]) => {
+                let name = SocketAddrUnix::try_from(name.clone())?;
+                let name = name.abstract_name().unwrap_or_default();
+                Ok(Address::Unix(String::from_utf8_lossy(name).into_owned()))
+            }
+            (_, names) => {
+                let addresses = names.iter().map(|name| SocketAddr::try_from(name.clone()));
+                Ok(Address::Ip(addresses.collect::<Result<_, _>>()?))
+            }
+        }
+    }
+
+    /// Has the connections of those who call later send no larger segments than of so many bytes
+    /// of payload, TCP's options included (`TCP_MAXSEG`).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; what setsockopt(2) says of a
+    /// listener that is none of TCP's.
+    pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
+        let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
+    }
+
+    /// Has the connections of those who call later begin by this congestion control at this end too
+    /// (a socket that is accepted inherits the listener's).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`socket::set_congestion_control`].
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket::set_congestion_control(socket, name))
+    }
+
+    /// The flows of who says the token, all of which wait until it is said back to them.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` if they do not all come within ten seconds, `Interrupted` where `stop` is set.
+    pub fn accept(&self, stop: &AtomicBool) -> io::Result<Vec<Met>> {
+        let until = Instant::now() + GREETING;
+        let go_on = || match stop.load(Ordering::Acquire) {
+            true => Err(io::Error::new(
+                ErrorKind::Interrupted,
+                "the other end has given up",
+            )),
+            false => in_time(until),
+        };
+        match self.over {
+            Over::Udp => self.accept_datagrams(go_on),
+            Over::Tcp | Over::Unix => self.accept_streams(go_on),
+        }
+    }
+
+    /// What whoever calls has to say.
+    pub fn token(&self) -> &[u8] {
+        &self.token
+    }
+
+    /// The socket that connections come to; none of datagrams.
+    pub(crate) fn into_socket(mut self) -> Option<OwnedFd> {
+        self.sockets.pop().filter(|_| self.over != Over::Udp)
+    }
+
+    /// All that have connected have the same time to say the token, side by side.
+    fn accept_streams(&self, go_on: impl Fn() -> io::Result<()>) -> io::Result<Vec<Met>> {
+        let listener = &self.sockets[0];
+        let mut callers: Vec<Caller> = Vec::new();
+        let mut met = Vec::with_capacity(self.flows);
+        while met.len() < self.flows {
+            go_on()?;
+            let said = callers.iter().map(|caller| readable(&caller.socket));
+            let mut polled: Vec<_> = said.chain([readable(listener)]).collect();
+            wait(&mut polled, LOOK)?;
+            match accept_with(listener, SocketFlags::CLOEXEC) {
+                Ok(socket) => {
+                    if callers.len() == CALLERS_MOST {
+                        callers.remove(0);
+                    }
+                    callers.push(Caller::new(socket));
+                }
+                // One that has gone before it was accepted.
+                Err(error)
+                    if is_passing(&error.into()) || error == rustix::io::Errno::CONNABORTED => {}
+                Err(error) => return Err(error.into()),
+            }
+            for mut caller in std::mem::take(&mut callers) {
+                match caller.has_said(&self.token) {
+                    Some(true) if met.len() < self.flows => {
+                        met.push(Met::of(caller.socket, self.over, None)?);
+                    }
+                    Some(_) => {}
+                    None => callers.push(caller),
+                }
+            }
+        }
+        Ok(met)
+    }
+
+    fn accept_datagrams(&self, go_on: impl Fn() -> io::Result<()>) -> io::Result<Vec<Met>> {
+        // A longer datagram is cut, and then as long as this.
+        let mut said = vec![0; self.token.len() + 1];
+        let mut accept = |socket: &OwnedFd| loop {
+            go_on()?;
+            wait(&mut [readable(socket)], LOOK)?;
+            if let Ok((_, length, Some(from))) =
+                recvfrom(socket, &mut said[..], RecvFlags::DONTWAIT)
+                && said[..length] == *self.token
+                && let Ok(from) = SocketAddr::try_from(from)
+            {
+                return Met::of(socket.try_clone()?, self.over, Some(from));
+            }
+        };
+        self.sockets.iter().map(&mut accept).collect()
+    }
+}
+
+/// Calls a listener, for as many flows as it listens for, and says its token, which it says back.
+///
+/// # Errors
+///
+/// `InvalidInput` for an address that does not fit; what connect(2) says; `TimedOut` where no
+/// answer comes within ten seconds, `InvalidData` where another one does.
+pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Met>> {
+    call_by(over, address, flows, None, token)
+}
+
+/// As [`call`], TCP's connections by this congestion control from the beginning. If they were made by
+/// another one it would leave its mark: where BBR has begun, TCP paces what it sends ever after
+/// (`sk_pacing_status`, tcp_bbr.c).
+///
+/// # Errors
+///
+/// Those of [`socket::set_congestion_control`] besides.
+pub fn call_by(
+    over: Over,
+    address: &Address,
+    flows: usize,
+    control: Option<&str>,
+    token: &[u8],
+) -> io::Result<Vec<Met>> {
+    let until = Instant::now() + GREETING;
+    let mut met = Vec::with_capacity(flows);
+    for flow in 0..flows {
+        let (socket, peer) = match (over, address) {
+            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connect_tcp(&at[0], control)?, None),
+            (Over::Unix, Address::Unix(name)) => {
+                let name = UnixAddress::from_abstract_name(name)?;
+                (UnixStream::connect_addr(&name)?.into(), None)
+            }
+            (Over::Udp, Address::Ip(at)) if at.len() == flows => {
+                (datagrams(at[flow].ip())?, Some(at[flow]))
+            }
+            _ => return Err(ErrorKind::InvalidInput.into()),
+        };
+        met.push(Met::of(socket, over, peer)?);
+    }
+    let began = Instant::now();
+    for flow in &met {
+        flow.say(token)?;
+    }
+    for flow in 0..flows {
+        await_token(&met[flow..], token, until)?;
+        let flow = &mut met[flow];
+        flow.round_trip = match over {
+            Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
+            Over::Udp | Over::Unix => began.elapsed(),
+        };
+    }
+    Ok(met)
+}
+
+impl Met {
+    /// The socket: a connection, or of datagrams one that none but its peer's reach.
+    ///
+    /// # Errors
+    ///
+    /// What connect(2) says.
+    pub fn into_socket(mut self) -> io::Result<OwnedFd> {
+        self.connect()?;
+        Ok(self.socket)
+    }
+
+    /// A round trip, as far as the one who called knows it.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// Where datagrams go to and come from; none of a connection, or of a socket that is connected.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    fn of(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
+        if over == Over::Tcp {
+            sockopt::set_tcp_nodelay(&socket, true)?;
+        }
+        Ok(Self {
+            socket,
+            over,
+            peer,
+            round_trip: Duration::ZERO,
+        })
+    }
+
+    /// Connects a socket of datagrams to its peer, as [`connect_only_to`] does.
+    ///
+    /// # Errors
+    ///
+    /// What connect(2) says.
+    pub(crate) fn connect(&mut self) -> io::Result<()> {
+        match self.peer.take() {
+            Some(peer) => connect_only_to(&self.socket, &peer),
+            None => Ok(()),
+        }
+    }
+
+    /// A token is shorter than what any socket takes at once.
+    fn say(&self, token: &[u8]) -> io::Result<()> {
+        match &self.peer {
+            Some(peer) => sendto(&self.socket, token, SendFlags::NOSIGNAL, peer)?,
+            None => send(&self.socket, token, SendFlags::NOSIGNAL)?,
+        };
+        Ok(())
+    }
+}
+
+/// Waits until the token comes back by the first of the flows. As a datagram it may be lost, and is
+/// said again, by all of them: the other end answers none before it has heard every one.
+fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
+    let first = &flows[0];
+    // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
+    let longer = usize::from(first.over == Over::Udp);
+    let mut said = vec![0; token.len() + longer];
+    let mut received = 0;
+    loop {
+        in_time(until)?;
+        if !wait(&mut [readable(&first.socket)], LOOK)? && first.over == Over::Udp {
+            flows.iter().try_for_each(|flow| flow.say(token))?;
+        }
+        let rest = &mut said[received..];
+        let (_, length, from) = match recvfrom(&first.socket, rest, RecvFlags::DONTWAIT) {
+            Err(error) if is_passing(&error.into()) => continue,
+            came => came?,
+        };
+        match first.peer {
+            Some(peer) => {
+                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                if from == Some(peer) && said[..length] == *token {
+                    return Ok(());
+                }
+            }
+            None if length == 0 => return Err(ErrorKind::UnexpectedEof.into()),
+            None => received += length,
+        }
+        if received >= token.len() {
+            return match said[..received] == *token {
+                true => Ok(()),
+                false => Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "the other end has another token",
+                )),
+            };
+        }
+    }
+}
+
+/// A connection by this congestion control, if one is named.
+fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
+    let socket = open(family(at.ip()), SocketType::STREAM, Some(ipproto::TCP))?;
+    if let Some(control) = control {
+        socket::set_congestion_control(&socket, control)?;
+    }
+    // As long as connect(2) waits, too (socket(7)).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(GREETING))?;
+    loop {
+        match connect(&socket, at) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            // The time is over, the first time or after a signal.
+            Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::ALREADY) => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(socket)
+}
+
+/// Connects a socket of datagrams to its peer, so that nobody else's come any more, and drops those
+/// that have come: the peer must not have begun.
+///
+/// # Errors
+///
+/// What connect(2) says.
+pub(crate) fn connect_only_to(socket: impl AsFd, peer: &impl SocketAddrArg) -> io::Result<()> {
+    let socket = socket.as_fd();
+    connect(socket, peer)?;
+    // Strangers', or the token once more.
+    while recv(socket, &mut [0], RecvFlags::DONTWAIT).is_ok() {}
+    Ok(())
+}
+
+/// One that has connected, and what it has said.
+struct Caller {
+    socket: OwnedFd,
+    said: Vec<u8>,
+}
+
+impl Caller {
+    fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            said: Vec::new(),
+        }
+    }
+
+    /// Whether that is the token; none as long as it is shorter. It is looked at only as a whole, so
+    /// that nobody finds the token out piece by piece.
+    fn has_said(&mut self, token: &[u8]) -> Option<bool> {
+        let have = self.said.len();
+        self.said.resize(token.len(), 0);
+        let received = recv(&self.socket, &mut self.said[have..], RecvFlags::DONTWAIT);
+        let more = match received {
+            Ok((_, 0)) => return Some(false),
+            Ok((_, more)) => more,
+            Err(error) if is_passing(&error.into()) => 0,
+            Err(_) => return Some(false),
+        };
+        self.said.truncate(have + more);
+        (self.said.len() == token.len()).then(|| self.said == token)
+    }
+}
+
+/// Binds at the first free port of a range, from a place in it that is drawn.
+fn bind_one_of(
+    over: Over,
+    address: IpAddr,
+    (first, last): (u16, u16),
+    drawn: u64,
+) -> io::Result<OwnedFd> {
+    let ports = u64::from(last.saturating_sub(first)) + 1;
+    let mut error = io::Error::from(ErrorKind::AddrInUse);
+    for next in 0..ports {
+        let port = first + ((drawn % ports + next) % ports) as u16;
+        let socket = match over {
+            Over::Udp => datagrams(address)?,
+            _ => {
+                let socket = open(family(address), SocketType::STREAM, Some(ipproto::TCP))?;
+                // Whatever connections had the port in the last minute.
+                sockopt::set_socket_reuseaddr(&socket, true)?;
+                socket
+            }
+        };
+        let bound = bind(&socket, &SocketAddr::new(address, port));
+        match bound.and_then(|()| begin(over, &socket)) {
+            Ok(()) => return Ok(socket),
+            Err(refused) => error = refused.into(),
+        }
+    }
+    Err(error)
+}
+
+/// Lets connections come to a socket that is to have them.
+fn begin(over: Over, socket: &OwnedFd) -> rustix::io::Result<()> {
+    match over {
+        Over::Udp => Ok(()),
+        Over::Tcp | Over::Unix => {
+            rustix::io::ioctl_fionbio(socket, true)?;
+            listen(socket, BACKLOG)
+        }
+    }
+}
+
+/// A number that a token gives: FNV-1a, of 64 bits.
+fn drawn(token: &[u8]) -> u64 {
+    token.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// A socket for datagrams to or from such an address.
+fn datagrams(address: IpAddr) -> io::Result<OwnedFd> {
+    open(family(address), SocketType::DGRAM, Some(ipproto::UDP))
+}
+
+fn open(
+    family: AddressFamily,
+    kind: SocketType,
+    protocol: Option<rustix::net::Protocol>,
+) -> io::Result<OwnedFd> {
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
+}
+
+fn in_time(until: Instant) -> io::Result<()> {
+    if Instant::now() > until {
+        return Err(io::Error::new(
+            ErrorKind::TimedOut,
+            "the other end has not said the token in time",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+    use std::thread;
+
+    const TOKEN: &[u8] = b"0123456789abcdef";
+    const OTHER: &[u8] = b"fedcba9876543210";
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn listen(over: Over, flows: usize) -> (Listener, Address) {
+        let listener = Listener::open(over, HERE, (0, 0), flows, TOKEN).unwrap();
+        let address: Address = listener.address().unwrap().to_string().parse().unwrap();
+        (listener, address)
+    }
+
+    /// Connects to it and says this.
+    fn says(address: &Address, said: &[u8]) -> Box<dyn Write> {
+        let mut stranger: Box<dyn Write> = match address {
+            Address::Ip(at) => Box::new(TcpStream::connect(at[0]).unwrap()),
+            Address::Unix(name) => {
+                let name = UnixAddress::from_abstract_name(name).unwrap();
+                Box::new(UnixStream::connect_addr(&name).unwrap())
+            }
+        };
+        stranger.write_all(said).unwrap();
+        stranger
+    }
+
+    /// Accepts and answers in a thread, in which `strangers` come before the right one calls.
+    fn meet(over: Over, flows: usize, strangers: impl Fn(&Address)) -> (Vec<Met>, Vec<Met>) {
+        let (listener, address) = listen(over, flows);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| {
+                let met = listener.accept(&stop)?;
+                met.iter().try_for_each(|flow| flow.say(TOKEN))?;
+                io::Result::Ok(met)
+            });
+            strangers(&address);
+            let called = call(over, &address, flows, TOKEN).unwrap();
+            (accepted.join().unwrap().unwrap(), called)
+        })
+    }
+
+    /// What one end says, the other hears.
+    fn talk(accepted: &[Met], called: &[Met]) {
+        for (number, flow) in called.iter().enumerate() {
+            flow.say(&[number as u8; 3]).unwrap();
+        }
+        let mut heard: Vec<u8> = Vec::new();
+        for flow in accepted {
+            let mut said = [0; 3];
+            while recv(&flow.socket, &mut said, RecvFlags::empty()).unwrap().1 != 3 {}
+            heard.push(said[0]);
+        }
+        heard.sort_unstable();
+        assert!(heard.into_iter().eq(0..called.len() as u8));
+    }
+
+    #[test]
+    fn the_right_one_gets_in_behind_strangers_of_every_kind() {
+        for over in [Over::Tcp, Over::Unix] {
+            for (flows, silent) in [(1, 20), (3, CALLERS_MOST + 20)] {
+                let (accepted, called) = meet(over, flows, |address| {
+                    let mut stay: Vec<_> = (0..silent).map(|_| says(address, &[])).collect();
+                    stay.push(says(address, &TOKEN[..5]));
+                    stay.push(says(address, OTHER));
+                    drop(says(address, &TOKEN[..15]));
+                    drop(says(address, &[]));
+                    // They stay until the test ends.
+                    std::mem::forget(stay);
+                });
+                assert_eq!((accepted.len(), called.len()), (flows, flows));
+                talk(&accepted, &called);
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_of_strangers_are_nobody() {
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (accepted, called) = meet(Over::Udp, 2, |address| {
+            let Address::Ip(at) = address else {
+                panic!("UDP has addresses");
+            };
+            for said in [&[][..], &TOKEN[..15], OTHER, &[TOKEN, &[0]].concat()] {
+                stranger.send_to(said, at[1]).unwrap();
+            }
+        });
+        let own = |met: &Met| SocketAddr::try_from(getsockname(&met.socket).unwrap()).unwrap();
+        for (mut accepted, mut called) in accepted.into_iter().zip(called) {
+            assert_eq!(accepted.peer.unwrap().port(), own(&called).port());
+            // What a stranger sent is gone when the socket is connected.
+            let at = SocketAddr::new(HERE, own(&called).port());
+            stranger.send_to(b"abc", at).unwrap();
+            stranger.send_to(b"abc", own(&accepted)).unwrap();
+            called.connect().unwrap();
+            accepted.connect().unwrap();
+            stranger.send_to(b"abc", own(&accepted)).unwrap();
+            called.say(b"xyz").unwrap();
+            let mut said = [0; 3];
+            recv(&accepted.socket, &mut said, RecvFlags::empty()).unwrap();
+            assert_eq!(said, *b"xyz");
+        }
+    }
+
+    #[test]
+    fn a_datagram_with_the_token_that_is_lost_is_said_again() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(GREETING)).unwrap();
+        let address = Address::Ip(vec![socket.local_addr().unwrap()]);
+        thread::scope(|scope| {
+            let called = scope.spawn(|| call(Over::Udp, &address, 1, TOKEN));
+            let mut said = [0; 100];
+            for answers in [&b"no"[..], OTHER, TOKEN] {
+                let (length, from) = socket.recv_from(&mut said).unwrap();
+                assert_eq!(&said[..length], TOKEN);
+                socket.send_to(answers, from).unwrap();
+            }
+            called.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_token_of_any_flow_that_is_lost_is_said_again() {
+        let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        for socket in &sockets {
+            socket.set_read_timeout(Some(GREETING)).unwrap();
+        }
+        let at = sockets.iter().map(|socket| socket.local_addr().unwrap());
+        let address = Address::Ip(at.collect());
+        thread::scope(|scope| {
+            let called = scope.spawn(|| call(Over::Udp, &address, 3, TOKEN));
+            let mut said = [0; 100];
+            // The first of the second flow is lost; as a listener does, none is answered until all
+            // have come.
+            sockets[1].recv_from(&mut said).unwrap();
+            let callers = sockets.each_ref().map(|socket| {
+                let (length, from) = socket.recv_from(&mut said).unwrap();
+                assert_eq!(&said[..length], TOKEN);
+                from
+            });
+            for (socket, caller) in sockets.iter().zip(callers) {
+                socket.send_to(TOKEN, caller).unwrap();
+            }
+            called.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_congestion_control_is_there_before_the_connection() {
+        // Nobody listens there any more.
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(vec![gone.local_addr().unwrap()]);
+        drop(gone);
+        let to = |control| call_by(Over::Tcp, &address, 1, control, TOKEN);
+        let refused = to(Some("reno")).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let missing = to(Some("nosuch")).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+
+        let (listener, address) = listen(Over::Tcp, 2);
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| {
+                let met = listener.accept(&AtomicBool::new(false)).unwrap();
+                met.iter().try_for_each(|flow| flow.say(TOKEN)).unwrap();
+            });
+            for flow in call_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
+                let control = socket::congestion_control(&flow.socket).unwrap();
+                assert_eq!(control, "reno");
+            }
+            accepted.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_answers_with_another_token_is_an_error() {
+        let (listener, address) = listen(Over::Tcp, 1);
+        thread::scope(|scope| {
+            let called = scope.spawn(|| call(Over::Tcp, &address, 1, TOKEN));
+            let met = listener.accept(&AtomicBool::new(false)).unwrap();
+            met[0].say(OTHER).unwrap();
+            let error = called.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+        });
+        for (over, flows) in [(Over::Udp, 2), (Over::Unix, 1)] {
+            let error = call(over, &address, flows, TOKEN).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn one_that_is_stopped_waits_for_nobody() {
+        for over in [Over::Tcp, Over::Udp, Over::Unix] {
+            let (listener, _) = listen(over, 1);
+            let error = listener.accept(&AtomicBool::new(true)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Interrupted);
+        }
+    }
+
+    #[test]
+    fn no_two_unix_sockets_have_one_name() {
+        let listeners: Vec<_> = (0..3).map(|_| listen(Over::Unix, 1)).collect();
+        let names: std::collections::BTreeSet<String> = listeners
+            .iter()
+            .map(|(_, address)| address.to_string())
+            .collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(
+            names.iter().all(|name| name.len() > "unix:@".len()),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn a_range_of_ports_is_begun_at_a_place_of_the_tokens_own() {
+        // Below those that the kernel gives away itself; of loopback all addresses are this host.
+        let (address, ports) = (Ipv4Addr::new(127, 83, 7, 1).into(), (21_000, 21_099));
+        let port = |token: &[u8]| {
+            let listener = Listener::open(Over::Tcp, address, ports, 1, token).unwrap();
+            match listener.address().unwrap() {
+                Address::Ip(at) => at[0].port(),
+                Address::Unix(name) => panic!("{name} is no port"),
+            }
+        };
+        let found: Vec<u16> = (0..20_u8).map(|token| port(&[token; 16])).collect();
+        assert!(found.iter().all(|port| (ports.0..=ports.1).contains(port)));
+        // Not one after the other.
+        let jumps = found.windows(2).filter(|two| two[0].abs_diff(two[1]) > 10);
+        assert!(jumps.count() > 5, "{found:?}");
+        // The next time it is another one, so that connections of the last minute do not matter.
+        assert_ne!(port(TOKEN), port(TOKEN));
+    }
+
+    #[test]
+    fn a_range_of_ports_is_used_up_before_it_is_an_error() {
+        let (address, ports) = (Ipv4Addr::new(127, 83, 7, 2).into(), (21_000, 21_003));
+        for over in [Over::Tcp, Over::Udp] {
+            let open = || Listener::open(over, address, ports, 1, TOKEN);
+            let listeners: Vec<_> = (0..4).map(|_| open().unwrap()).collect();
+            assert_eq!(open().unwrap_err().kind(), ErrorKind::AddrInUse);
+            drop(listeners);
+        }
+    }
+}

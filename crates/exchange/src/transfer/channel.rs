@@ -1,0 +1,68 @@
+//! The socket of a flow, at either end.
+
+use super::{LOOK, STALLED};
+use crate::rendezvous::{Met, Over};
+use costof_os::net::socket;
+use costof_os::net::socket::receive_within;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) socket: OwnedFd,
+    pub(super) over: Over,
+}
+
+impl Channel {
+    /// Of a socket that is connected: no call takes forever.
+    pub(super) fn of(met: Met) -> io::Result<Self> {
+        receive_within(&met.socket, LOOK)?;
+        sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALLED))?;
+        Ok(Self {
+            socket: met.socket,
+            over: met.over,
+        })
+    }
+
+    #[inline]
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(&self.socket, buffer, RecvFlags::empty())?.1)
+    }
+
+    /// Sends all of it.
+    #[inline]
+    pub(super) fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match send(&self.socket, &bytes[sent..], SendFlags::NOSIGNAL) {
+                Ok(more) => sent += more,
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => {
+                        return Err(io::Error::new(
+                            ErrorKind::TimedOut,
+                            "the other end takes nothing any more",
+                        ));
+                    }
+                    _ => return Err(error.into()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Says to the other end of a stream that this one is done.
+    pub(super) fn shut_down(&self, how: Shutdown) -> io::Result<()> {
+        Ok(shutdown(&self.socket, how)?)
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        self.over != Over::Udp
+    }
+
+    pub(super) fn buffer_bytes(&self) -> io::Result<(u32, u32)> {
+        socket::buffer_bytes(&self.socket)
+    }
+}

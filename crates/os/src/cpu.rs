@@ -1,0 +1,14 @@
+//! Instruction sequences of the processor, its clocks, and what keeps it awake.
+
+pub mod awake;
+pub mod branches;
+pub mod calls;
+pub mod clock;
+pub mod clock_reads;
+pub mod core_chain;
+pub mod core_slots;
+pub mod hypervisor;
+pub mod idle;
+pub mod loops;
+pub(crate) mod repeat;
+pub mod tsc;

@@ -1,0 +1,267 @@
+//! Keeping processors awake, so that waking a thread on one does not mean waking the processor.
+//!
+//! Two ways, which are not the same. A **spinner** is a process of the lowest policy that never
+//! sleeps: its processor never goes idle, and whoever wakes up there takes the processor from it
+//! at once; the wake-up is an interrupt from the other processor and a switch away from the
+//! spinner. The kernel's **idle loop** can be kept from halting instead: it then polls a flag that
+//! the waking processor sets, and no interrupt is sent.
+//!
+//! Source: sched(7) on `SCHED_IDLE`; Linux Documentation/power/pm_qos_interface.rst on
+//! /dev/cpu_dma_latency; Documentation/admin-guide/pm/cpuidle.rst.
+
+use std::ffi::{c_int, c_void};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use crate::process::child::{self, Child};
+use crate::sched::affinity;
+use crate::system_call::check;
+
+/// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
+/// user may have them.
+///
+/// Each shares this process's memory, as a thread does, so that to switch to or from it switches no
+/// page tables; it is no thread, whose descriptor table would be shared, and whose being there makes
+/// calls of the C library dearer: that would be in what is measured beside it.
+#[derive(Debug)]
+pub struct Spinners(Vec<Spinner>);
+
+impl Spinners {
+    /// Starts one on each of `cpus`, and returns when all of them spin. They end with the calling
+    /// thread at the latest.
+    ///
+    /// # Errors
+    ///
+    /// Where a process cannot be started, run on its processor or be given the policy.
+    pub fn start(cpus: &[usize]) -> io::Result<Self> {
+        let spinners: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
+        let spinners = Self(spinners?);
+        for spinner in &spinners.0 {
+            spinner.wait_until_it_spins()?;
+        }
+        Ok(spinners)
+    }
+}
+
+#[derive(Debug)]
+struct Spinner {
+    child: Child,
+    task: Box<Task>,
+    /// What it runs on; 16-byte aligned.
+    _stack: Box<[u128]>,
+}
+
+/// What a spinner is told, and tells.
+#[derive(Debug)]
+struct Task {
+    parent: Pid,
+    cpus: Vec<u64>,
+    /// [`STARTING`], [`SPINNING`], or the number of an error.
+    state: AtomicI32,
+}
+
+const STARTING: i32 = -1;
+const SPINNING: i32 = 0;
+/// Bytes of the stack of a child that makes a few system calls.
+const STACK_BYTES: usize = 16 << 10;
+
+impl Spinner {
+    fn start(cpu: usize) -> io::Result<Self> {
+        let task = Box::new(Task {
+            parent: rustix::process::getpid(),
+            cpus: affinity::set(&[cpu])?,
+            state: AtomicI32::new(STARTING),
+        });
+        let mut stack: Box<[u128]> = vec![0; STACK_BYTES / size_of::<u128>()].into();
+        // SAFETY: the stack is aligned, used by the child alone, and large enough for a function
+        // that makes a few system calls. Both it and the task outlive the child, which is waited
+        // for when they are dropped. The child writes nothing else that this process uses but
+        // errno, and that only while the calling thread waits for it.
+        let child = unsafe {
+            libc::clone(
+                spin,
+                stack.as_mut_ptr_range().end.cast(),
+                libc::CLONE_VM | libc::SIGCHLD,
+                ptr::from_ref(&*task).cast_mut().cast(),
+            )
+        };
+        let child = Child::started(child)?.expect("a clone with a function returns in the parent");
+        Ok(Self {
+            child,
+            task,
+            _stack: stack,
+        })
+    }
+
+    fn wait_until_it_spins(&self) -> io::Result<()> {
+        loop {
+            match self.task.state.load(Ordering::Acquire) {
+                SPINNING => return Ok(()),
+                STARTING if self.child.has_ended() => {
+                    return Err(io::Error::other("the spinner ended before it began"));
+                }
+                STARTING => thread::sleep(Duration::from_micros(20)),
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+}
+
+/// What the child does. It allocates nothing, takes no lock and keeps away from the storage of its
+/// parent's thread, which it shares, but for errno.
+extern "C" fn spin(task: *mut c_void) -> c_int {
+    // SAFETY: the task outlives the child, and is only read.
+    let task = unsafe { &*task.cast::<Task>() };
+    if !child::ends_with(task.parent) {
+        return 0;
+    }
+    let placed = affinity::pin_to(&task.cpus).and_then(|()| yield_to_all_others());
+    if let Err(error) = placed {
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        task.state.store(number, Ordering::Release);
+        return 0;
+    }
+    task.state.store(SPINNING, Ordering::Release);
+    // Until it is killed. Without a pause instruction: a hypervisor that filters pauses (AMD's does
+    // in programs too) would take the processor away after some thousands of them, and whoever
+    // wakes up there waits until one has ended. Without it a switch to another core took 1 to 2 %
+    // less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
+    loop {
+        std::hint::black_box(());
+    }
+}
+
+/// The calling thread runs only while no other wants its processor.
+fn yield_to_all_others() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // By its number, since musl's function of this name only fails.
+    // SAFETY: the parameters are valid to read; 0 is the calling thread.
+    let answer = unsafe {
+        let number = libc::SYS_sched_setscheduler;
+        libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameters)
+    };
+    check(answer).map(drop)
+}
+
+/// As long as it lives, idle processors of the whole machine poll instead of halting.
+#[derive(Debug)]
+pub struct PollingIdle {
+    _request: File,
+}
+
+impl PollingIdle {
+    /// Asks the kernel for it: a wake-up latency of 0 µs through /dev/cpu_dma_latency.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` where the kernel does not choose between idle states, so that the request
+    /// would change nothing, or where its shallowest state halts, as WFI does on aarch64;
+    /// `PermissionDenied` without root; `NotFound` without the device.
+    pub fn hold() -> io::Result<Self> {
+        let processors = Path::new("/sys/devices/system/cpu");
+        let driver = fs::read_to_string(processors.join("cpuidle/current_driver"));
+        if !driver.is_ok_and(|driver| !["", "none"].contains(&driver.trim())) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel has no cpuidle driver, so it cannot be kept from halting",
+            ));
+        }
+        shallowest_state_polls(processors)?;
+        let mut request = OpenOptions::new()
+            .write(true)
+            .open("/dev/cpu_dma_latency")?;
+        request.write_all(&0_i32.to_ne_bytes())?;
+        Ok(Self { _request: request })
+    }
+}
+
+/// Whether every processor in this folder that has idle states has one that polls as its first,
+/// which is what the kernel chooses where no wake-up may take any time.
+fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(processors)? {
+        let state = entry?.path().join("cpuidle/state0/name");
+        // Offline processors have none, and neither has what else is in that folder.
+        let Ok(name) = fs::read_to_string(&state) else {
+            continue;
+        };
+        if name.trim() != "POLL" {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "the shallowest idle state is {} ({}), not POLL, so that a processor halts all \
+                     the same",
+                    name.trim(),
+                    state.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    #[test]
+    fn spinners_give_way_and_end() {
+        let cpus = affinity::allowed().unwrap();
+        let spinners = Spinners::start(&cpus).unwrap();
+        sleep(Duration::from_millis(2));
+        let pids = spinners
+            .0
+            .iter()
+            .map(|spinner| spinner.child.pid().as_raw_pid());
+        let pids: Vec<i32> = pids.collect();
+        for pid in &pids {
+            // A process, and no thread of this one.
+            assert!(fs::exists(format!("/proc/{pid}/stat")).unwrap());
+            assert!(!fs::exists(format!("/proc/self/task/{pid}")).unwrap());
+        }
+        drop(spinners);
+        for pid in pids {
+            assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_refused() {
+        assert!(Spinners::start(&[affinity::allowed().unwrap()[0], 60_000]).is_err());
+    }
+
+    #[test]
+    fn an_idle_state_that_halts_is_refused_by_its_name() {
+        let processors = env::temp_dir().join(format!("costof-os-idle-{}", std::process::id()));
+        let mut answers = Vec::new();
+        for (cpu, name) in [("cpu0", "POLL\n"), ("cpu1", "WFI\n")] {
+            let state = processors.join(cpu).join("cpuidle/state0");
+            fs::create_dir_all(&state).unwrap();
+            fs::create_dir_all(processors.join("cpuidle")).unwrap();
+            fs::write(state.join("name"), name).unwrap();
+            answers.push(shallowest_state_polls(&processors));
+        }
+        fs::remove_dir_all(&processors).unwrap();
+        assert!(answers[0].is_ok(), "{answers:?}");
+        let refused = answers[1].as_ref().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+        assert!(refused.to_string().contains("WFI"), "{refused}");
+    }
+
+    #[test]
+    fn the_idle_loop_polls_or_the_error_says_why_not() {
+        match PollingIdle::hold() {
+            Ok(polling) => drop(polling),
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+    }
+}

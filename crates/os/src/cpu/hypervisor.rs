@@ -1,0 +1,134 @@
+//! Measured: leaving a virtual machine for its hypervisor and coming back, by `cpuid`.
+//!
+//! No hypervisor lets its guest execute `cpuid` by itself: on Intel the instruction always leaves
+//! the machine, on AMD every hypervisor asks for it, since the guest must see another processor
+//! than there is. Leaf 0x4000_0000 is the hypervisor's own: the answer holds its signature, which
+//! the processor does not know, so the answer shows that the hypervisor was asked.
+//!
+//! In confidential machines (TDX, SEV-SNP) the guest's kernel takes the instruction first and asks
+//! the hypervisor in another way, which is then in the figure.
+//!
+//! aarch64 has no instruction that user space may execute and that leaves the machine by nature, so
+//! there it is absent.
+//!
+//! Source: Intel SDM volume 3, 26.1.2 "Instructions That Cause VM Exits Unconditionally"; AMD APM
+//! volume 2, 15.9 "Instruction Intercepts"; Linux Documentation/virt/kvm/x86/cpuid.rst.
+
+use std::io;
+
+/// The hypervisor's first leaf: its signature in EBX, ECX and EDX.
+#[cfg(target_arch = "x86_64")]
+const SIGNATURE_LEAF: u32 = 0x4000_0000;
+
+/// The hypervisor beneath this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hypervisor {
+    signature: [u8; 12],
+}
+
+impl Hypervisor {
+    /// The one that answers here.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported`, with the reason, where there is none, where it does not tell its name, and on
+    /// aarch64.
+    pub fn beneath() -> io::Result<Self> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // CPUID 1, ECX bit 31: without it the leaf is another one's answer.
+            if std::arch::x86_64::__cpuid(1).ecx & (1 << 31) == 0 {
+                return Err(unsupported(
+                    "this is no virtual machine (CPUID 1 has no hypervisor bit), so that there is \
+                     nothing to leave",
+                ));
+            }
+            let hypervisor = Self {
+                signature: signature(),
+            };
+            if hypervisor.name().is_empty() {
+                return Err(unsupported(
+                    "the hypervisor gives no name in CPUID leaf 0x40000000, so that nothing shows \
+                     that it was asked",
+                ));
+            }
+            Ok(hypervisor)
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            Err(unsupported(
+                "aarch64 has no instruction for user space that always leaves a virtual machine",
+            ))
+        }
+    }
+
+    /// What it calls itself: `KVMKVMKVM`, `Microsoft Hv`, `VMwareVMware`, `XenVMMXenVMM`.
+    pub fn name(&self) -> String {
+        let printed = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+        let name = self.signature.iter().filter(printed);
+        let name: String = name.map(|byte| char::from(*byte)).collect();
+        name.trim().to_owned()
+    }
+
+    /// Leaves the machine `n` times, and says whether the last answer was this hypervisor's.
+    /// Allocates nothing. True for no time.
+    #[cfg_attr(target_arch = "aarch64", allow(unused_variables))]
+    pub fn ask(&self, n: u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut last = self.signature;
+            crate::cpu::repeat::repeat(n, || last = signature());
+            last == self.signature
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            // There is none to ask.
+            false
+        }
+    }
+}
+
+/// One `cpuid`, which the compiler neither leaves out nor moves.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn signature() -> [u8; 12] {
+    let answer = std::arch::x86_64::__cpuid(SIGNATURE_LEAF);
+    let mut signature = [0; 12];
+    for (place, word) in signature
+        .chunks_exact_mut(4)
+        .zip([answer.ebx, answer.ecx, answer.edx])
+    {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    signature
+}
+
+fn unsupported(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hypervisor_tells_its_name_each_time_or_there_is_a_reason() {
+        match Hypervisor::beneath() {
+            Ok(hypervisor) => {
+                assert!(!hypervisor.name().is_empty());
+                for n in [0, 1, 8, 9] {
+                    assert!(hypervisor.ask(n), "{n}");
+                }
+                let other = Hypervisor {
+                    signature: *b"nobody here\0",
+                };
+                assert_eq!(other.name(), "nobody here");
+                assert!(!other.ask(1), "another hypervisor's answer was taken");
+            }
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+            }
+        }
+    }
+}

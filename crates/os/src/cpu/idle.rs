@@ -1,0 +1,190 @@
+//! How long it takes to wake a thread on another processor: one that spins, and one whose
+//! processor has gone idle.
+//!
+//! Source: futex(2). The difference is what leaving the idle state costs: an inter-processor
+//! interrupt, in a virtual machine an exit and being scheduled again by the host.
+
+use std::hint::spin_loop;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::futex;
+
+use crate::cpu::clock::{ClockId, now_ns};
+use crate::sched::affinity;
+
+/// Each sample is the time from before the waker's store to the woken thread's own reading of the
+/// clock, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeUp {
+    /// The processor that wakes.
+    pub waker_cpu: usize,
+    /// The processor that is woken.
+    pub woken_cpu: usize,
+    /// The woken thread spins on the word: its processor is awake.
+    pub spinning_ns: Vec<u64>,
+    /// The woken thread waits on a futex, and its processor has had a millisecond to go idle.
+    pub idle_ns: Vec<u64>,
+}
+
+/// Measures `samples` wake-ups of each kind between the first and the last processor that the
+/// calling thread may run on; `None` where it has only one. Takes about 2 ms a sample, in two
+/// threads of its own, so the caller's placement stays as it is.
+///
+/// # Errors
+///
+/// When a thread cannot be started or pinned.
+pub fn wake_up_cost_ns(samples: usize) -> io::Result<Option<WakeUp>> {
+    let cpus = affinity::allowed()?;
+    let (Some(&waker_cpu), Some(&woken_cpu)) = (cpus.first(), cpus.last()) else {
+        return Ok(None);
+    };
+    if waker_cpu == woken_cpu {
+        return Ok(None);
+    }
+    Ok(Some(WakeUp {
+        waker_cpu,
+        woken_cpu,
+        spinning_ns: rounds(samples, waker_cpu, woken_cpu, spin_until_changed)?,
+        idle_ns: rounds(samples, waker_cpu, woken_cpu, sleep_until_changed)?,
+    }))
+}
+
+/// What the two threads share.
+#[derive(Default)]
+struct Exchange {
+    /// The number of the round that the woken thread may start; the word that is waited on.
+    round: AtomicU32,
+    /// The number of the round that the woken thread has finished.
+    done: AtomicU32,
+    /// When the woken thread saw the round start, nanoseconds of `CLOCK_MONOTONIC`.
+    woken_at: AtomicU64,
+    /// One of the two could not be set up: stop.
+    failed: AtomicBool,
+}
+
+/// How long the other processor is left alone before it is woken.
+const PAUSE: Duration = Duration::from_millis(1);
+
+fn rounds(
+    samples: usize,
+    waker_cpu: usize,
+    woken_cpu: usize,
+    wait: fn(&AtomicU32, u32),
+) -> io::Result<Vec<u64>> {
+    let rounds = u32::try_from(samples).unwrap_or(u32::MAX - 1);
+    let exchange = Exchange::default();
+    thread::scope(|scope| {
+        let woken = thread::Builder::new()
+            .spawn_scoped(scope, || be_woken(&exchange, rounds, woken_cpu, wait))?;
+        let waker =
+            thread::Builder::new().spawn_scoped(scope, || wake(&exchange, rounds, waker_cpu));
+        let waker = match waker {
+            Ok(waker) => waker,
+            Err(error) => {
+                give_up(&exchange);
+                return Err(error);
+            }
+        };
+        let woken = woken.join().expect("the woken thread does not panic");
+        let latencies = waker.join().expect("the waking thread does not panic");
+        woken.and(latencies)
+    })
+}
+
+/// Ends both threads: the other one may be waiting for any round.
+fn give_up(exchange: &Exchange) {
+    exchange.failed.store(true, Ordering::SeqCst);
+    exchange.round.store(u32::MAX, Ordering::SeqCst);
+    wake_waiters(&exchange.round);
+}
+
+fn wake(exchange: &Exchange, rounds: u32, cpu: usize) -> io::Result<Vec<u64>> {
+    if let Err(error) = affinity::pin(&[cpu]) {
+        give_up(exchange);
+        return Err(error);
+    }
+    let mut latencies = Vec::with_capacity(rounds as usize);
+    for round in 1..=rounds {
+        let pause_end = now_ns(ClockId::Monotonic) + PAUSE.as_nanos() as u64;
+        while now_ns(ClockId::Monotonic) < pause_end {
+            spin_loop();
+        }
+        if exchange.failed.load(Ordering::SeqCst) {
+            break;
+        }
+        let called_at = now_ns(ClockId::Monotonic);
+        exchange.round.store(round, Ordering::SeqCst);
+        wake_waiters(&exchange.round);
+        while exchange.done.load(Ordering::SeqCst) != round {
+            if exchange.failed.load(Ordering::SeqCst) {
+                return Ok(latencies);
+            }
+            spin_loop();
+        }
+        let woken_at = exchange.woken_at.load(Ordering::SeqCst);
+        latencies.push(woken_at.saturating_sub(called_at));
+    }
+    Ok(latencies)
+}
+
+fn be_woken(
+    exchange: &Exchange,
+    rounds: u32,
+    cpu: usize,
+    wait: fn(&AtomicU32, u32),
+) -> io::Result<()> {
+    if let Err(error) = affinity::pin(&[cpu]) {
+        give_up(exchange);
+        return Err(error);
+    }
+    for round in 1..=rounds {
+        wait(&exchange.round, round - 1);
+        let woken_at = now_ns(ClockId::Monotonic);
+        if exchange.failed.load(Ordering::SeqCst) {
+            break;
+        }
+        exchange.woken_at.store(woken_at, Ordering::SeqCst);
+        exchange.done.store(round, Ordering::SeqCst);
+    }
+    Ok(())
+}
+
+fn spin_until_changed(word: &AtomicU32, old: u32) {
+    while word.load(Ordering::SeqCst) == old {
+        spin_loop();
+    }
+}
+
+fn sleep_until_changed(word: &AtomicU32, old: u32) {
+    while word.load(Ordering::SeqCst) == old {
+        // Woken, changed before it slept, or interrupted: the word decides.
+        let _ = futex::wait(word, futex::Flags::PRIVATE, old, None);
+    }
+}
+
+fn wake_waiters(word: &AtomicU32) {
+    let woken = futex::wake(word, futex::Flags::PRIVATE, i32::MAX.cast_unsigned());
+    debug_assert!(woken.is_ok(), "a private futex of our own can be woken");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_is_sampled_where_there_are_two_processors() {
+        let cpus = affinity::allowed().unwrap();
+        match wake_up_cost_ns(20).unwrap() {
+            None => assert_eq!(cpus.len(), 1),
+            Some(cost) => {
+                assert_ne!(cost.waker_cpu, cost.woken_cpu);
+                assert_eq!(cost.spinning_ns.len(), 20);
+                assert_eq!(cost.idle_ns.len(), 20);
+            }
+        }
+        assert_eq!(affinity::allowed().unwrap(), cpus);
+    }
+}

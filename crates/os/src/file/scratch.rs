@@ -1,0 +1,346 @@
+//! A file on a real file system that has no name, so that nothing is left of it however this
+//! process ends, and its mappings.
+//!
+//! Source: open(2) on `O_TMPFILE` (Linux 3.11, most file systems), statfs(2), posix_fadvise(2),
+//! mmap(2), madvise(2).
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use rustix::fs::{Advice as FileAdvice, fadvise, fstatfs};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::memory::arena::base_page_bytes;
+
+/// A nameless file, of pages that lie a fixed distance apart. What lies between them is a hole.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    folder: PathBuf,
+    /// In bytes, the last page included.
+    len: usize,
+}
+
+impl Scratch {
+    /// Makes a file of `pages` pages every `stride` bytes and has it written to its device; every
+    /// byte of them is [`CONTENT`]. It lies in the first of these folders that is on no file system
+    /// in memory and lets a file be made: the one for temporary files (`TMPDIR`, else /tmp), the
+    /// current one, `XDG_CACHE_HOME`, `HOME`, /var/tmp.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` with why each folder was left out; else what writing says, with the folder.
+    pub fn write(pages: usize, stride: usize) -> io::Result<Self> {
+        let mut refused = Vec::new();
+        let folders = candidates();
+        for (position, folder) in folders.iter().enumerate() {
+            if folders[..position].contains(folder) {
+                continue;
+            }
+            match nameless_file(folder) {
+                Ok(file) => {
+                    let scratch = Self {
+                        len: (pages - 1) * stride + base_page_bytes(),
+                        file,
+                        folder: folder.clone(),
+                    };
+                    scratch.fill(pages, stride).map_err(|error| {
+                        let folder = scratch.folder.display();
+                        io::Error::new(
+                            error.kind(),
+                            format!("writing to a file in {folder}: {error}"),
+                        )
+                    })?;
+                    return Ok(scratch);
+                }
+                Err(error) => refused.push(format!("{}: {error}", folder.display())),
+            }
+        }
+        Err(no_folder(&refused))
+    }
+
+    fn fill(&self, pages: usize, stride: usize) -> io::Result<()> {
+        let page = vec![CONTENT; base_page_bytes()];
+        for number in 0..pages {
+            self.file.write_all_at(&page, (number * stride) as u64)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Asks the kernel to forget what it keeps of the file in memory. Pages that are mapped stay,
+    /// and some file systems keep all: what is read afterwards shows it
+    /// ([`crate::sched::usage::device_read_bytes`]).
+    ///
+    /// # Errors
+    ///
+    /// What posix_fadvise(2) says.
+    pub fn evict(&self) -> io::Result<()> {
+        Ok(fadvise(&self.file, 0, None, FileAdvice::DontNeed)?)
+    }
+
+    /// Maps the file, none of its pages yet. The kernel reads nothing ahead (`MADV_RANDOM`).
+    ///
+    /// # Errors
+    ///
+    /// What mmap(2) and madvise(2) say.
+    pub fn map(&self, sharing: Sharing) -> io::Result<FileMap> {
+        let (flags, protection) = match sharing {
+            Sharing::ReadShared => (MapFlags::SHARED, ProtFlags::READ),
+            Sharing::WritePrivate => (MapFlags::PRIVATE, ProtFlags::READ | ProtFlags::WRITE),
+        };
+        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+        let start = unsafe {
+            rustix::mm::mmap(ptr::null_mut(), self.len, protection, flags, &self.file, 0)
+        }?;
+        let map = FileMap {
+            start: start.cast(),
+            len: self.len,
+            sharing,
+        };
+        // SAFETY: the range was just mapped, and this advice changes no content.
+        unsafe { rustix::mm::madvise(start, self.len, Advice::Random) }?;
+        Ok(map)
+    }
+}
+
+/// What each page of a [`Scratch`] is full of.
+pub const CONTENT: u8 = 7;
+
+/// Whose the written pages of a mapping are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// The file's, and they are only read (`MAP_SHARED`).
+    ReadShared,
+    /// Copies of the mapping's own (`MAP_PRIVATE`): the first write to a page copies it.
+    WritePrivate,
+}
+
+/// A file in memory, unmapped on drop.
+#[derive(Debug)]
+pub struct FileMap {
+    start: *mut u8,
+    len: usize,
+    sharing: Sharing,
+}
+
+impl FileMap {
+    /// Its bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `len` readable bytes. The file has no name and is written to before it is mapped
+        // alone, so nobody changes or shortens it.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// Its bytes, to write to; none where it is only read.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        let len = match self.sharing {
+            Sharing::ReadShared => 0,
+            Sharing::WritePrivate => self.len,
+        };
+        // SAFETY: as above; a private mapping is writable, and borrowed mutably as this is.
+        unsafe { std::slice::from_raw_parts_mut(self.start, len) }
+    }
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's own, and no borrow of it is left.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()), "an own mapping can be unmapped");
+    }
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let mut folders = vec![env::temp_dir()];
+    folders.extend(env::current_dir());
+    folders.extend(variable("XDG_CACHE_HOME").map(PathBuf::from));
+    folders.extend(variable("HOME").map(PathBuf::from));
+    folders.push("/var/tmp".into());
+    folders
+}
+
+/// A nameless file to read and write, empty, in the first folder that [`Scratch::write`] would take.
+///
+/// # Errors
+///
+/// `Unsupported` with why each folder was left out.
+pub(crate) fn nameless() -> io::Result<File> {
+    Ok(nameless_and_where()?.0)
+}
+
+/// The folder in which [`Scratch::write`] would make a file; none where no folder will do.
+pub fn folder() -> Option<PathBuf> {
+    nameless_and_where().ok().map(|(_, folder)| folder)
+}
+
+/// A file as [`nameless`] makes it, and its folder.
+pub(crate) fn nameless_and_where() -> io::Result<(File, PathBuf)> {
+    let mut refused = Vec::new();
+    for folder in candidates() {
+        match nameless_file(&folder) {
+            Ok(file) => return Ok((file, folder)),
+            Err(error) => refused.push(format!("{}: {error}", folder.display())),
+        }
+    }
+    Err(no_folder(&refused))
+}
+
+fn no_folder(refused: &[String]) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("no folder on a disk to write to ({})", refused.join("; ")),
+    )
+}
+
+fn nameless_file(folder: &Path) -> io::Result<File> {
+    let opened = nameless_in(folder)?;
+    if is_in_memory(&opened)? {
+        return Err(io::Error::other("a file system in memory"));
+    }
+    Ok(opened)
+}
+
+/// A nameless file to read and write, empty, in this folder, on whatever file system.
+///
+/// # Errors
+///
+/// What open(2) says.
+pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+        .clone()
+        .custom_flags(libc::O_TMPFILE)
+        .open(folder)
+        .or_else(|error| match error.raw_os_error() {
+            // Those by which open(2) says that a file system or kernel does not know the flag.
+            Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => {
+                create_and_unlink(&options, folder)
+            }
+            _ => Err(error),
+        })
+}
+
+/// Whether the file's file system keeps files in memory alone.
+///
+/// # Errors
+///
+/// What fstatfs(2) says.
+pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
+    // Only the low half is defined on every architecture.
+    let kind = fstatfs(file)?.f_type as u32;
+    Ok(MEMORY_FILE_SYSTEMS.contains(&kind))
+}
+
+fn create_and_unlink(options: &OpenOptions, folder: &Path) -> io::Result<File> {
+    let name = format!(".costof-{}", std::process::id());
+    let path = folder.join(name);
+    let file = options.clone().create_new(true).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// tmpfs, ramfs, hugetlbfs. Source: include/uapi/linux/magic.h.
+const MEMORY_FILE_SYSTEMS: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::arena::smaps_bytes;
+    use crate::memory::touch::{WRITTEN, read_at, write_at};
+    use crate::sched::usage;
+
+    const PAGES: usize = 16;
+    const STRIDE: usize = 1 << 20;
+
+    fn scratch() -> Option<Scratch> {
+        match Scratch::write(PAGES, STRIDE) {
+            Ok(scratch) => Some(scratch),
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn offsets() -> Vec<usize> {
+        (0..PAGES).map(|number| number * STRIDE).collect()
+    }
+
+    #[test]
+    fn each_page_is_read_by_a_fault_of_its_own() {
+        let Some(scratch) = scratch() else { return };
+        let map = scratch.map(Sharing::ReadShared).unwrap();
+        let before = usage::thread();
+        let sum = read_at(map.as_slice(), &offsets());
+        let faults = usage::thread().since(&before).minor_faults;
+        assert_eq!(sum, PAGES as u64 * u64::from(CONTENT));
+        assert!(faults >= PAGES as u64, "{faults}");
+        let mapped = smaps_bytes(map.as_slice(), &["Rss"]).unwrap();
+        assert_eq!(mapped, (PAGES * base_page_bytes()) as u64);
+    }
+
+    #[test]
+    fn what_a_private_mapping_writes_stays_its_own() {
+        let Some(scratch) = scratch() else { return };
+        let mut map = scratch.map(Sharing::WritePrivate).unwrap();
+        write_at(map.as_mut_slice(), &offsets());
+        assert_eq!(
+            read_at(map.as_slice(), &offsets()),
+            PAGES as u64 * u64::from(WRITTEN)
+        );
+        let other = scratch.map(Sharing::ReadShared).unwrap();
+        let sum = read_at(other.as_slice(), &offsets());
+        assert_eq!(sum, PAGES as u64 * u64::from(CONTENT));
+    }
+
+    #[test]
+    fn an_evicted_file_is_read_from_its_device() {
+        let Some(scratch) = scratch() else { return };
+        scratch.evict().unwrap();
+        let map = scratch.map(Sharing::ReadShared).unwrap();
+        let (before, Ok(read_before)) = (usage::thread(), usage::device_read_bytes()) else {
+            eprintln!("skipped: what is read from devices is not told");
+            return;
+        };
+        read_at(map.as_slice(), &offsets());
+        let faults = usage::thread().since(&before).major_faults;
+        let read = usage::device_read_bytes().unwrap() - read_before;
+        // A file system that keeps its files in memory all the same is told by both.
+        assert_eq!(
+            faults == 0,
+            read == 0,
+            "{faults} major faults, {read} bytes"
+        );
+        if faults == 0 {
+            eprintln!(
+                "checked less: {:?} keeps its files in memory",
+                scratch.folder()
+            );
+        }
+    }
+
+    #[test]
+    fn files_in_memory_are_told_from_others() {
+        let shared_memory = Path::new("/dev/shm");
+        if let Ok(status) = rustix::fs::statfs(shared_memory)
+            && status.f_type as u32 == 0x0102_1994
+        {
+            let error = nameless_file(shared_memory).unwrap_err();
+            assert!(error.to_string().contains("in memory"), "{error}");
+        }
+        assert!(nameless_file(Path::new("/proc")).is_err());
+    }
+}

@@ -1,0 +1,394 @@
+//! Measured: bytes that flow from this process to another, which takes them in.
+//!
+//! Messages of one size are written from one buffer and read into another of the same size, so
+//! that in the figure every byte is copied in and out, or, for a ring in shared memory, copied by
+//! the sender and by the receiver. A batch ends when the receiver has had its last byte.
+//!
+//! Source: pipe(7), unix(7); the flow is that of lmbench's bw_pipe and bw_unix.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::ipc::token::{again, write_all};
+use crate::memory::shared::SharedMemory;
+use crate::sched::partner::{Duty, Partner, Status};
+
+/// What the bytes go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Through {
+    /// A pipe, as large as the kernel makes it (64 KiB, unless the user has very many).
+    Pipe,
+    /// A connected pair of Unix stream sockets, with the kernel's usual buffers.
+    Unix,
+    /// A ring of [`RING_BYTES`] in memory that both see. Each end spins while it has to wait, or
+    /// calls sched_yield where both share a processor.
+    SharedMemory,
+}
+
+/// The longest message.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// How much fits into the ring: into the second cache level of most processors.
+pub const RING_BYTES: usize = 256 << 10;
+
+/// The most that is copied into or out of the ring before the other end may go on with it.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// How often the sender waits in one batch before it looks whether the receiver is still there:
+/// some tens of milliseconds, so that the call which looks is nothing in the figure.
+const WAITS_PER_LOOK: u64 = 1 << 20;
+
+/// Messages whose contents are checked.
+const CHECKED: u64 = 3;
+
+/// What both ends see. Each number that one end writes has a line of its own.
+#[repr(C)]
+struct Board {
+    status: Status,
+    /// Bytes that the receiver has taken in.
+    arrived: Line<AtomicU64>,
+    /// Bytes that the sender has put into the ring.
+    sent: Line<AtomicU64>,
+    /// Whether the receiver sums up what it takes in.
+    checking: Line<AtomicBool>,
+    /// That sum; the sender sets it while nothing flows.
+    sum: AtomicU64,
+}
+
+#[repr(C, align(64))]
+struct Line<T>(T);
+
+/// Where the ring begins in the shared memory.
+const RING_AT: usize = 4096;
+
+/// The sending end of a flow that has begun; dropping it ends the receiver.
+#[derive(Debug)]
+pub struct Flow {
+    /// Both ends run on one processor.
+    shares: bool,
+    message: Vec<u8>,
+    /// Bytes that were sent.
+    sent: u64,
+    partner: Partner,
+    descriptor: Option<OwnedFd>,
+    _sink: Vec<u8>,
+    memory: SharedMemory,
+}
+
+/// The receiver's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drain {
+    /// To read from; none where there is a ring.
+    descriptor: Option<RawFd>,
+    shares: bool,
+    buffer: *mut u8,
+    size: usize,
+    memory: *mut u8,
+}
+
+impl Flow {
+    /// Sets up the channel and forks a receiver on processor `cpu`; `shares` says that the calling
+    /// thread runs there too. A message has `size` bytes, from 1 to [`MOST_BYTES`].
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a size that does not fit; else what setting up the channel, fork(2) and
+    /// sched_setaffinity(2) say.
+    pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
+        if size == 0 || size > MOST_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
+            ));
+        }
+        let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
+        let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
+            Through::Pipe => {
+                let (read_from, write_to) = io::pipe()?;
+                (Some(write_to.into()), Some(read_from.into()))
+            }
+            Through::Unix => {
+                let (ours, theirs) = UnixStream::pair()?;
+                (Some(ours.into()), Some(theirs.into()))
+            }
+            Through::SharedMemory => (None, None),
+        };
+        let mut message = vec![0; size];
+        fill(&mut message, 0);
+        // The receiver's copy of it, since a fork copies what is written to.
+        let mut sink = vec![0; size];
+        let drain = Drain {
+            descriptor: theirs.as_ref().map(AsRawFd::as_raw_fd),
+            shares,
+            buffer: sink.as_mut_ptr(),
+            size,
+            memory: memory.as_ptr(),
+        };
+        let not_its_own: Vec<RawFd> = ours.iter().map(AsRawFd::as_raw_fd).collect();
+        // SAFETY: the memory begins with a board.
+        let status = unsafe { &board(memory.as_ptr()).status };
+        let partner = Partner::process(Duty::Drain(drain), status, cpu, &not_its_own)?;
+        Ok(Self {
+            shares,
+            message,
+            sent: 0,
+            partner,
+            descriptor: ours,
+            _sink: sink,
+            memory,
+        })
+    }
+
+    /// Sends `n` messages, and returns when the receiver has taken in the last byte.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` or `ConnectionReset` where the receiver has ended; else what write(2) says.
+    pub fn send(&mut self, n: u64) -> io::Result<()> {
+        // SAFETY: the memory begins with a board.
+        let board = unsafe { board(self.memory.as_ptr()) };
+        let (message, size) = (self.message.as_mut_ptr(), self.message.len());
+        let mut waited = 0_u64;
+        let (shares, partner) = (self.shares, &self.partner);
+        let mut wait = || {
+            wait(shares);
+            waited += 1;
+            match waited.is_multiple_of(WAITS_PER_LOOK) && partner.has_ended() {
+                true => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+                false => Ok(()),
+            }
+        };
+        match &self.descriptor {
+            Some(descriptor) => {
+                for _ in 0..n {
+                    write_all(descriptor.as_raw_fd(), message, size)?;
+                }
+            }
+            None => {
+                // SAFETY: the ring lies behind the board.
+                let ring = unsafe { self.memory.as_ptr().add(RING_AT) };
+                for number in 0..n {
+                    let already = self.sent + number * size as u64;
+                    fill_ring(board, ring, &self.message, already, &mut wait)?;
+                }
+            }
+        }
+        self.sent += n * size as u64;
+        while board.arrived.0.load(Ordering::Acquire) < self.sent {
+            wait()?;
+        }
+        Ok(())
+    }
+
+    /// Sends three messages with contents of their own, which the receiver sums up: whether
+    /// every byte arrived, in its place.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Flow::send`].
+    pub fn check(&mut self) -> io::Result<bool> {
+        let memory = self.memory.as_ptr();
+        // SAFETY: the memory begins with a board.
+        let board = unsafe { board(memory) };
+        let mut expected = SUM_OF_NOTHING;
+        // Nothing flows now: all that was sent has arrived.
+        board.sum.store(expected, Ordering::Relaxed);
+        board.checking.0.store(true, Ordering::Release);
+        let mut sent = Ok(());
+        for number in 1..=CHECKED {
+            fill(&mut self.message, number);
+            expected = add_up(expected, &self.message);
+            sent = sent.and_then(|()| self.send(1));
+        }
+        board.checking.0.store(false, Ordering::Release);
+        sent.map(|()| board.sum.load(Ordering::Acquire) == expected)
+    }
+}
+
+impl Drain {
+    /// Takes in whatever arrives, until the channel ends or this process is killed.
+    pub(crate) fn drain(&self) {
+        // SAFETY: the memory begins with a board, and the ring lies behind it; this process has
+        // its own copy of the mapping.
+        let (board, ring) = unsafe { (board(self.memory), self.memory.add(RING_AT)) };
+        let mut arrived = 0;
+        loop {
+            let got = match self.descriptor {
+                Some(descriptor) => {
+                    // SAFETY: the buffer has `size` bytes, which only the receiver uses.
+                    match unsafe { libc::read(descriptor, self.buffer.cast(), self.size) } {
+                        0 => return,
+                        -1 if again(&io::Error::last_os_error()).is_err() => return,
+                        -1 => continue,
+                        got => got.unsigned_abs(),
+                    }
+                }
+                None => self.empty_ring(board, ring, arrived),
+            };
+            if board.checking.0.load(Ordering::Acquire) {
+                // SAFETY: as many bytes were just read into the buffer.
+                let bytes = unsafe { std::slice::from_raw_parts(self.buffer, got) };
+                let sum = board.sum.load(Ordering::Relaxed);
+                board.sum.store(add_up(sum, bytes), Ordering::Relaxed);
+            }
+            arrived += got as u64;
+            board.arrived.0.store(arrived, Ordering::Release);
+        }
+    }
+
+    /// Copies a piece out of the ring; how many bytes it has.
+    fn empty_ring(&self, board: &Board, ring: *const u8, arrived: u64) -> usize {
+        let waiting = loop {
+            match board.sent.0.load(Ordering::Acquire) - arrived {
+                0 => wait(self.shares),
+                waiting => break waiting as usize,
+            }
+        };
+        let at = arrived as usize % RING_BYTES;
+        let piece = waiting.min(RING_BYTES - at).min(self.size).min(PIECE_BYTES);
+        // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
+        // before it has been told that it arrived.
+        unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
+        piece
+    }
+}
+
+/// Copies a message into the ring, behind `sent` bytes, as there is room.
+fn fill_ring(
+    board: &Board,
+    ring: *mut u8,
+    message: &[u8],
+    mut sent: u64,
+    wait: &mut impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    let mut rest = message;
+    while !rest.is_empty() {
+        let room = RING_BYTES - (sent - board.arrived.0.load(Ordering::Acquire)) as usize;
+        if room == 0 {
+            wait()?;
+            continue;
+        }
+        let at = sent as usize % RING_BYTES;
+        let piece = room.min(RING_BYTES - at).min(rest.len()).min(PIECE_BYTES);
+        // SAFETY: the piece lies inside the ring and the message; the receiver does not touch it
+        // before it has been told that it was sent.
+        unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), ring.add(at), piece) };
+        rest = &rest[piece..];
+        sent += piece as u64;
+        board.sent.0.store(sent, Ordering::Release);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn wait(shares: bool) {
+    if shares {
+        // SAFETY: takes nothing and cannot fail.
+        unsafe { libc::sched_yield() };
+    } else {
+        std::hint::spin_loop();
+    }
+}
+
+/// # Safety
+///
+/// `memory` must be the start of a mapping of zeroes of at least this size, which lives as long as
+/// the answer is used.
+unsafe fn board<'a>(memory: *mut u8) -> &'a Board {
+    // SAFETY: zeroes are a valid board, and it is changed through its atomics only.
+    unsafe { &*memory.cast() }
+}
+
+/// Contents that no two messages share, and no two places of one.
+fn fill(message: &mut [u8], number: u64) {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for byte in message {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *byte = (state >> 32) as u8;
+    }
+}
+
+/// The sum of no bytes: FNV-1a's, which tells contents in another order apart.
+const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn add_up(sum: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(sum, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::affinity;
+
+    #[test]
+    fn every_byte_arrives_in_its_place() {
+        let cpus = affinity::allowed().unwrap();
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        std::thread::spawn(move || {
+            affinity::pin(&[first]).unwrap();
+            for through in [Through::Pipe, Through::Unix, Through::SharedMemory] {
+                for size in [1, 4096, 100_003, 1 << 20] {
+                    for cpu in [first, last] {
+                        let mut flow = Flow::start(through, size, cpu, cpu == first).unwrap();
+                        flow.send(5).unwrap();
+                        assert!(flow.check().unwrap(), "{through:?} {size} {cpu}");
+                        flow.send(1).unwrap();
+                        assert!(flow.check().unwrap(), "{through:?} {size} {cpu}");
+                    }
+                }
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_receiver_that_was_killed_is_an_error() {
+        let cpus = affinity::allowed().unwrap();
+        for through in [Through::Pipe, Through::Unix, Through::SharedMemory] {
+            for shares in [false, true] {
+                let cpu = cpus[cpus.len() - 1];
+                let mut flow = Flow::start(through, 100_003, cpu, shares).unwrap();
+                flow.send(2).unwrap();
+                let Partner::Process(pid) = flow.partner else {
+                    panic!("a receiver is a process");
+                };
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                let error = flow.send(10).unwrap_err();
+                assert!(
+                    [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]
+                        .contains(&error.kind()),
+                    "{through:?}: {error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn contents_in_another_order_have_another_sum() {
+        assert_ne!(add_up(SUM_OF_NOTHING, b"ab"), add_up(SUM_OF_NOTHING, b"ba"));
+        let (mut one, mut other) = ([0; 64], [0; 64]);
+        fill(&mut one, 1);
+        fill(&mut other, 2);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000)] {
+            let refused = Flow::start(Through::Pipe, size, cpu, false);
+            assert_eq!(
+                refused.map(drop).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput
+            );
+        }
+    }
+}

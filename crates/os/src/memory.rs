@@ -1,0 +1,18 @@
+//! Memory: how it is mapped, laid out, touched, streamed and copied.
+
+pub mod allocator;
+pub mod arena;
+pub mod cache_pollution;
+pub mod chase;
+pub mod copies;
+pub mod fields;
+pub mod line;
+pub mod line_counters;
+pub mod mappings;
+pub mod message;
+pub mod page_faults;
+pub mod pattern;
+pub mod registered_buffer;
+pub(crate) mod shared;
+pub mod streams;
+pub mod touch;

@@ -1,0 +1,376 @@
+//! Measured: loads that each wait for the one before, along one ring of pointers through memory.
+//!
+//! An element is one word that holds the address of the next element; elements stand a fixed
+//! number of bytes apart, and one lap visits each exactly once. The order of the visits decides
+//! what is measured: random defeats prefetchers (and misses the TLB), page-local takes the TLB out,
+//! ascending lets the prefetcher run.
+//!
+//! Source: S. Sattolo, "An algorithm to generate a random cyclic permutation", Information
+//! Processing Letters 22 (1986); L. McVoy and C. Staelin, "lmbench" (USENIX 1996), `lat_mem_rd`.
+
+use std::io;
+use std::marker::PhantomData;
+
+use crate::cpu::repeat::asm_loop;
+use crate::memory::arena::Arena;
+use crate::system_call::invalid;
+
+/// A ring of pointers in an arena, which it borrows: nothing else can write to it.
+#[derive(Debug)]
+pub struct Ring<'arena> {
+    /// The element at which the next walk starts.
+    at: *const u8,
+    elements: usize,
+    arena: PhantomData<&'arena mut Arena>,
+}
+
+// SAFETY: a ring is a mutable borrow of an arena, which may be sent.
+unsafe impl Send for Ring<'_> {}
+
+/// Loads in one iteration of [`Ring::walk`].
+const UNROLLED: u64 = 32;
+
+impl<'arena> Ring<'arena> {
+    /// Lays a ring that visits elements in the given order: element `i` stands `i × stride_bytes`
+    /// from the arena's start. `order` names each element at most once; with doubles the lap is
+    /// shorter than [`Ring::elements`] says.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if `order` is empty or names an element outside the arena, or if the stride
+    /// is not a multiple of the size of a pointer.
+    pub fn lay(arena: &'arena mut Arena, order: &[u32], stride_bytes: usize) -> io::Result<Self> {
+        let last = order.iter().max().copied().unwrap_or(0) as usize;
+        let bytes = stride_bytes.saturating_mul(last.saturating_add(1));
+        let grid = Grid::new(arena, bytes, stride_bytes)?;
+        let mut from = *order
+            .last()
+            .ok_or_else(|| invalid("a ring of no elements"))? as usize;
+        let first = order[0] as usize;
+        for &to in order {
+            grid.link(from, to as usize);
+            from = to as usize;
+        }
+        Ok(grid.ring(first, order.len()))
+    }
+
+    /// Lays one random cycle through the elements of the arena's first `bytes` bytes, each cycle
+    /// equally likely. `below(n)` draws a number from 0 to n − 1. Needs no memory of its own.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if `bytes` exceeds the arena or holds no element, or if the stride is not a
+    /// multiple of the size of a pointer.
+    ///
+    /// # Panics
+    ///
+    /// If `below(n)` answers n or more.
+    pub fn lay_random(
+        arena: &'arena mut Arena,
+        bytes: usize,
+        stride_bytes: usize,
+        below: &mut dyn FnMut(u64) -> u64,
+    ) -> io::Result<Self> {
+        let grid = Grid::new(arena, bytes, stride_bytes)?;
+        // Sattolo's shuffle, from the inside out: each new element is put behind a random one of
+        // those before it, so that the cycle grows in place, without an array of its own.
+        grid.link(0, 0);
+        for new in 1..grid.elements {
+            let earlier = draw(below, new);
+            grid.link_to_successor_of(new, earlier);
+            grid.link(earlier, new);
+        }
+        Ok(grid.ring(0, grid.elements))
+    }
+
+    /// As [`Ring::lay_random`], but visits all elements of a page, in random order, before those
+    /// of the next page; the pages come in random order too. One TLB miss a page at most.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` as for [`Ring::lay_random`], and if the page is not a multiple of the
+    /// stride.
+    ///
+    /// # Panics
+    ///
+    /// If `below(n)` answers n or more.
+    pub fn lay_page_local(
+        arena: &'arena mut Arena,
+        bytes: usize,
+        stride_bytes: usize,
+        page_bytes: usize,
+        below: &mut dyn FnMut(u64) -> u64,
+    ) -> io::Result<Self> {
+        let grid = Grid::new(arena, bytes, stride_bytes)?;
+        if page_bytes == 0 || !page_bytes.is_multiple_of(stride_bytes) {
+            return Err(invalid("a page is not a multiple of the stride"));
+        }
+        let in_page = page_bytes / stride_bytes;
+        let mut pages: Vec<usize> = (0..grid.elements.div_ceil(in_page)).collect();
+        shuffle(&mut pages, below);
+        let mut order: Vec<usize> = (0..in_page).collect();
+        let (mut first, mut from) = (None, 0);
+        for page in pages {
+            shuffle(&mut order, below);
+            let elements = order.iter().map(|element| page * in_page + element);
+            for to in elements.filter(|&element| element < grid.elements) {
+                match first {
+                    None => first = Some(to),
+                    Some(_) => grid.link(from, to),
+                }
+                from = to;
+            }
+        }
+        let first = first.expect("a grid has at least one element");
+        grid.link(from, first);
+        Ok(grid.ring(first, grid.elements))
+    }
+
+    /// Lays a ring through the elements of the arena's first `bytes` bytes in ascending order, the
+    /// last followed by the first.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` as for [`Ring::lay_random`].
+    pub fn lay_strided(
+        arena: &'arena mut Arena,
+        bytes: usize,
+        stride_bytes: usize,
+    ) -> io::Result<Self> {
+        let grid = Grid::new(arena, bytes, stride_bytes)?;
+        for element in 0..grid.elements {
+            grid.link(element, (element + 1) % grid.elements);
+        }
+        Ok(grid.ring(0, grid.elements))
+    }
+
+    /// Elements in one lap.
+    #[inline]
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Makes `n` loads, each from the address that the one before loaded, and stays where they
+    /// end: the next walk goes on from there. 32 loads an iteration; the loop's own subtraction
+    /// and branch run beside them.
+    pub fn walk(&mut self, n: u64) {
+        if n >= UNROLLED {
+            // SAFETY: every word of the ring holds the address of another word of the ring, inside
+            // the borrowed arena: the constructors link only elements of the grid, and all of
+            // those that a walk can reach. The loop ends when its count reaches zero.
+            unsafe {
+                asm_loop!(
+                    n / UNROLLED,
+                    x86_64 { ".rept 32", "mov {at}, [{at}]", ".endr" },
+                    aarch64 { ".rept 32", "ldr {at}, [{at}]", ".endr" },
+                    at = inout(reg) self.at,
+                    options(readonly, nostack),
+                );
+            }
+        }
+        for _ in 0..n % UNROLLED {
+            self.step();
+        }
+    }
+
+    /// Whether a lap from here visits as many different elements as there are and ends where it
+    /// began. Takes as long as a lap: for tests, and for the check of an answer.
+    pub fn lap_is_complete(&self) -> bool {
+        let mut probe = Ring {
+            at: self.at,
+            elements: self.elements,
+            arena: PhantomData,
+        };
+        // Every element has one successor: a walk that is back for the first time after as many
+        // steps as there are elements has visited each once.
+        (1..=self.elements).all(|steps| {
+            probe.step();
+            (probe.at == self.at) == (steps == self.elements)
+        })
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        // SAFETY: `at` is an element of the ring, which holds the address of the next.
+        self.at = unsafe { self.at.cast::<*const u8>().read_volatile() };
+    }
+}
+
+/// The elements of an arena, checked to lie inside it, before they are linked.
+struct Grid<'arena> {
+    start: *mut u8,
+    stride_bytes: usize,
+    elements: usize,
+    arena: PhantomData<&'arena mut Arena>,
+}
+
+impl<'arena> Grid<'arena> {
+    fn new(arena: &'arena mut Arena, bytes: usize, stride_bytes: usize) -> io::Result<Self> {
+        if stride_bytes == 0 || !stride_bytes.is_multiple_of(size_of::<*const u8>()) {
+            return Err(invalid("a stride is not a multiple of a pointer's size"));
+        }
+        if bytes > arena.len() {
+            return Err(invalid("a ring exceeds its arena"));
+        }
+        let elements = bytes / stride_bytes;
+        if elements == 0 {
+            return Err(invalid("a ring of no elements"));
+        }
+        Ok(Self {
+            start: arena.start(),
+            stride_bytes,
+            elements,
+            arena: PhantomData,
+        })
+    }
+
+    #[inline]
+    fn element(&self, index: usize) -> *mut *const u8 {
+        assert!(index < self.elements, "element {index} is outside the grid");
+        // SAFETY: `index × stride` plus a pointer lies inside the arena, as `new` has checked.
+        // Elements are aligned: the arena is, and the stride is a multiple of a pointer's size.
+        unsafe { self.start.add(index * self.stride_bytes).cast() }
+    }
+
+    /// Makes `to` follow `from`.
+    #[inline]
+    fn link(&self, from: usize, to: usize) {
+        let to = self.element(to).cast_const().cast();
+        // SAFETY: `element` returns an aligned word of the arena, which is borrowed mutably.
+        unsafe { self.element(from).write(to) };
+    }
+
+    /// Makes what follows `other` follow `from` too.
+    #[inline]
+    fn link_to_successor_of(&self, from: usize, other: usize) {
+        // SAFETY: as in `link`; what is read is stored, not followed.
+        unsafe { self.element(from).write(self.element(other).read()) };
+    }
+
+    fn ring(&self, first: usize, elements: usize) -> Ring<'arena> {
+        Ring {
+            at: self.element(first).cast_const().cast(),
+            elements,
+            arena: PhantomData,
+        }
+    }
+}
+
+/// Fisher and Yates' shuffle.
+fn shuffle(items: &mut [usize], below: &mut dyn FnMut(u64) -> u64) {
+    for last in (1..items.len()).rev() {
+        let other = draw(below, last + 1);
+        items.swap(last, other);
+    }
+}
+
+#[inline]
+fn draw(below: &mut dyn FnMut(u64) -> u64, limit: usize) -> usize {
+    let drawn = below(limit as u64) as usize;
+    assert!(drawn < limit, "below({limit}) answered {drawn}");
+    drawn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::arena::PageSize;
+
+    /// A small generator, enough for a test (Knuth's MMIX constants).
+    fn generator() -> impl FnMut(u64) -> u64 {
+        let mut state = 1_u64;
+        move |limit| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        }
+    }
+
+    /// Where in the arena the next walk starts.
+    fn offset(ring: &Ring<'_>, arena_address: usize) -> usize {
+        ring.at.addr() - arena_address
+    }
+
+    fn arena(bytes: usize) -> Arena {
+        Arena::map(bytes, PageSize::Base).unwrap()
+    }
+
+    #[test]
+    fn a_lap_visits_every_element_once() {
+        let mut arena = arena(1 << 20);
+        let mut below = generator();
+        for (bytes, stride) in [
+            (8, 8),
+            (128, 64),
+            (4096, 64),
+            (1 << 20, 64),
+            (1 << 20, 4104),
+        ] {
+            let elements = bytes / stride;
+            let ring = Ring::lay_random(&mut arena, bytes, stride, &mut below).unwrap();
+            assert!(ring.lap_is_complete() && ring.elements() == elements);
+            let ring = Ring::lay_strided(&mut arena, bytes, stride).unwrap();
+            assert!(ring.lap_is_complete() && ring.elements() == elements);
+            let page = stride * 16;
+            let ring = Ring::lay_page_local(&mut arena, bytes, stride, page, &mut below).unwrap();
+            assert!(ring.lap_is_complete() && ring.elements() == elements);
+        }
+    }
+
+    #[test]
+    fn a_walk_follows_the_order_given() {
+        let mut arena = arena(4096);
+        let address = arena.address();
+        let order = [3, 0, 2, 1, 5];
+        let mut ring = Ring::lay(&mut arena, &order, 64).unwrap();
+        assert!(ring.lap_is_complete());
+        for lap in 0..3 {
+            for &element in &order {
+                assert_eq!(offset(&ring, address), element as usize * 64, "lap {lap}");
+                ring.walk(1);
+            }
+        }
+        ring.walk(5 * 1_000 + 3);
+        assert_eq!(offset(&ring, address), 64);
+    }
+
+    #[test]
+    fn a_page_is_finished_before_the_next() {
+        let mut arena = arena(64 * 1024);
+        let address = arena.address();
+        let mut below = generator();
+        let mut ring = Ring::lay_page_local(&mut arena, 64 * 1024, 64, 4096, &mut below).unwrap();
+        let mut changes = 0;
+        for _ in 0..ring.elements() {
+            let page = offset(&ring, address) / 4096;
+            ring.walk(1);
+            changes += usize::from(offset(&ring, address) / 4096 != page);
+        }
+        assert_eq!(changes, 16);
+    }
+
+    #[test]
+    fn doubles_make_a_lap_incomplete() {
+        let mut arena = arena(4096);
+        assert!(
+            !Ring::lay(&mut arena, &[0, 1, 0, 2], 64)
+                .unwrap()
+                .lap_is_complete()
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut arena = arena(4096);
+        let mut below = generator();
+        assert!(Ring::lay(&mut arena, &[], 64).is_err());
+        assert!(Ring::lay(&mut arena, &[0, 64], 64).is_err());
+        assert!(Ring::lay(&mut arena, &[0, 1], usize::MAX & !7).is_err());
+        assert!(Ring::lay_random(&mut arena, 4097, 64, &mut below).is_err());
+        assert!(Ring::lay_random(&mut arena, 4096, 0, &mut below).is_err());
+        assert!(Ring::lay_random(&mut arena, 4096, 12, &mut below).is_err());
+        assert!(Ring::lay_strided(&mut arena, 63, 64).is_err());
+        assert!(Ring::lay_page_local(&mut arena, 4096, 64, 100, &mut below).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! Measured: the C library's memcpy, from one place over and over, or each time from another.
+//!
+//! No length is known to the compiler, so that each copy is a call, as the machine code shows. In
+//! the figure of one copy: the call, a few instructions for where the next one comes from, and the
+//! loop's own. Copies do not wait for each other, so where they are short the core works on several.
+
+use std::arch::asm;
+use std::hint::black_box;
+use std::ptr;
+
+use crate::memory::message::Message;
+
+/// Goes through places in an order in which neighbours are far apart in time and in space, each
+/// once a lap.
+#[derive(Debug)]
+pub struct Walk {
+    places: usize,
+    step: usize,
+    at: usize,
+}
+
+impl Walk {
+    /// A walk through so many places, at the first of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn new(places: usize) -> Self {
+        assert!(places > 0, "a walk has a place to stand on");
+        // The golden section spreads the steps most evenly; without a common divisor, a lap
+        // visits every place.
+        let golden = (places as f64 * 0.618_033_988_75) as usize;
+        let step = (golden.max(1)..)
+            .find(|step| common_divisor(*step, places) == 1)
+            .expect("one more than a multiple has no common divisor");
+        Self {
+            places,
+            step: step % places,
+            at: 0,
+        }
+    }
+
+    /// The place at which it stands: the one last copied from.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> usize {
+        let next = self.at + self.step;
+        self.at = if next >= self.places {
+            next - self.places
+        } else {
+            next
+        };
+        self.at
+    }
+}
+
+fn common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Copies `to.len()` bytes `n` times into `to`, each time from the next place of the walk. Places
+/// begin `apart` bytes from each other, the first one at `from`'s start.
+///
+/// # Panics
+///
+/// If a place reaches beyond `from`.
+pub fn copy(from: &[u8], apart: usize, walk: &mut Walk, to: &mut [u8], n: u64) {
+    let bytes = black_box(to.len());
+    let last = (walk.places - 1).checked_mul(apart);
+    let end = last.and_then(|last| last.checked_add(to.len()));
+    assert!(
+        end.is_some_and(|end| end <= from.len()),
+        "a place reaches beyond the source"
+    );
+    for _ in 0..n {
+        let place = walk.advance() * apart;
+        // SAFETY: `bytes` bytes from the place lie inside `from`, as those from the last one do;
+        // `to` holds as many, and a mutable borrow overlaps nothing.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr().add(place), to.as_mut_ptr(), bytes) };
+        looked_at(to);
+    }
+}
+
+/// Serialises `n` messages into `to`, each time the next of the walk.
+///
+/// # Panics
+///
+/// If the walk has more places than there are messages, or `to` is shorter than one.
+pub fn serialise(messages: &[Message], walk: &mut Walk, to: &mut [u8], n: u64) {
+    assert!(walk.places <= messages.len(), "a place without a message");
+    for _ in 0..n {
+        messages[walk.advance()].serialise(to);
+        looked_at(to);
+    }
+}
+
+/// The copy may be read and changed here, as far as the compiler knows, which is handed where it
+/// is: so each must have been made, and none is made already.
+#[inline(always)]
+fn looked_at(copy: &mut [u8]) {
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {} */", in(reg) copy.as_mut_ptr(), options(nostack, preserves_flags)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lap_visits_every_place_once() {
+        for places in [1, 2, 3, 4, 7, 128, 1000, 4096] {
+            let mut walk = Walk::new(places);
+            let mut visited = vec![false; places];
+            for _ in 0..places {
+                let place = walk.advance();
+                assert!(!std::mem::replace(&mut visited[place], true), "{places}");
+            }
+            assert_eq!(walk.at(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_copied_is_what_stands_at_the_place() {
+        let from: Vec<u8> = (0..200).collect();
+        for places in [1, 5, 10] {
+            let mut walk = Walk::new(places);
+            for n in 1..20 {
+                let mut to = [0; 17];
+                copy(&from, 19, &mut walk, &mut to, n);
+                assert_eq!(to, from[walk.at() * 19..][..17]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_message_serialised_last_is_in_the_buffer() {
+        let messages: Vec<Message> = (0..10)
+            .map(|number| {
+                let mut message = Message::many(1, 100, &mut |_| {}).remove(0);
+                message.fill(&mut |field| field.fill(number));
+                message
+            })
+            .collect();
+        let mut walk = Walk::new(messages.len());
+        for n in 1..12 {
+            let mut to = [200; 100];
+            serialise(&messages, &mut walk, &mut to, n);
+            assert_eq!(to, [walk.at() as u8; 100]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the source")]
+    fn a_place_outside_the_source_is_refused() {
+        copy(&[0; 100], 50, &mut Walk::new(2), &mut [0; 51], 1);
+    }
+}

@@ -1,0 +1,166 @@
+//! Measured: mapping anonymous memory, touching one page of it, and unmapping it again, as programs
+//! and allocators do: through libc.
+//!
+//! Source: mmap(2), munmap(2), `PR_SET_THP_DISABLE` in prctl(2) (Linux 3.15).
+
+use crate::system_call::check;
+use std::ffi::c_void;
+use std::io;
+use std::ptr;
+
+/// Whether a mapping comes with its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// It comes empty; a page comes by the fault of whoever touches it.
+    OnTouch,
+    /// `MAP_POPULATE`: mmap(2) brings every one.
+    Populated,
+}
+
+/// Maps `bytes` of private anonymous memory, writes to its first byte, and unmaps it, `n` times.
+///
+/// # Errors
+///
+/// What mmap(2) or munmap(2) says the first time that it fails.
+pub fn map_touch_unmap(bytes: usize, pages: Pages, n: u64) -> io::Result<()> {
+    for _ in 0..n {
+        let start = map(bytes, pages)?;
+        // SAFETY: the mapping is writable, not empty, and known here alone.
+        unsafe { start.cast::<u8>().write_volatile(1) };
+        // SAFETY: it was just mapped, and nobody uses it.
+        unsafe { unmap(start, bytes) }?;
+    }
+    Ok(())
+}
+
+/// The same once, with `stamp` called before, between and after the three.
+///
+/// # Errors
+///
+/// As [`map_touch_unmap`].
+pub fn stamped(bytes: usize, pages: Pages, mut stamp: impl FnMut() -> u64) -> io::Result<[u64; 4]> {
+    let before = stamp();
+    let start = map(bytes, pages)?;
+    let mapped = stamp();
+    // SAFETY: the mapping is writable, not empty, and known here alone.
+    unsafe { start.cast::<u8>().write_volatile(1) };
+    let touched = stamp();
+    // SAFETY: it was just mapped, and nobody uses it.
+    unsafe { unmap(start, bytes) }?;
+    Ok([before, mapped, touched, stamp()])
+}
+
+#[inline]
+fn map(bytes: usize, pages: Pages) -> io::Result<*mut c_void> {
+    // The kernel is not to count what is never touched.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let populate = match pages {
+        Pages::OnTouch => 0,
+        Pages::Populated => libc::MAP_POPULATE,
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags | populate, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(start)
+}
+
+/// # Safety
+///
+/// The range is a mapping of the caller's own that nobody uses any more.
+#[inline]
+unsafe fn unmap(start: *mut c_void, bytes: usize) -> io::Result<()> {
+    // SAFETY: as the caller promises.
+    check(unsafe { libc::munmap(start, bytes) }).map(drop)
+}
+
+/// While this lives, the process gets no new transparent huge pages, wherever they are always on.
+#[derive(Debug)]
+pub struct NoHugePages {
+    was: libc::c_int,
+}
+
+impl NoHugePages {
+    /// From now on, for all threads of this process.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` before Linux 3.15.
+    pub fn begin() -> io::Result<Self> {
+        // SAFETY: takes numbers only.
+        let was = check(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, ZERO, ZERO, ZERO, ZERO) })?;
+        disable_huge_pages(true)?;
+        Ok(Self { was })
+    }
+}
+
+impl Drop for NoHugePages {
+    fn drop(&mut self) {
+        let restored = disable_huge_pages(self.was != 0);
+        debug_assert!(restored.is_ok(), "what could be set can be set back");
+    }
+}
+
+const ZERO: libc::c_ulong = 0;
+
+fn disable_huge_pages(disable: bool) -> io::Result<()> {
+    let disable = libc::c_ulong::from(disable);
+    // SAFETY: takes numbers only; which pages the process gets changes no content.
+    check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, ZERO, ZERO, ZERO) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::arena::{Arena, PageSize, base_page_bytes};
+    use crate::sched::usage;
+
+    /// The faults of a hundred repetitions.
+    fn faults(bytes: usize, pages: Pages) -> u64 {
+        let before = usage::thread();
+        map_touch_unmap(bytes, pages, 100).unwrap();
+        usage::thread().since(&before).minor_faults
+    }
+
+    #[test]
+    fn one_page_comes_on_touch_and_all_where_they_come_with_the_mapping() {
+        for bytes in [base_page_bytes(), 1 << 20] {
+            assert!((100..110).contains(&faults(bytes, Pages::OnTouch)));
+            // The kernel counts those that it brings by itself too.
+            let pages = (100 * bytes / base_page_bytes()) as u64;
+            assert!((pages..pages + 10).contains(&faults(bytes, Pages::Populated)));
+        }
+        assert!(map_touch_unmap(usize::MAX, Pages::OnTouch, 1).is_err());
+    }
+
+    #[test]
+    fn stamps_are_taken_in_order() {
+        let mut time = 0;
+        let stamps = stamped(base_page_bytes(), Pages::OnTouch, || {
+            time += 1;
+            time
+        });
+        assert_eq!(stamps.unwrap(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn huge_pages_are_off_for_a_while() {
+        let Ok(mut before) = Arena::map(4 << 20, PageSize::Huge) else {
+            return;
+        };
+        before.populate().unwrap();
+        let off = NoHugePages::begin().unwrap();
+        if let Ok(mut during) = Arena::map(4 << 20, PageSize::Huge) {
+            during.populate().unwrap();
+            assert_eq!(during.huge_bytes().unwrap(), 0);
+        }
+        drop(off);
+        let mut after = Arena::map(4 << 20, PageSize::Huge).unwrap();
+        after.populate().unwrap();
+        if before.huge_bytes().unwrap() > 0 {
+            assert!(after.huge_bytes().unwrap() > 0);
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Measured: page faults of a known kind. Memory of which no page is mapped yet, batch after batch,
+//! first touches that are one page fault each, and what the kernel counted for them.
+//!
+//! Source: mmap(2), madvise(2), getrusage(2), proc(5) on smaps and on io; Linux mm/memory.c.
+
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::file::scratch::{CONTENT, FileMap, Scratch, Sharing};
+use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes, smaps_bytes};
+use crate::memory::touch::{read_at, write_at};
+use crate::sched::usage;
+
+/// The pages that are touched, and hence what the kernel has to do for a touch.
+#[derive(Clone, Debug)]
+pub enum Pages {
+    /// Of anonymous memory, written to: a page is found and cleared.
+    Anonymous(PageSize),
+    /// Of a file in the page cache, read through a shared mapping: a page is mapped.
+    Cached(Rc<Scratch>),
+    /// Of a file in the page cache, written to through a private mapping after they were read: a
+    /// page is copied.
+    CopyOnWrite(Rc<Scratch>),
+    /// Of a file that is evicted before each batch, read through a shared mapping: a page is read
+    /// from its device.
+    Evicted(Rc<Scratch>),
+}
+
+impl Pages {
+    fn file(&self) -> Option<&Scratch> {
+        match self {
+            Self::Anonymous(_) => None,
+            Self::Cached(file) | Self::CopyOnWrite(file) | Self::Evicted(file) => Some(file),
+        }
+    }
+
+    /// What smaps calls the pages that a touch brings.
+    fn in_smaps(&self) -> &'static str {
+        match self {
+            Self::Anonymous(PageSize::Huge) => "AnonHugePages",
+            Self::Anonymous(PageSize::Base) | Self::CopyOnWrite(_) => "Anonymous",
+            Self::Cached(_) | Self::Evicted(_) => "Rss",
+        }
+    }
+
+    /// Bytes of one of them.
+    pub fn page_bytes(&self) -> usize {
+        match self {
+            Self::Anonymous(PageSize::Huge) => huge_page_bytes().unwrap_or(base_page_bytes()),
+            _ => base_page_bytes(),
+        }
+    }
+
+    /// Memory in which `offsets` are to be touched.
+    fn map(&self, offsets: &[usize]) -> io::Result<Memory> {
+        match self {
+            Self::Anonymous(size) => {
+                Arena::map(offsets.len() * self.page_bytes(), *size).map(Memory::Anonymous)
+            }
+            Self::Cached(file) => file.map(Sharing::ReadShared).map(Memory::File),
+            Self::CopyOnWrite(file) => {
+                let map = file.map(Sharing::WritePrivate)?;
+                read_at(map.as_slice(), offsets);
+                Ok(Memory::File(map))
+            }
+            Self::Evicted(file) => {
+                file.evict()?;
+                file.map(Sharing::ReadShared).map(Memory::File)
+            }
+        }
+    }
+}
+
+enum Memory {
+    Anonymous(Arena),
+    File(FileMap),
+}
+
+impl Memory {
+    /// Touches these offsets; the sum of what it read, where it reads.
+    fn touch(&mut self, pages: &Pages, offsets: &[usize]) -> u64 {
+        match self {
+            Self::Anonymous(arena) => write_at(arena.as_mut_slice(), offsets),
+            Self::File(map) if matches!(pages, Pages::CopyOnWrite(_)) => {
+                write_at(map.as_mut_slice(), offsets);
+            }
+            Self::File(map) => return read_at(map.as_slice(), offsets),
+        }
+        0
+    }
+}
+
+/// Batches of first touches, one after the other.
+///
+/// The pages that one batch gives back are those that the next one gets, the last ones first. So
+/// every batch touches all offsets: those that are not its own before it, untimed. Whatever its
+/// size, it finds as much of them in the caches, on the processor's list of free pages and in the
+/// page tables. Evicted pages alone come from elsewhere, and there only its own are touched.
+pub struct PageFaults {
+    pages: Pages,
+    /// Where the pages are, in the order in which they are touched; a batch's own are the last.
+    offsets: Vec<usize>,
+    /// From which of them on the next batch touches; further on each time for evicted ones, so that
+    /// not the same pages are read from the device over and over.
+    from: usize,
+    memory: Option<Memory>,
+    /// How many the last batch has touched.
+    touched: usize,
+    /// The first bytes of the last batch, where it read them.
+    sum: u64,
+    /// When the last batch was prepared.
+    before: Counts,
+    counted: Counted,
+}
+
+/// What was counted for all batches so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    /// First touches.
+    pub touches: u64,
+    /// Batches of them.
+    pub batches: u64,
+    /// Page faults: major ones for evicted pages, else minor ones.
+    pub faults: u64,
+    /// Bytes that were read from a device; of evicted pages only, else 0.
+    pub read_bytes: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    faults: u64,
+    read_bytes: u64,
+}
+
+impl PageFaults {
+    /// Touches these pages, at these offsets, in this order. Nothing is mapped yet. Pages of a file
+    /// that the page cache is to hold are read once, and none of the holes between them.
+    ///
+    /// # Errors
+    ///
+    /// What mapping the file says; for evicted pages, why the kernel does not tell what was read
+    /// from a device.
+    pub fn new(pages: Pages, offsets: Vec<usize>) -> io::Result<Self> {
+        match &pages {
+            Pages::Cached(file) | Pages::CopyOnWrite(file) => {
+                read_at(file.map(Sharing::ReadShared)?.as_slice(), &offsets);
+            }
+            Pages::Evicted(_) => {
+                usage::device_read_bytes()?;
+            }
+            Pages::Anonymous(_) => {}
+        }
+        Ok(Self {
+            pages,
+            offsets,
+            from: 0,
+            memory: None,
+            touched: 0,
+            sum: 0,
+            before: Counts::default(),
+            counted: Counted::default(),
+        })
+    }
+
+    /// How many pages are touched for a batch, at most.
+    pub fn pages(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Maps memory of which all pages are there but the next `count`, which are touched last.
+    ///
+    /// # Errors
+    ///
+    /// What mmap(2), madvise(2) and posix_fadvise(2) say.
+    pub fn prepare(&mut self, count: usize) -> io::Result<()> {
+        self.count()?;
+        self.memory = None;
+        if let Pages::Evicted(_) = self.pages {
+            self.from += self.touched;
+            if self.from + count > self.offsets.len() {
+                self.from = 0;
+            }
+        }
+        self.touched = 0;
+        let mut memory = self.pages.map(&self.offsets)?;
+        memory.touch(&self.pages, self.not_timed(count));
+        self.memory = Some(memory);
+        self.before = self.counts()?;
+        Ok(())
+    }
+
+    /// Touches them: the measured operation.
+    ///
+    /// # Panics
+    ///
+    /// Where so many are not prepared.
+    pub fn touch(&mut self, count: usize) {
+        let memory = self.memory.as_mut().expect("a batch is prepared");
+        let offsets = match self.pages {
+            Pages::Evicted(_) => &self.offsets[self.from..self.from + count],
+            _ => &self.offsets[self.offsets.len() - count..],
+        };
+        self.sum = memory.touch(&self.pages, offsets);
+        self.touched = count;
+    }
+
+    /// What is touched before a batch of `count`.
+    fn not_timed(&self, count: usize) -> &[usize] {
+        match self.pages {
+            Pages::Evicted(_) => &[],
+            _ => &self.offsets[..self.offsets.len() - count],
+        }
+    }
+
+    /// Adds what the last batch has counted.
+    fn count(&mut self) -> io::Result<()> {
+        if self.touched > 0 {
+            let now = self.counts()?;
+            self.counted.faults += now.faults - self.before.faults;
+            self.counted.read_bytes += now.read_bytes - self.before.read_bytes;
+            self.counted.touches += self.touched as u64;
+            self.counted.batches += 1;
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> io::Result<Counts> {
+        let usage = usage::thread();
+        Ok(match self.pages {
+            Pages::Evicted(_) => Counts {
+                faults: usage.major_faults,
+                read_bytes: usage::device_read_bytes()?,
+            },
+            _ => Counts {
+                faults: usage.minor_faults,
+                read_bytes: 0,
+            },
+        })
+    }
+
+    /// Ends the batches: what was counted for all of them.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel no longer tells what was read from a device.
+    pub fn end(&mut self) -> io::Result<Counted> {
+        self.count()?;
+        Ok(self.counted)
+    }
+
+    /// Bytes that one touch has mapped, by smaps, of the last batch and of what was touched before
+    /// it; of huge pages none where small ones came.
+    ///
+    /// # Errors
+    ///
+    /// When /proc/self/smaps cannot be read.
+    pub fn mapped_bytes(&self) -> io::Result<f64> {
+        let memory = match self.memory.as_ref().expect("a batch was touched") {
+            Memory::Anonymous(arena) => arena.as_slice(),
+            Memory::File(map) => map.as_slice(),
+        };
+        let touched = self.not_timed(self.touched).len() + self.touched;
+        Ok(smaps_bytes(memory, &[self.pages.in_smaps()])? as f64 / touched as f64)
+    }
+
+    /// Whether the last batch, where it read, has read what the file holds.
+    pub fn read_the_content(&self) -> bool {
+        match self.pages {
+            Pages::Cached(_) | Pages::Evicted(_) => {
+                self.sum == self.touched as u64 * u64::from(CONTENT)
+            }
+            Pages::Anonymous(_) | Pages::CopyOnWrite(_) => true,
+        }
+    }
+
+    /// Where the file lies; `None` for anonymous memory.
+    pub fn folder(&self) -> Option<&Path> {
+        self.pages.file().map(Scratch::folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: usize = 16;
+    const STRIDE: usize = 1 << 20;
+
+    #[test]
+    fn each_touch_is_one_fault_that_maps_one_page() {
+        let mut all = vec![Pages::Anonymous(PageSize::Base)];
+        match Scratch::write(COUNT, STRIDE).map(Rc::new) {
+            Ok(file) => {
+                all.push(Pages::Cached(Rc::clone(&file)));
+                all.push(Pages::CopyOnWrite(file));
+            }
+            Err(error) => eprintln!("checked less: {error}"),
+        }
+        for pages in all {
+            let stride = pages.file().map_or(base_page_bytes(), |_| STRIDE);
+            let offsets = (0..COUNT).map(|number| number * stride).collect();
+            let mut faults = PageFaults::new(pages.clone(), offsets).unwrap();
+            for count in [COUNT, 1, COUNT / 2] {
+                faults.prepare(count).unwrap();
+                faults.touch(count);
+            }
+            let counted = faults.end().unwrap();
+            assert_eq!((counted.touches, counted.batches), (25, 3), "{pages:?}");
+            assert!((25..=30).contains(&counted.faults), "{pages:?} {counted:?}");
+            let mapped = faults.mapped_bytes().unwrap();
+            assert_eq!(mapped, pages.page_bytes() as f64, "{pages:?}");
+            assert!(faults.read_the_content(), "{pages:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_batch_does_not_time_is_touched_before_it() {
+        let offsets = (0..COUNT)
+            .map(|number| number * base_page_bytes())
+            .collect();
+        let mut faults = PageFaults::new(Pages::Anonymous(PageSize::Base), offsets).unwrap();
+        faults.prepare(1).unwrap();
+        let Some(Memory::Anonymous(arena)) = &faults.memory else {
+            panic!("anonymous memory is prepared");
+        };
+        let there = smaps_bytes(arena.as_slice(), &["Anonymous"]).unwrap();
+        assert_eq!(there, ((COUNT - 1) * base_page_bytes()) as u64);
+    }
+
+    #[test]
+    fn evicted_pages_are_other_ones_in_each_batch() {
+        let Ok(file) = Scratch::write(COUNT, STRIDE).map(Rc::new) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        let offsets = (0..COUNT).map(|number| number * STRIDE).collect();
+        let Ok(mut faults) = PageFaults::new(Pages::Evicted(file), offsets) else {
+            eprintln!("skipped: what is read from devices is not told");
+            return;
+        };
+        let mut from = Vec::new();
+        for _ in 0..4 {
+            faults.prepare(6).unwrap();
+            from.push(faults.from);
+            faults.touch(6);
+            assert!(faults.read_the_content());
+        }
+        assert_eq!(from, [0, 6, 0, 6]);
+    }
+}

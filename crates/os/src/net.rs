@@ -1,0 +1,23 @@
+//! Sockets, network devices, and the ways bytes get into and out of them.
+
+pub mod addresses;
+pub mod control_message;
+pub mod field_sender;
+pub mod handshake;
+pub mod icmp;
+pub mod network_device;
+pub(crate) mod packet;
+pub mod poll;
+pub mod queue_disciplines;
+pub mod readable;
+pub mod receive;
+pub mod reserved_port;
+pub mod segments;
+pub mod sink;
+pub mod sniffers;
+pub mod socket;
+pub mod socket_option;
+pub(crate) mod tcp_repair;
+pub mod timestamps;
+pub mod tun;
+pub mod zerocopy;

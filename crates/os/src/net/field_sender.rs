@@ -1,0 +1,328 @@
+//! Measured: the ways in which a message of several fields goes into a socket, and how often each
+//! enters the kernel.
+//!
+//! Each way is a file of its own. What they have in common: the socket blocks, a message is sent
+//! whole or not at all, and what a send allocates nothing for is made beforehand. A message's bytes
+//! stay as they are for as long as the sender lives, so that the kernel may read them whenever it
+//! wants to.
+//!
+//! Source: send(2), sendmsg(2), Documentation/networking/msg_zerocopy.rst, io_uring_enter(2),
+//! sendfile(2), vmsplice(2), splice(2).
+
+mod one_copy;
+mod sendfile;
+mod splice;
+#[cfg(test)]
+mod tests;
+mod two_copy;
+mod uring;
+mod write_each;
+mod zero_copy;
+
+use std::io::{self, ErrorKind};
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use crate::memory::fields::Messages;
+use one_copy::OneCopy;
+use sendfile::Sendfile;
+use splice::Splice;
+use two_copy::TwoCopy;
+use uring::Uring;
+use write_each::WriteEach;
+use zero_copy::ZeroCopy;
+
+/// How long a socket may take nothing, or a completion may not come, before sending is given up.
+const STALLED: Duration = Duration::from_secs(10);
+/// After so many zero-copy sends the kernel is asked which of them are complete.
+const REAP_EVERY: u64 = 32;
+
+/// A way of sending a message of several fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Primitive {
+    /// The fields are copied one behind the other into a buffer, which send(2) copies.
+    TwoCopy,
+    /// As [`Primitive::TwoCopy`], into a buffer that is allocated for each message and given back.
+    TwoCopyAllocating,
+    /// sendmsg(2) with an entry for each field.
+    OneCopy,
+    /// sendmsg(2) with an entry for each field and `MSG_ZEROCOPY` (Linux 4.14, UDP 5.0).
+    ZeroCopy,
+    /// A send(2) for each field; over UDP with `MSG_MORE`, so that it is one datagram.
+    WriteEach,
+    /// `IORING_OP_SENDMSG` with an entry for each field (Linux 5.3).
+    UringSend,
+    /// A linked `IORING_OP_WRITE_FIXED` for each field, from registered memory (Linux 5.3).
+    UringSendRegistered,
+    /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1); of one field
+    /// `IORING_OP_SEND_ZC` (Linux 6.0).
+    UringZeroCopy,
+    /// A linked `IORING_OP_SEND_ZC` for each field, from registered memory (Linux 6.0, and 6.2 for
+    /// whether it was copied).
+    UringZeroCopyRegistered,
+    /// sendfile(2) from a memfd, in which the fields lie one behind the other.
+    SendfileMemory,
+    /// sendfile(2) from a file that is in the page cache, likewise.
+    SendfileFile,
+    /// vmsplice(2) of the fields into a pipe, and splice(2) from it into the socket.
+    Splice,
+}
+
+impl Primitive {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::TwoCopy,
+        Self::TwoCopyAllocating,
+        Self::OneCopy,
+        Self::ZeroCopy,
+        Self::WriteEach,
+        Self::UringSend,
+        Self::UringSendRegistered,
+        Self::UringZeroCopy,
+        Self::UringZeroCopyRegistered,
+        Self::SendfileMemory,
+        Self::SendfileFile,
+        Self::Splice,
+    ];
+
+    /// Whether the kernel says afterwards, for each send, whether it has copied.
+    pub fn has_completions(self) -> bool {
+        matches!(
+            self,
+            Self::ZeroCopy | Self::UringZeroCopy | Self::UringZeroCopyRegistered
+        )
+    }
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages that were sent, each whole.
+    pub messages: u64,
+    /// System calls, those that reap completions among them.
+    pub system_calls: u64,
+    /// Sends that asked for no copy: those that will be complete.
+    pub asked: u64,
+    /// Of which the kernel is done with their bytes.
+    pub completed: u64,
+    /// Of which it has copied the bytes after all.
+    pub copied: u64,
+    /// Messages of which a part was sent by copying, as the kernel had no room for one more send
+    /// without (`ENOBUFS`).
+    pub fallbacks: u64,
+}
+
+impl Counts {
+    /// What was done since then.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            messages: self.messages - before.messages,
+            system_calls: self.system_calls - before.system_calls,
+            asked: self.asked - before.asked,
+            completed: self.completed - before.completed,
+            copied: self.copied - before.copied,
+            fallbacks: self.fallbacks - before.fallbacks,
+        }
+    }
+}
+
+/// One end of a connection, or of datagrams that go to one peer, and the messages that it sends.
+///
+/// The thread that sends the first is the one that sends and completes all: io_uring's rings belong
+/// to one.
+#[derive(Debug)]
+pub struct FieldSender {
+    // It is dropped first: a ring holds requests that read the messages.
+    way: Way,
+    socket: OwnedFd,
+    messages: Messages,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+enum Way {
+    TwoCopy(TwoCopy),
+    OneCopy(OneCopy),
+    ZeroCopy(ZeroCopy),
+    WriteEach(WriteEach),
+    Uring(Box<Uring>),
+    Sendfile(Sendfile),
+    Splice(Splice),
+}
+
+impl FieldSender {
+    /// Sends `messages` through a connected socket, which it has blocking.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported`, with the reason, where this kernel, limit or kind of socket has no such send.
+    pub fn new(socket: OwnedFd, primitive: Primitive, messages: Messages) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(STALLED))?;
+        let is_stream = sockopt::socket_type(&socket)? == rustix::net::SocketType::STREAM;
+        let way = match primitive {
+            Primitive::TwoCopy => Way::TwoCopy(TwoCopy::new(&messages)),
+            Primitive::TwoCopyAllocating => Way::TwoCopy(TwoCopy::allocating()),
+            Primitive::OneCopy => Way::OneCopy(OneCopy::new(&messages)),
+            Primitive::ZeroCopy => Way::ZeroCopy(ZeroCopy::new(&socket, &messages)?),
+            Primitive::WriteEach => Way::WriteEach(WriteEach::new(is_stream)),
+            Primitive::UringSend
+            | Primitive::UringSendRegistered
+            | Primitive::UringZeroCopy
+            | Primitive::UringZeroCopyRegistered => Way::Uring(Box::new(Uring::new(
+                primitive, &socket, is_stream, &messages,
+            )?)),
+            Primitive::SendfileMemory => Way::Sendfile(Sendfile::memory(&messages)?),
+            Primitive::SendfileFile => Way::Sendfile(Sendfile::file(&messages)?),
+            Primitive::Splice => Way::Splice(Splice::new(&messages, is_stream)?),
+        };
+        Ok(Self {
+            way,
+            socket,
+            messages,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Sends the next message, whole.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say; `TimedOut` where the other end takes nothing for ten seconds.
+    #[inline]
+    pub fn send(&mut self) -> io::Result<()> {
+        self.send_by(true, &mut || Err(stalled()))
+    }
+
+    /// As [`FieldSender::send`], of a socket that does not block: where it takes nothing now,
+    /// `blocked` is called, and what is left of the message is tried again. It has to wait until
+    /// something may have changed.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say, and `blocked`.
+    #[inline]
+    pub fn send_or(&mut self, blocked: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.send_by(false, blocked)
+    }
+
+    #[inline]
+    fn send_by(
+        &mut self,
+        waits: bool,
+        blocked: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let socket = self.socket.as_fd();
+        let counts = &mut self.counts;
+        let call = &mut Call {
+            counts,
+            waits,
+            blocked,
+        };
+        let number = self.messages.advance();
+        match &mut self.way {
+            Way::TwoCopy(way) => way.send(socket, &self.messages, number, call),
+            Way::OneCopy(way) => way.send(socket, self.messages.parts(number), 0, call),
+            Way::ZeroCopy(way) => way.send(socket, self.messages.parts(number), call),
+            Way::WriteEach(way) => way.send(socket, self.messages.parts(number), call),
+            Way::Uring(way) => way.send(self.messages.parts(number), call),
+            Way::Sendfile(way) => way.send(socket, number, call),
+            Way::Splice(way) => way.send(socket, self.messages.parts(number), call),
+        }?;
+        self.counts.messages += 1;
+        Ok(())
+    }
+
+    /// Waits until the kernel is done with all that it was asked to send without a copy; at once
+    /// where it copied.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say; `TimedOut` where that takes ten seconds.
+    pub fn complete(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::ZeroCopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
+            Way::Uring(way) => way.complete(&mut self.counts),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the kernel which sends it is done with, where it keeps a socket's other waits from waiting
+    /// until it is asked.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say.
+    pub fn reap(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it has done so far.
+    #[inline]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What it sends.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// Gives back what it sent, for others to go on with. All sends without a copy must be complete.
+    pub fn into_messages(self) -> Messages {
+        self.messages
+    }
+
+    /// Where it sends them.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A message that is being sent: what it took so far, and what to do where the socket takes nothing.
+struct Call<'c> {
+    counts: &'c mut Counts,
+    /// Whether the kernel is to wait until the socket takes something.
+    waits: bool,
+    blocked: &'c mut dyn FnMut() -> io::Result<()>,
+}
+
+impl Call<'_> {
+    /// What a system call has moved that says this: nothing, and it is tried again, or it is over.
+    #[inline]
+    fn again(&mut self, error: io::Error) -> io::Result<usize> {
+        match error.kind() {
+            ErrorKind::Interrupted => Ok(0),
+            ErrorKind::WouldBlock => (self.blocked)().map(|()| 0),
+            _ => Err(error),
+        }
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        self.counts
+    }
+}
+
+impl DerefMut for Call<'_> {
+    fn deref_mut(&mut self) -> &mut Counts {
+        self.counts
+    }
+}
+
+fn stalled() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the other end takes nothing any more")
+}
+
+fn unsupported(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(ErrorKind::Unsupported, format!("{what}: {error}"))
+}

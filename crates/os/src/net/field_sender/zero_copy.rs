@@ -1,0 +1,119 @@
+//! No copy: the kernel sends the fields' own pages, and says when it is done with them.
+//!
+//! Source: Documentation/networking/msg_zerocopy.rst of the kernel; poll(2), as errors are ready
+//! without being asked for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::PollFlags;
+
+use super::one_copy::{Rest, send_parts};
+use super::{Call, Counts, REAP_EVERY, STALLED, stalled, unsupported};
+use crate::memory::fields::Messages;
+use crate::net::poll::able;
+use crate::net::zerocopy::{self, Completions};
+
+/// How often it is looked at once whether a send is complete, before it is slept until one is.
+const LOOKS: u32 = 1000;
+
+/// Gives the kernel the fields' pages.
+#[derive(Debug)]
+pub(super) struct ZeroCopy {
+    rest: Rest,
+    completions: Completions,
+    /// Sends since completions were asked for.
+    not_reaped: u64,
+}
+
+impl ZeroCopy {
+    pub(super) fn new(socket: &impl AsFd, messages: &Messages) -> io::Result<Self> {
+        zerocopy::enable(socket)
+            .map_err(|error| unsupported("this kind of socket has no SO_ZEROCOPY", &error))?;
+        Ok(Self {
+            rest: Rest::new(messages.fields()),
+            completions: Completions::default(),
+            not_reaped: 0,
+        })
+    }
+
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        parts: &[libc::iovec],
+        call: &mut Call<'_>,
+    ) -> io::Result<()> {
+        let mut copies = false;
+        let completions = &mut self.completions;
+        let mut asked = 0;
+        self.rest.whole(parts, |parts| {
+            call.system_calls += 1;
+            let flags = if copies { 0 } else { libc::MSG_ZEROCOPY };
+            match send_parts(socket, parts, flags) {
+                Ok(sent) => {
+                    asked += u64::from(!copies);
+                    Ok(sent)
+                }
+                // Too much is under way. What is complete makes room, and where nothing is, a
+                // program goes on by copying and does not wait.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && !copies => {
+                    let before = completions.done;
+                    completions.collect(&socket)?;
+                    copies = completions.done == before;
+                    Ok(0)
+                }
+                Err(error) => {
+                    // As long as there are completions, nobody can wait for the socket.
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        completions.collect(&socket)?;
+                    }
+                    call.again(error)
+                }
+            }
+        })?;
+        call.asked += asked;
+        call.fallbacks += u64::from(copies);
+        self.not_reaped += asked;
+        if self.not_reaped >= REAP_EVERY {
+            self.reap(socket, call)?;
+        } else {
+            self.count(call);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn reap(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> io::Result<()> {
+        self.not_reaped = 0;
+        self.completions.collect(&socket)?;
+        self.count(counts);
+        Ok(())
+    }
+
+    #[inline]
+    fn count(&mut self, counts: &mut Counts) {
+        counts.system_calls += std::mem::take(&mut self.completions.system_calls);
+        counts.completed = self.completions.done;
+        counts.copied = self.completions.copied;
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        counts: &mut Counts,
+    ) -> io::Result<()> {
+        let mut looks = 0;
+        loop {
+            self.reap(socket, counts)?;
+            if counts.completed >= counts.asked {
+                return Ok(());
+            }
+            looks += 1;
+            if looks > LOOKS {
+                counts.system_calls += 1;
+                able(&socket, PollFlags::empty(), STALLED)?.ok_or_else(stalled)?;
+            }
+        }
+    }
+}

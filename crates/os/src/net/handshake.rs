@@ -1,0 +1,158 @@
+//! A TCP handshake on its own: begun, and asked later whether it is over and how long it took.
+//!
+//! The kernels at both ends exchange it without any process: it is the link's round trip, whatever the
+//! server does, and it waits where the link's packets wait.
+//!
+//! Source: connect(2) on non-blocking sockets, tcp(7) on `TCP_INFO`; RFC 9293, section 3.5.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
+
+use crate::net::poll::able;
+use crate::net::socket::{reset_on_close, tcp_info};
+
+/// A connection that may not be there yet.
+#[derive(Debug)]
+pub struct Handshake(OwnedFd);
+
+impl Handshake {
+    /// Sends the first packet. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// What socket(2) and connect(2) say.
+    pub fn begin(to: &SocketAddr) -> io::Result<Self> {
+        Self::begin_from(None, to)
+    }
+
+    /// The same from this port.
+    ///
+    /// # Errors
+    ///
+    /// `PermissionDenied` or `AddrInUse` of the port, too.
+    pub fn begin_from(port: Option<u16>, to: &SocketAddr) -> io::Result<Self> {
+        let (family, any): (_, IpAddr) = match to {
+            SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
+            SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        if let Some(port) = port {
+            bind(&socket, &SocketAddr::new(any, port))?;
+        }
+        match rustix::net::connect(&socket, to) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self(socket)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until it is over.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where it is not within this time; `ConnectionRefused` and what else the other end or a
+    /// router answered.
+    pub fn wait(&self, limit: Duration) -> io::Result<()> {
+        match able(&self.0, PollFlags::OUT, limit)? {
+            None => Err(ErrorKind::TimedOut.into()),
+            Some(_) => Ok(sockopt::socket_error(&self.0)??),
+        }
+    }
+
+    /// How long it took, as this end's kernel has timed it, in nanoseconds (as fine as a microsecond);
+    /// none where it is not over. The other end has heard of it by then; nothing else was said.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn round_trip_ns(&self) -> io::Result<Option<u64>> {
+        let round_trip_ns = tcp_info(&self.0)?.round_trip_ns;
+        Ok((round_trip_ns > 0).then_some(round_trip_ns))
+    }
+
+    /// Has it end by a reset, which leaves no port behind that is kept for a minute.
+    ///
+    /// # Errors
+    ///
+    /// What setsockopt(2) says.
+    pub fn reset_on_close(&self) -> io::Result<()> {
+        reset_on_close(&self.0)
+    }
+
+    /// The connection, which blocks.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says.
+    pub fn into_stream(self) -> io::Result<TcpStream> {
+        ioctl_fionbio(&self.0, false)?;
+        Ok(self.0.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_handshake_is_over_without_anybody_who_accepts() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let handshake = Handshake::begin(&listener.local_addr().unwrap()).unwrap();
+        handshake.wait(LONG).unwrap();
+        assert!(handshake.round_trip_ns().unwrap().unwrap() < 1_000_000_000);
+        let (mut far, _) = listener.accept().unwrap();
+        let mut near = handshake.into_stream().unwrap();
+        // It blocks, as one that std has made.
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            far.write_all(b"late").unwrap();
+        });
+        let mut said = [0; 4];
+        near.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"late");
+        late.join().unwrap();
+    }
+
+    #[test]
+    fn nobody_who_listens_is_told() {
+        let closed = {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.local_addr().unwrap()
+        };
+        let refused = Handshake::begin(&closed).and_then(|handshake| handshake.wait(LONG));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_answer_is_not_waited_for() {
+        // A queue of connections that nobody accepts is full after a few.
+        let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let to = rustix::net::getsockname(&listener).unwrap();
+        let to = SocketAddr::try_from(to).unwrap();
+        let mut kept = Vec::new();
+        let late = loop {
+            let handshake = Handshake::begin(&to).unwrap();
+            match handshake.wait(Duration::from_millis(50)) {
+                Ok(()) => kept.push(handshake),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::TimedOut);
+                    break handshake;
+                }
+            }
+            assert!(kept.len() < 100, "the queue of connections has no end");
+        };
+        assert_eq!(late.round_trip_ns().unwrap(), None);
+    }
+}

@@ -1,0 +1,299 @@
+//! Measured: ICMP echo, as ping(8) does it. The kernel of the other end answers.
+//!
+//! Two kinds of socket can: a datagram socket of ICMP, which needs no privilege where the process's
+//! group is in net.ipv4.ping_group_range (Linux 3.0, for IPv6 3.11), and a raw socket, which needs
+//! `CAP_NET_RAW`.
+//!
+//! Source: RFC 792 and RFC 4443 on echo; icmp(7), raw(7), ipv6(7).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto};
+
+use crate::net::packet;
+use crate::net::socket::{is_passing, receive_within};
+use crate::net::socket_option;
+
+/// Bytes of an echo's header.
+const HEADER: usize = 8;
+/// The longest header of IPv4, which a raw socket receives too.
+const IP_HEADER: usize = 60;
+/// How long a blocking receive waits before it looks whether an answer is still to come.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a spinning one tries before it does.
+const TRIES: u32 = 100_000;
+
+/// Sends echo requests to one address.
+#[derive(Debug)]
+pub struct Pinger {
+    socket: OwnedFd,
+    kind: Kind,
+    spins: bool,
+    /// Types of the request and of the reply.
+    types: (u8, u8),
+    identifier: u16,
+    sequence: u16,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+/// By what echo requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A datagram socket: the kernel fills in identifier and checksum, and gives the replies to
+    /// its own identifier only.
+    Datagram,
+    /// A raw socket.
+    Raw,
+}
+
+impl Pinger {
+    /// A pinger of `address` with this many bytes after the header, which spins or blocks until an
+    /// answer comes.
+    ///
+    /// # Errors
+    ///
+    /// EACCES or EPERM where neither kind of socket is permitted; what connect(2) says.
+    pub fn open(address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
+        Self::of_kind(Kind::Datagram, address, bytes, spins)
+            .or_else(|_| Self::of_kind(Kind::Raw, address, bytes, spins))
+    }
+
+    fn of_kind(kind: Kind, address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
+        let (family, protocol, types) = match address {
+            IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP, (8, 0)),
+            IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6, (128, 129)),
+        };
+        let socket_type = match kind {
+            Kind::Datagram => SocketType::DGRAM,
+            Kind::Raw => SocketType::RAW,
+        };
+        let protocol: Option<Protocol> = Some(protocol);
+        let socket = rustix::net::socket_with(family, socket_type, SocketFlags::CLOEXEC, protocol)?;
+        receive_within(&socket, LOOK)?;
+        let pinger = Self {
+            socket,
+            kind,
+            spins,
+            types,
+            identifier: identifier(),
+            sequence: 0,
+            request: (0..HEADER + bytes).map(|byte| (byte % 251) as u8).collect(),
+            reply: vec![0; IP_HEADER + HEADER + bytes],
+        };
+        if kind == Kind::Raw {
+            pinger.let_pass_replies_only()?;
+        }
+        rustix::net::connect(&pinger.socket, &SocketAddr::new(address, 0))?;
+        Ok(pinger)
+    }
+
+    /// Which kind of socket it has.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// An echo request there, and its reply back, with the same bytes in it. False where none has
+    /// come within `time`, of which it takes account every 50 ms.
+    ///
+    /// # Errors
+    ///
+    /// What send(2) and recv(2) say, such as EHOSTUNREACH, or ENOBUFS where there is no room for the
+    /// request within `time`.
+    #[inline]
+    pub fn echo(&mut self, time: Duration) -> io::Result<bool> {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.fill_in_header();
+        until_sent(|| self.send(), time)?;
+        let mut since: Option<Instant> = None;
+        let mut tries = 0;
+        loop {
+            match self.receive() {
+                // Else it is a late reply to an earlier one, or another pinger's.
+                Ok(length) => {
+                    if self.reply_in(length) == Some(&self.request[HEADER..]) {
+                        return Ok(true);
+                    }
+                }
+                Err(error) if is_passing(&error) => {
+                    tries += 1;
+                    if self.spins && tries < TRIES {
+                        continue;
+                    }
+                    tries = 0;
+                    if since.get_or_insert_with(Instant::now).elapsed() >= time {
+                        return Ok(false);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn fill_in_header(&mut self) {
+        let header = [self.types.0, 0, 0, 0];
+        self.request[..4].copy_from_slice(&header);
+        self.request[4..6].copy_from_slice(&self.identifier.to_be_bytes());
+        self.request[6..8].copy_from_slice(&self.sequence.to_be_bytes());
+        // Of ICMPv6, and of a datagram socket, the kernel computes it.
+        if self.kind == Kind::Raw && self.types.0 == 8 {
+            let sum = packet::checksum(packet::sum(&self.request));
+            self.request[2..4].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+
+    /// What the reply to the last request carries, if the `length` bytes received are that.
+    fn reply_in(&self, length: usize) -> Option<&[u8]> {
+        let mut packet = self.reply.get(..length)?;
+        if self.kind == Kind::Raw && self.types.0 == 8 {
+            // IHL, in words of four bytes.
+            let header = usize::from(packet.first()? & 0x0f) * 4;
+            packet = packet.get(header..)?;
+        }
+        let (header, data) = packet.split_at_checked(HEADER)?;
+        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let is_own = self.kind == Kind::Datagram || number(4) == self.identifier;
+        (header[0] == self.types.1 && is_own && number(6) == self.sequence).then_some(data)
+    }
+
+    #[inline]
+    fn send(&self) -> io::Result<()> {
+        // SAFETY: the kernel reads no more than the request's bytes.
+        let sent = unsafe {
+            libc::send(
+                self.socket.as_raw_fd(),
+                self.request.as_ptr().cast(),
+                self.request.len(),
+                0,
+            )
+        };
+        match sent {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self) -> io::Result<usize> {
+        let flags = if self.spins { libc::MSG_DONTWAIT } else { 0 };
+        // SAFETY: the kernel writes no more than the buffer's bytes.
+        let received = unsafe {
+            libc::recv(
+                self.socket.as_raw_fd(),
+                self.reply.as_mut_ptr().cast(),
+                self.reply.len(),
+                flags,
+            )
+        };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// A raw socket would receive every ICMP packet of the namespace, its own requests too.
+    fn let_pass_replies_only(&self) -> io::Result<()> {
+        const ICMP_FILTER: i32 = 1;
+        const ICMP6_FILTER: i32 = 1;
+        // A bit for each type, set for those that are kept out.
+        let mut blocked = [u32::MAX; 8];
+        let reply = usize::from(self.types.1);
+        blocked[reply / 32] &= !(1 << (reply % 32));
+        match self.types.0 {
+            8 => socket_option::set(&self.socket, (libc::SOL_RAW, ICMP_FILTER), &blocked[..1]),
+            _ => {
+                let option = (libc::IPPROTO_ICMPV6, ICMP6_FILTER);
+                socket_option::set(&self.socket, option, &blocked)
+            }
+        }
+    }
+}
+
+/// Sends until it is done. Full queues and signals pass, but not for ever.
+#[inline]
+fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::Result<()> {
+    let mut since: Option<Instant> = None;
+    loop {
+        match send() {
+            // ENOBUFS: no room is left for now.
+            Err(error) if is_passing(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {
+                if since.get_or_insert_with(Instant::now).elapsed() >= time {
+                    return Err(error);
+                }
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Another one for each pinger of this process, and most likely for each process.
+fn identifier() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_process = (std::process::id() as u16).wrapping_mul(0x9e37);
+    of_process.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    const TIME: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn a_request_that_is_refused_passes_or_is_an_error_in_the_end() {
+        let refused = || io::Error::from_raw_os_error(libc::ENOBUFS);
+        let mut tries = 0;
+        let third = || {
+            tries += 1;
+            if tries < 3 { Err(refused()) } else { Ok(()) }
+        };
+        until_sent(third, TIME).unwrap();
+        let never = until_sent(|| Err(refused()), Duration::from_millis(1)).unwrap_err();
+        assert_eq!(never.raw_os_error(), Some(libc::ENOBUFS));
+        let unreachable = || Err(io::ErrorKind::HostUnreachable.into());
+        let error = until_sent(unreachable, TIME).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::HostUnreachable);
+    }
+
+    #[test]
+    fn this_machine_answers_on_every_kind_of_socket_that_is_permitted() {
+        for address in [
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ] {
+            for kind in [Kind::Datagram, Kind::Raw] {
+                for (bytes, spins) in [(56, false), (0, true), (1, true), (60_000, false)] {
+                    let mut pinger = match Pinger::of_kind(kind, address, bytes, spins) {
+                        Ok(pinger) => pinger,
+                        Err(error) => {
+                            eprintln!("skipped: {kind:?} socket to {address}: {error}");
+                            continue;
+                        }
+                    };
+                    for _ in 0..3 {
+                        assert!(pinger.echo(TIME).unwrap(), "{address} {kind:?} {bytes}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_pingers_do_not_take_each_others_replies() {
+        let open = |bytes| Pinger::of_kind(Kind::Raw, Ipv4Addr::LOCALHOST.into(), bytes, false);
+        let (Ok(mut one), Ok(mut other)) = (open(56), open(56)) else {
+            eprintln!("skipped: raw sockets need CAP_NET_RAW");
+            return;
+        };
+        for _ in 0..3 {
+            // Each finds the other's reply before its own.
+            assert!(one.echo(TIME).unwrap() && other.echo(TIME).unwrap());
+            assert_eq!(one.sequence, other.sequence);
+            other.reply.clone_from(&one.reply);
+            let length = one.reply.len() - IP_HEADER + 20;
+            assert!(one.reply_in(length).is_some() && other.reply_in(length).is_none());
+        }
+    }
+}

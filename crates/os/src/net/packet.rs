@@ -1,0 +1,103 @@
+//! Sending whole frames through a network device, by a socket that receives none: its protocol is
+//! 0, so the kernel hands it no packets, and nobody else's are copied for it.
+//!
+//! What is in packets of the Internet has a checksum.
+//!
+//! Source: packet(7), netdevice(7), Linux 2.2, CONFIG_PACKET; RFC 1071 on the checksum.
+
+use crate::net::network_device;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Sends frames through one device.
+#[derive(Debug)]
+pub(crate) struct FrameSender {
+    socket: OwnedFd,
+    to: libc::sockaddr_ll,
+}
+
+impl FrameSender {
+    /// Through the device of this name in the calling thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// `PermissionDenied` (EPERM) without `CAP_NET_RAW` over the network namespace; ENODEV where
+    /// there is no such device.
+    pub(crate) fn open(device: &str) -> io::Result<Self> {
+        // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
+        let socket = unsafe {
+            let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+            if socket < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(socket)
+        };
+        let index = network_device::index(device)? as libc::c_int;
+        // SAFETY: all zeros is a valid value of this plain structure of C.
+        let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        to.sll_family = libc::AF_PACKET as libc::c_ushort;
+        to.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+        to.sll_ifindex = index;
+        Ok(Self { socket, to })
+    }
+
+    /// Sends a frame that begins with its Ethernet header.
+    ///
+    /// # Errors
+    ///
+    /// What send(2) says: ENOBUFS where the device takes no more, ENETDOWN where it is down.
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the frame and the address are valid to read for their lengths.
+        let sent = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                0,
+                (&raw const self.to).cast(),
+                size_of_val(&self.to) as libc::socklen_t,
+            )
+        };
+        match sent {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// The sum of words of two bytes, an odd one being the first half of a word, of up to 128 KiB.
+#[inline]
+pub(crate) fn sum(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks_exact(2);
+    let odd = words
+        .remainder()
+        .first()
+        .map_or(0, |odd| u32::from(*odd) << 8);
+    words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum::<u32>()
+        + odd
+}
+
+/// The checksum of what has this sum: its complement, in ones' complement.
+#[inline]
+pub(crate) fn checksum(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    !((once & 0xffff) + (once >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_with_its_checksum_sums_up_to_nothing() {
+        // RFC 1071, section 3.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(checksum(sum(&bytes)), !0xddf2);
+        let check = checksum(sum(&[0x12, 0x34, 0x56])).to_be_bytes();
+        let whole = [0x12, 0x34, 0x56, 0x00, check[0], check[1]];
+        assert_eq!(checksum(sum(&whole)), 0);
+        assert_eq!(checksum(u32::MAX), 0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Measured: messages that come out of a stream, by each of the ways that a receiver has.
+//!
+//! A message is to end up as fields that are allocated separately. One way fills one buffer and
+//! copies each field out of it, one has the kernel fill the fields, one has it map the pages in
+//! which the bytes have come, one throws them away, one has the kernel fill buffers by itself. The
+//! sender repeats one message as fast as it goes; only its first eight bytes change, which are its
+//! number. Nothing looks at the bytes while messages are counted, since two of the ways have not got
+//! them: [`Receiver::next_is_right`] does afterwards, and as bytes of a stream have their place, one
+//! message with the right number shows that none before it was lost or came twice.
+//!
+//! Source: recv(2), recvmsg(2), tcp(7) on `MSG_TRUNC`; each file names its own.
+
+mod buffered;
+mod discarded;
+mod fields;
+mod mapped;
+mod multishot;
+mod scattered;
+mod stream;
+
+use crate::cpu::clock::{ClockId, now_ns};
+use crate::memory::pattern::pattern;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use stream::Stream;
+
+/// The smallest message: its number, and something of each field.
+pub const MESSAGE_LEAST_BYTES: usize = 64;
+/// The largest message.
+pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
+/// The most fields of a message.
+pub const FIELDS_MOST: usize = 64;
+
+/// A message's number.
+pub const NUMBER_BYTES: usize = 8;
+/// What the receiver says when it is ready.
+pub const READY: &[u8] = b"!";
+
+/// How messages are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// `recv` into one buffer, out of which each field is copied.
+    Buffered,
+    /// `recvmsg` with one entry for each field.
+    Scattered,
+    /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped, and what is not a whole page of its own is copied.
+    /// The fields are where the bytes are.
+    Mapped,
+    /// `recv` with `MSG_TRUNC`: the bytes are thrown away.
+    Discarded,
+    /// A multishot receive of io_uring into buffers that the kernel takes from a ring, out of which
+    /// each field is copied.
+    Multishot,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Its bytes: 64 to 64 MiB.
+    pub size: usize,
+    /// Its fields, equal shares of the bytes and the rest in the last: 1 to 64.
+    pub fields: usize,
+}
+
+/// What a receiver has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Whole messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of those that were mapped, not copied.
+    pub mapped_bytes: u64,
+    /// System calls, those included that only waited.
+    pub calls: u64,
+    /// Processor time of the thread, in nanoseconds.
+    pub cpu_ns: u64,
+    /// The time that all of it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    pub wall_ns: u64,
+}
+
+/// A way to receive messages.
+trait Way {
+    /// Receives one message.
+    fn receive(&mut self, counts: &mut Counts) -> io::Result<()>;
+
+    /// Receives one message, and returns its bytes in their order. May allocate.
+    fn look(&mut self, counts: &mut Counts) -> io::Result<Vec<u8>>;
+}
+
+/// The receiving end.
+pub struct Receiver {
+    way: Box<dyn Way>,
+    size: usize,
+    counts: Counts,
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receiver")
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Receiver {
+    /// Receives from a connected stream socket, and tells the sender to begin ([`READY`]).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a shape that is none; `Unsupported` where this kernel or this socket has
+    /// no such way, which says what to do; what send(2) says.
+    pub fn new(how: How, socket: OwnedFd, shape: Shape) -> io::Result<Self> {
+        let Shape { size, fields } = shape;
+        if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size)
+            || !(1..=FIELDS_MOST).contains(&fields)
+        {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let stream = Stream::new(socket)?;
+        stream.send(READY)?;
+        let way: Box<dyn Way> = match how {
+            How::Buffered => Box::new(buffered::Buffered::new(stream, shape)),
+            How::Scattered => Box::new(scattered::Scattered::new(stream, shape)),
+            How::Mapped => Box::new(mapped::Mapped::map(stream, shape)?),
+            How::Discarded => Box::new(discarded::Discarded::new(stream, shape)?),
+            How::Multishot => Box::new(multishot::Multishot::open(stream, shape)?),
+        };
+        Ok(Self {
+            way,
+            size,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Receives `n` messages. Reading the clocks, once before and once after them, is the one system
+    /// call beside the way's own.
+    ///
+    /// # Errors
+    ///
+    /// What the way's calls say; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
+    /// has come for ten seconds.
+    pub fn receive(&mut self, n: u64) -> io::Result<()> {
+        let began_ns = (now_ns(ClockId::MonotonicRaw), now_ns(ClockId::ThreadCpu));
+        for _ in 0..n {
+            self.way.receive(&mut self.counts)?;
+        }
+        self.counts.cpu_ns += now_ns(ClockId::ThreadCpu) - began_ns.1;
+        self.counts.wall_ns += now_ns(ClockId::MonotonicRaw) - began_ns.0;
+        self.count(n);
+        Ok(())
+    }
+
+    /// Whether the next message is the one that was sent after all those before: every byte of it,
+    /// in its field.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Receiver::receive`].
+    pub fn next_is_right(&mut self) -> io::Result<bool> {
+        let mut sent = pattern(self.size);
+        sent[..NUMBER_BYTES].copy_from_slice(&self.counts.messages.to_le_bytes());
+        let came = self.way.look(&mut self.counts)?;
+        self.count(1);
+        Ok(came == sent)
+    }
+
+    fn count(&mut self, messages: u64) {
+        self.counts.messages += messages;
+        self.counts.bytes += messages * self.size as u64;
+    }
+
+    /// What it has done until now.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+/// A way that is not to be had, because of what, and what to do.
+pub fn unsupported(why: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::Unsupported, why.into())
+}

@@ -1,0 +1,229 @@
+//! `TCP_ZEROCOPY_RECEIVE`: pages in which bytes have come are mapped where the program reads them.
+//!
+//! The kernel maps what fills a whole page that nothing else is in, and nothing else: a page of a
+//! device that puts headers elsewhere, or of a sender on this machine that used `MSG_ZEROCOPY`, whose
+//! copy is made page by page. What plain sends have copied lies in larger pieces of memory, and none
+//! of it is mapped. That copy of a packet begins at a page. So where a packet's payload, which is
+//! the MSS or a multiple of it, is no multiple of a page, the rest fills only a part of the last page
+//! and is copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. Worse is a receiver
+//! that stands in the midst of a page, as behind a message that ended there: the kernel maps nothing
+//! more of that packet (`recv_skip_hint` is all that is left of it). Messages and segments of whole
+//! pages avoid both.
+//!
+//! The end of the stream is EIO; nothing to map yet is no error and does not wait.
+//!
+//! Source: Linux 4.18; `tcp_zerocopy_receive` in net/ipv4/tcp.c; include/uapi/linux/tcp.h;
+//! tools/testing/selftests/net/tcp_mmap.c.
+
+use super::stream::Stream;
+use super::{Counts, Shape, Way, unsupported};
+use crate::memory::arena::base_page_bytes;
+use crate::net::socket_option::{Plain, fetch};
+use std::io::{self, ErrorKind};
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// libc has neither.
+const TCP_ZEROCOPY_RECEIVE: libc::c_int = 35;
+
+/// `struct tcp_zerocopy_receive` of include/uapi/linux/tcp.h, as it began: it grows at its end, and
+/// a kernel takes it as long as it is.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Request {
+    /// Where to map to.
+    address: u64,
+    /// How many bytes may be mapped, then how many were.
+    length: u32,
+    /// How many bytes come next that cannot be mapped.
+    recv_skip_hint: u32,
+}
+
+// SAFETY: it is numbers without bytes between them.
+unsafe impl Plain for Request {}
+
+pub(super) struct Mapped {
+    stream: Stream,
+    size: usize,
+    page: usize,
+    area: Area,
+    /// What of the last message was not mapped.
+    copied: Vec<u8>,
+    /// The last message's bytes in their order: how many, and whether they are mapped.
+    pieces: Vec<(usize, bool)>,
+}
+
+/// Where pages of a socket are mapped to.
+struct Area {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Area {
+    fn map(stream: &Stream, len: usize) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                &stream.socket,
+                0,
+            )
+        };
+        let start = start.map_err(|error| {
+            unsupported(format!(
+                "only a TCP socket's pages can be mapped, and by Linux 4.18 or later with \
+                 CONFIG_MMU: {error}"
+            ))
+        })?;
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this area's own, and no borrow of it is left.
+        let unmapped = unsafe { munmap(self.start.cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()), "an area's own mapping can be unmapped");
+    }
+}
+
+impl Mapped {
+    /// # Errors
+    ///
+    /// `Unsupported` where the stream is none of TCP's, the kernel does not know it, or a message
+    /// is smaller than a page.
+    pub(super) fn map(stream: Stream, shape: Shape) -> io::Result<Self> {
+        let (size, page) = (shape.size, base_page_bytes());
+        if size < page {
+            return Err(unsupported(format!(
+                "whole pages are mapped, and a message of {size} B has none of {page} B"
+            )));
+        }
+        let area = Area::map(&stream, size.next_multiple_of(page))?;
+        Ok(Self {
+            stream,
+            size,
+            page,
+            area,
+            copied: Vec::with_capacity(size),
+            // Mapped ones have a page each, and what is copied stands between them.
+            pieces: Vec::with_capacity(2 * (size / page) + 1),
+        })
+    }
+
+    /// Maps up to so many bytes, whole pages, behind those that are mapped: how many it has, and how
+    /// many come next that cannot be mapped. Neither where nothing has come yet.
+    #[inline]
+    fn map_more(&self, mapped: usize, most: usize) -> io::Result<(usize, usize)> {
+        let mut request = [Request {
+            address: self.area.start.addr() as u64 + mapped as u64,
+            length: most as u32,
+            recv_skip_hint: 0,
+        }];
+        // No borrow of the mapping is held now, in which pages change.
+        match fetch(
+            &self.stream.socket,
+            (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE),
+            &mut request,
+        ) {
+            Ok(()) => {}
+            Err(error) => {
+                return Err(match error.raw_os_error() {
+                    Some(libc::EIO) => ErrorKind::UnexpectedEof.into(),
+                    Some(libc::ENOPROTOOPT) => unsupported(
+                        "this kernel maps nothing that TCP receives (Linux 4.18, CONFIG_MMU)",
+                    ),
+                    _ => error,
+                });
+            }
+        }
+        let [request] = request;
+        let (length, skip) = (request.length as usize, request.recv_skip_hint as usize);
+        match length <= most {
+            true => Ok((length, skip)),
+            false => Err(io::Error::other("more was mapped than was asked for")),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.size);
+        let (mut mapped, mut copied) = (0, 0);
+        for &(length, is_mapped) in &self.pieces {
+            if is_mapped {
+                // SAFETY: the kernel has mapped pages there that can be read, no call that changes
+                // that can be made while this borrows, and what has arrived is not written again.
+                let piece =
+                    unsafe { std::slice::from_raw_parts(self.area.start.add(mapped), length) };
+                bytes.extend_from_slice(piece);
+                mapped += length;
+            } else {
+                bytes.extend_from_slice(&self.copied[copied..][..length]);
+                copied += length;
+            }
+        }
+        bytes
+    }
+}
+
+impl Way for Mapped {
+    #[inline]
+    fn receive(&mut self, counts: &mut Counts) -> io::Result<()> {
+        self.pieces.clear();
+        self.copied.resize(self.size, 1);
+        let (mut mapped, mut copied) = (0, 0);
+        while mapped + copied < self.size {
+            let rest = self.size - mapped - copied;
+            let most = rest - rest % self.page;
+            let (length, mut skip) = match most {
+                0 => (0, rest),
+                most => {
+                    counts.calls += 1;
+                    self.map_more(mapped, most)?
+                }
+            };
+            if length > 0 {
+                self.pieces.push((length, true));
+                mapped += length;
+                counts.mapped_bytes += length as u64;
+            }
+            skip = skip.min(self.size - mapped - copied);
+            if skip > 0 {
+                counts.calls += 1;
+                let came = self.stream.receive(&mut self.copied[copied..][..skip])?;
+                match self.pieces.last_mut() {
+                    Some((length, false)) => *length += came,
+                    _ => self.pieces.push((came, false)),
+                }
+                copied += came;
+            } else if length == 0 {
+                self.stream.wait(&mut counts.calls)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, counts: &mut Counts) -> io::Result<Vec<u8>> {
+        self.receive(counts)?;
+        Ok(self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn a_request_is_laid_out_as_the_kernel_has_it() {
+        assert_eq!(offset_of!(Request, length), 8);
+        assert_eq!(offset_of!(Request, recv_skip_hint), 12);
+        assert_eq!(size_of::<Request>(), 16);
+    }
+}

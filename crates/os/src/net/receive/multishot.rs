@@ -1,0 +1,226 @@
+//! A multishot receive of io_uring: one request that the kernel fulfils again and again, each time
+//! into the next buffer of a ring that the program gives it; each field is copied out of those.
+//!
+//! Source: io_uring_prep_recv_multishot(3) (Linux 6.0), io_uring_register_buf_ring(3) (Linux 5.19),
+//! `IORING_SETUP_DEFER_TASKRUN` in io_uring_setup(2) (Linux 6.1; without it before).
+
+use super::fields::Fields;
+use super::stream::{Stream, stalled};
+use super::{Counts, Shape, Way, unsupported};
+use crate::memory::arena::{Arena, PageSize};
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+
+/// How many buffers there are: a power of two. Of as many bytes as a message, within these.
+const BUFFERS: u16 = 32;
+const BUFFER_LEAST_BYTES: usize = 4 << 10;
+const BUFFER_MOST_BYTES: usize = 64 << 10;
+/// The one group of buffers.
+const GROUP: u16 = 0;
+/// So many completions fit, more than there are buffers.
+const COMPLETIONS: u32 = 2 * BUFFERS as u32;
+/// How long nothing may come, in seconds.
+const STALLED_S: u64 = 10;
+
+pub(super) struct Multishot {
+    /// Goes first: no request is left when the buffers do.
+    ring: IoUring,
+    buffers: Buffers,
+    stream: Stream,
+    fields: Fields,
+    size: usize,
+    /// What has come and is not taken: the buffer's number, and from where to where.
+    held: Option<(u16, usize, usize)>,
+    is_armed: bool,
+}
+
+/// Buffers, and the ring by which the kernel is told of those that it may fill.
+struct Buffers {
+    entries: Arena,
+    memory: Arena,
+    each: usize,
+    tail: u16,
+}
+
+impl Buffers {
+    fn map(message: usize) -> io::Result<Self> {
+        let each = message
+            .next_power_of_two()
+            .clamp(BUFFER_LEAST_BYTES, BUFFER_MOST_BYTES);
+        let count = usize::from(BUFFERS);
+        let mut entries = Arena::map(count * size_of::<BufRingEntry>(), PageSize::Base)?;
+        let mut memory = Arena::map(count * each, PageSize::Base)?;
+        entries.populate()?;
+        memory.populate()?;
+        let mut buffers = Self {
+            entries,
+            memory,
+            each,
+            tail: 0,
+        };
+        for buffer in 0..BUFFERS {
+            buffers.give(buffer);
+        }
+        Ok(buffers)
+    }
+
+    /// Lets the kernel fill this buffer.
+    #[inline]
+    fn give(&mut self, buffer: u16) {
+        let address = self.memory.address() + usize::from(buffer) * self.each;
+        let ring = self.entries.start().cast::<BufRingEntry>();
+        // SAFETY: the arena holds as many entries, and zeroes are valid ones; the kernel reads an
+        // entry only when the tail is beyond it.
+        let entry = unsafe { &mut *ring.add(usize::from(self.tail % BUFFERS)) };
+        entry.set_addr(address as u64);
+        entry.set_len(self.each as u32);
+        entry.set_bid(buffer);
+        self.tail = self.tail.wrapping_add(1);
+        // SAFETY: the tail lies in the ring's first entry, at a multiple of two; the kernel reads it
+        // as it would an atomic number.
+        let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(ring).cast_mut()) };
+        tail.store(self.tail, Ordering::Release);
+    }
+
+    fn filled(&self, buffer: u16, from: usize, to: usize) -> &[u8] {
+        &self.memory.as_slice()[usize::from(buffer) * self.each..][from..to]
+    }
+}
+
+impl Multishot {
+    /// # Errors
+    ///
+    /// `Unsupported` where io_uring, or its rings of buffers, are not to be had.
+    pub(super) fn open(stream: Stream, shape: Shape) -> io::Result<Self> {
+        let ring = open_ring().map_err(|error| {
+            unsupported(format!(
+                "io_uring is not to be had here: {error} (kernel.io_uring_disabled, a seccomp \
+                 filter)"
+            ))
+        })?;
+        let buffers = Buffers::map(shape.size)?;
+        let address = buffers.entries.address() as u64;
+        // SAFETY: the entries are as many, begin at a page, and stay until the ring is gone.
+        unsafe {
+            ring.submitter()
+                .register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)
+        }
+        .map_err(|error| {
+            unsupported(format!(
+                "this kernel takes no ring of buffers: {error} (Linux 5.19)"
+            ))
+        })?;
+        Ok(Self {
+            ring,
+            buffers,
+            stream,
+            fields: Fields::new(shape),
+            size: shape.size,
+            held: None,
+            is_armed: false,
+        })
+    }
+
+    /// Waits until a buffer has been filled: its number, and how many bytes are in it.
+    #[inline]
+    fn next(&mut self, calls: &mut u64) -> io::Result<(u16, usize)> {
+        loop {
+            if let Some(completion) = self.ring.completion().next() {
+                let flags = completion.flags();
+                self.is_armed &= cqueue::more(flags);
+                let error = match completion.result() {
+                    0 => return Err(ErrorKind::UnexpectedEof.into()),
+                    length @ 1.. => {
+                        let buffer = cqueue::buffer_select(flags)
+                            .filter(|buffer| *buffer < BUFFERS)
+                            .ok_or_else(|| io::Error::other("bytes came into no buffer"))?;
+                        return Ok((buffer, (length as usize).min(self.buffers.each)));
+                    }
+                    error => -error,
+                };
+                match error {
+                    // All buffers were full; it is asked again.
+                    libc::ENOBUFS | libc::EINTR => continue,
+                    libc::EINVAL => {
+                        return Err(unsupported(
+                            "this kernel's io_uring receives once for each request (Linux 6.0)",
+                        ));
+                    }
+                    error => return Err(io::Error::from_raw_os_error(error)),
+                }
+            }
+            if !self.is_armed {
+                let request = opcode::RecvMulti::new(Fd(self.stream.descriptor()), GROUP).build();
+                // SAFETY: the request names no memory; its buffers are the ring's, which stay.
+                unsafe { self.ring.submission().push(&request) }
+                    .map_err(|_| io::Error::other("the ring has no room for one request"))?;
+                self.is_armed = true;
+            }
+            *calls += 1;
+            let time = Timespec::new().sec(STALLED_S);
+            let arguments = SubmitArgs::new().timespec(&time);
+            match self.ring.submitter().submit_with_args(1, &arguments) {
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ETIME) => return Err(stalled()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn open_ring() -> io::Result<IoUring> {
+    let mut newest = IoUring::builder();
+    newest.setup_cqsize(COMPLETIONS);
+    newest.setup_single_issuer().setup_defer_taskrun();
+    newest.build(1).or_else(|_| {
+        let mut usual = IoUring::builder();
+        usual.setup_cqsize(COMPLETIONS);
+        usual.build(1)
+    })
+}
+
+impl Way for Multishot {
+    #[inline]
+    fn receive(&mut self, counts: &mut Counts) -> io::Result<()> {
+        let mut at = 0;
+        while at < self.size {
+            let (buffer, from, to) = match self.held.take() {
+                Some(held) => held,
+                None => {
+                    let (buffer, length) = self.next(&mut counts.calls)?;
+                    (buffer, 0, length)
+                }
+            };
+            let until = to.min(from + self.size - at);
+            self.fields
+                .deserialise(at, self.buffers.filled(buffer, from, until));
+            at += until - from;
+            if until < to {
+                self.held = Some((buffer, until, to));
+            } else {
+                self.buffers.give(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, counts: &mut Counts) -> io::Result<Vec<u8>> {
+        self.receive(counts)?;
+        Ok(self.fields.concat())
+    }
+}
+
+impl Drop for Multishot {
+    fn drop(&mut self) {
+        // Closing the ring cancels too, though later. Nothing is to be done where it fails, as
+        // before Linux 6.0.
+        let _ = self
+            .ring
+            .submitter()
+            .register_sync_cancel(None, CancelBuilder::any());
+    }
+}

@@ -1,0 +1,71 @@
+//! The connection of a receiver.
+
+use crate::net::poll::{readable, wait};
+use crate::net::socket::{is_passing, receive_within};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// How long nothing may come before receiving is given up: looks of this time, so many.
+const LOOK: Duration = Duration::from_millis(500);
+const LOOKS: u32 = 20;
+
+pub(super) struct Stream {
+    pub(super) socket: OwnedFd,
+}
+
+impl Stream {
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        receive_within(&socket, LOOK * LOOKS)?;
+        Ok(Self { socket })
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        send(&self.socket, bytes, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Receives at least a byte of what fits into the buffer, which has room.
+    #[inline]
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let came = recv(&self.socket, &mut *buffer, RecvFlags::empty());
+            if let Some(length) = some(came.map(|(_, length)| length).map_err(Into::into))? {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Waits until something can be received, and counts the calls.
+    pub(super) fn wait(&self, calls: &mut u64) -> io::Result<()> {
+        for _ in 0..LOOKS {
+            *calls += 1;
+            if wait(&mut [readable(&self.socket)], LOOK)? {
+                return Ok(());
+            }
+        }
+        Err(stalled())
+    }
+}
+
+/// What a call of receiving says: so many bytes, or that a signal came between.
+#[inline]
+pub(super) fn some(came: io::Result<usize>) -> io::Result<Option<usize>> {
+    match came {
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        Ok(length) => Ok(Some(length)),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+        Err(error) if is_passing(&error) => Err(stalled()),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn stalled() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the other end sends nothing any more")
+}

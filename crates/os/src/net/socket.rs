@@ -1,0 +1,280 @@
+//! What the kernel knows of a socket, and what can be chosen: congestion control, retransmissions,
+//! buffers, MTU, datagrams that its queue had no room for.
+//!
+//! Source: socket(7), tcp(7) on `TCP_CONGESTION` and `TCP_INFO`, ip(7) on `IP_MTU`, ipv6(7),
+//! include/uapi/linux/tcp.h, include/uapi/linux/sock_diag.h.
+
+use std::ffi::c_int;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use crate::net::socket_option::{Plain, ask, fetch};
+
+/// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
+/// long: 65,535 less 20 and 8 of headers.
+pub const DATAGRAM_MOST_BYTES: usize = 65_507;
+
+/// What TCP says of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// The smoothed round-trip time, in nanoseconds (as fine as a microsecond).
+    pub round_trip_ns: u64,
+    /// Payload of the largest segment that it sends, in bytes.
+    pub segment_bytes: u32,
+    /// Payload that it has sent, with what was sent again, in bytes; 0 before Linux 4.19.
+    pub sent_bytes: u64,
+    /// Payload that it has sent again, in bytes; 0 before Linux 4.19.
+    pub sent_again_bytes: u64,
+}
+
+/// The beginning of the kernel's `struct tcp_info`, which grows at its end.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawTcpInfo {
+    bytes: [u8; 8],
+    /// From `tcpi_rto` to `tcpi_total_retrans`.
+    words: [u32; 24],
+    /// From `tcpi_pacing_rate` to `tcpi_bytes_received`.
+    rates: [u64; 4],
+    /// From `tcpi_segs_out` to `tcpi_data_segs_out`.
+    segments: [u32; 6],
+    /// From `tcpi_delivery_rate` to `tcpi_sndbuf_limited`.
+    limits: [u64; 4],
+    delivered: [u32; 2],
+    bytes_sent: u64,
+    bytes_retrans: u64,
+}
+
+// SAFETY: it is numbers, of which the ones behind each other are aligned alike.
+unsafe impl Plain for RawTcpInfo {}
+
+/// Positions in [`RawTcpInfo::words`].
+const SND_MSS: usize = 2;
+const RTT: usize = 15;
+
+/// linux/sock_diag.h, which libc lacks: Linux 4.12.
+const SO_MEMINFO: c_int = 55;
+const MEMINFO_VARIABLES: usize = 9;
+const MEMINFO_DROPS: usize = 8;
+
+/// Has a TCP socket use this congestion control. Linux 2.6.13.
+///
+/// # Errors
+///
+/// `NotFound` (ENOENT) where the kernel has none of that name; `PermissionDenied` (EPERM) where
+/// only the administrator may use it (`net.ipv4.tcp_allowed_congestion_control`).
+pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(socket, name)?)
+}
+
+/// The congestion control of a TCP socket. Linux 2.6.13.
+///
+/// # Errors
+///
+/// What getsockopt(2) says, of a socket that is none of TCP's.
+pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
+    Ok(sockopt::tcp_congestion(socket)?)
+}
+
+/// What TCP says of a connection. Linux 2.4; what an older kernel does not tell is 0.
+///
+/// # Errors
+///
+/// What getsockopt(2) says, of a socket that is none of TCP's.
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut raw = [RawTcpInfo::default()];
+    fetch(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut raw)?;
+    let [raw] = raw;
+    Ok(TcpInfo {
+        round_trip_ns: u64::from(raw.words[RTT]) * 1000,
+        segment_bytes: raw.words[SND_MSS],
+        sent_bytes: raw.bytes_sent,
+        sent_again_bytes: raw.bytes_retrans,
+    })
+}
+
+/// The largest packet on the way of a connected socket, in bytes, IP header included.
+///
+/// # Errors
+///
+/// `NotConnected` (ENOTCONN) for a socket that is not; what getsockopt(2) says of one without IP.
+pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
+    let fd = socket.as_fd();
+    ask(fd, (libc::IPPROTO_IP, libc::IP_MTU))
+        .or_else(|_| ask(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
+}
+
+/// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts
+/// its own overhead among them, and TCP lets both grow.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
+    let fd = socket.as_fd();
+    let (send, receive) = (
+        sockopt::socket_send_buffer_size(fd)?,
+        sockopt::socket_recv_buffer_size(fd)?,
+    );
+    Ok((send as u32, receive as u32))
+}
+
+/// Asks for buffers of so many bytes, of which the kernel gives what `net.core.wmem_max` and
+/// `net.core.rmem_max` allow, and counts twice as much.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn set_buffer_bytes(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    let fd = socket.as_fd();
+    sockopt::set_socket_send_buffer_size(fd, bytes)?;
+    sockopt::set_socket_recv_buffer_size(fd, bytes)?;
+    Ok(())
+}
+
+/// How many datagrams this socket has dropped, as it had no room for them or their checksums were
+/// wrong: what `SO_RXQ_OVFL` tells with each datagram, without a control message in each receive.
+/// Linux 4.12.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
+    let mut counts = [0_u32; MEMINFO_VARIABLES];
+    fetch(socket, (libc::SOL_SOCKET, SO_MEMINFO), &mut counts)?;
+    Ok(counts[MEMINFO_DROPS])
+}
+
+/// Has the socket's connection be reset where it is closed: what still waits to be sent is thrown
+/// away.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
+}
+
+/// Has TCP find out in about so many seconds, 3 or more, that a silent peer is no longer there: reads
+/// then fail with `TimedOut`.
+///
+/// # Errors
+///
+/// What setsockopt(2) says of a socket that is none of TCP's.
+pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
+    const PROBES: u32 = 3;
+    let each = Duration::from_secs((seconds / PROBES).max(1).into());
+    let socket = socket.as_fd();
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, each)?;
+    sockopt::set_tcp_keepintvl(socket, each)?;
+    sockopt::set_tcp_keepcnt(socket, PROBES - 1)?;
+    Ok(sockopt::set_tcp_user_timeout(socket, seconds * 1000)?)
+}
+
+/// Has calls that receive return after this time without anything to receive.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn receive_within(socket: impl AsFd, time: Duration) -> io::Result<()> {
+    Ok(sockopt::set_socket_timeout(
+        socket,
+        sockopt::Timeout::Recv,
+        Some(time),
+    )?)
+}
+
+/// Nothing has come yet, or a signal came between.
+pub fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// The other end of a connection is not there any more.
+pub fn has_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::mem::offset_of;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn tcp_tells_what_it_has_sent_and_by_which_control() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 50_000]).unwrap();
+        server.read_exact(&mut [0; 50_000]).unwrap();
+        let info = tcp_info(&client).unwrap();
+        assert!(info.sent_bytes >= 50_000, "{info:?}");
+        assert!(
+            info.sent_again_bytes <= info.sent_bytes - 50_000,
+            "{info:?}"
+        );
+        assert!((500..1 << 16).contains(&info.segment_bytes), "{info:?}");
+        assert!(info.round_trip_ns > 0, "{info:?}");
+        assert!(mtu_bytes(&client).unwrap() > info.segment_bytes);
+        let (send, receive) = buffer_bytes(&client).unwrap();
+        assert!(send > 1000 && receive > 1000);
+
+        let usual = congestion_control(&client).unwrap();
+        set_congestion_control(&client, "reno").unwrap();
+        assert_eq!(congestion_control(&client).unwrap(), "reno");
+        let missing = set_congestion_control(&client, "nosuch").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        set_congestion_control(&client, &usual).unwrap();
+        reset_on_close(&client).unwrap();
+        drop(client);
+        let reset = server.read(&mut [0]).unwrap_err();
+        assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn what_is_asked_of_tcp_is_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        notice_loss_after(&stream, 30).unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 30_000);
+        assert!(notice_loss_after(UdpSocket::bind("127.0.0.1:0").unwrap(), 30).is_err());
+    }
+
+    #[test]
+    fn datagrams_without_room_are_counted() {
+        let (sender, receiver) = (
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+        );
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        assert_eq!(dropped_datagrams(&receiver).unwrap(), 0);
+        let (_, receive_bytes) = buffer_bytes(&receiver).unwrap();
+        let sent = receive_bytes / 30_000 + 10;
+        for _ in 0..sent {
+            sender.send(&[7; 30_000]).unwrap();
+        }
+        receiver.set_nonblocking(true).unwrap();
+        let came = std::iter::from_fn(|| receiver.recv(&mut [0; 30_000]).ok()).count();
+        let dropped = dropped_datagrams(&receiver).unwrap();
+        assert!(dropped > 0);
+        assert_eq!(came as u32 + dropped, sent);
+    }
+
+    #[test]
+    fn tcp_info_is_laid_out_as_the_kernel_has_it() {
+        assert_eq!(offset_of!(RawTcpInfo, rates), 104);
+        assert_eq!(offset_of!(RawTcpInfo, segments), 136);
+        assert_eq!(offset_of!(RawTcpInfo, limits), 160);
+        assert_eq!(offset_of!(RawTcpInfo, bytes_sent), 200);
+        assert_eq!(offset_of!(RawTcpInfo, bytes_retrans), 208);
+    }
+}

@@ -1,0 +1,85 @@
+//! Setting and asking for socket options that neither the standard library nor rustix knows.
+//!
+//! Source: setsockopt(2), getsockopt(2).
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Numbers of which any bytes are valid ones.
+///
+/// # Safety
+///
+/// They must be, and have no bytes between them.
+pub unsafe trait Plain {}
+// SAFETY: these are numbers.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+
+/// Sets an option to numbers as the kernel lays them out.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn set<T: Plain>(
+    socket: impl AsFd,
+    (level, option): (c_int, c_int),
+    value: &[T],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the slice has.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            value.as_ptr().cast(),
+            size_of_val(value) as libc::socklen_t,
+        )
+    })
+}
+
+/// Fetches an option. What the kernel does not fill in stays as it is.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+#[inline]
+pub fn fetch<T: Plain>(
+    socket: impl AsFd,
+    (level, option): (c_int, c_int),
+    value: &mut [T],
+) -> io::Result<()> {
+    let mut length = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to the slice, which has them, and any bytes
+    // are valid there.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })
+}
+
+/// What an option that is one number is set to.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+#[inline]
+pub fn ask(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
+    let mut value = [0_u32];
+    fetch(socket, option, &mut value)?;
+    Ok(value[0])
+}
+
+#[inline]
+fn check(status: c_int) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,196 @@
+//! The sender's half of a TCP connection to nobody: a socket that is put into ESTABLISHED without
+//! a handshake, as if a receiver with a window had answered.
+//!
+//! Source: `TCP_REPAIR` (Linux 3.5), `TCP_REPAIR_WINDOW` (Linux 4.8), include/uapi/linux/tcp.h and
+//! net/ipv4/tcp.c of the kernel; criu.org/TCP_connection. `SIOCOUTQNSD` is Linux 2.6.38.
+
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::net::socket;
+use crate::net::socket_option::{ask, set};
+use crate::system_call::{check, invalid};
+
+const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
+const QUEUE: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE);
+const SEQUENCE: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_QUEUE_SEQ);
+const MSS: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+const OPTIONS: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS);
+const WINDOW: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW);
+const LINGER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_LINGER);
+
+/// enum of include/uapi/linux/tcp.h.
+const RECEIVE_QUEUE: u32 = 1;
+const SEND_QUEUE: u32 = 2;
+
+/// The option of a handshake that scales windows, RFC 7323. Timestamps and selective
+/// acknowledgements are others: they are off where they are not set.
+const OPTION_WINDOW_SCALE: u32 = 3;
+const SCALE_MAX: u32 = 14;
+
+/// The receiver that the sender takes the other end for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// The payload of a segment that it takes, in bytes: 88 to 32,767.
+    pub mss: u16,
+    /// How much it takes before it acknowledges, in bytes: below 1 GiB.
+    pub window: u32,
+}
+
+impl Receiver {
+    /// By how many bits its windows are shifted: the least for which they fit 16 bits.
+    pub(crate) fn window_scale(&self) -> u32 {
+        (u32::BITS - self.window.leading_zeros()).saturating_sub(16)
+    }
+}
+
+/// Where the sequence numbers of a connection begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    pub(crate) sender: u32,
+    pub(crate) receiver: u32,
+}
+
+/// A connection from `from`, whose port may be 0, to nobody at `to`, by a congestion control where one
+/// is named. No packet is sent. It has
+/// neither timestamps nor selective acknowledgements. Closing it sends a reset and forgets what was
+/// not acknowledged, so that nothing of it outlives its process.
+///
+/// # Errors
+///
+/// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput`
+/// for a window or a segment that cannot be; what connect(2) says of the route.
+pub(crate) fn establish(
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    receiver: Receiver,
+    sequence: Sequence,
+    control: Option<&str>,
+) -> io::Result<TcpStream> {
+    let scale = receiver.window_scale();
+    if scale > SCALE_MAX {
+        return Err(invalid("a TCP window is below 1 GiB"));
+    }
+    // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
+    let socket = unsafe {
+        let socket = check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?;
+        OwnedFd::from_raw_fd(socket)
+    };
+    if let Some(control) = control {
+        socket::set_congestion_control(&socket, control)?;
+    }
+    set(&socket, REPAIR, &[1_u32])?;
+    set(&socket, QUEUE, &[RECEIVE_QUEUE])?;
+    set(&socket, SEQUENCE, &[sequence.receiver])?;
+    // The queue that is chosen last is the one whose sequence number `sent` asks for.
+    set(&socket, QUEUE, &[SEND_QUEUE])?;
+    set(&socket, SEQUENCE, &[sequence.sender])?;
+    // As an option of the handshake it would come too late to be used.
+    set(&socket, MSS, &[u32::from(receiver.mss)])?;
+    address(&socket, from, libc::bind)?;
+    address(&socket, to, libc::connect)?;
+    set(&socket, OPTIONS, &[OPTION_WINDOW_SCALE, scale])?;
+    let window = receiver.window >> scale << scale;
+    let own_window = 1 << 16;
+    set(
+        &socket,
+        WINDOW,
+        &[
+            sequence.receiver,
+            window,
+            window,
+            own_window,
+            sequence.receiver,
+        ],
+    )?;
+    // Sends a probe of the window, which nobody answers.
+    set(&socket, REPAIR, &[0_u32])?;
+    set(&socket, LINGER, &[1_u32, 0])?;
+    let stream = TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Calls bind(2) or connect(2) with an address.
+fn address(
+    socket: &OwnedFd,
+    address: SocketAddrV4,
+    call: unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int,
+) -> io::Result<()> {
+    let address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from(*address.ip()).to_be(),
+        },
+        sin_zero: [0; 8],
+    };
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is valid to read for its length.
+    check(unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
+}
+
+/// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent
+/// meanwhile may be missing. Neither system call takes the socket's lock, so the sender does not
+/// wait.
+///
+/// # Errors
+///
+/// What getsockopt(2) or ioctl(2) says.
+#[inline]
+pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
+    // What was written is asked for first: more may be sent until the second call, never less.
+    let written = ask(stream, SEQUENCE)?;
+    Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
+}
+
+/// How many bytes were sent and are not acknowledged.
+///
+/// # Errors
+///
+/// What ioctl(2) says.
+pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
+    // In this order: what is sent or acknowledged between the two makes it less, and never more than
+    // there may be.
+    let unsent = queued(stream, libc::SIOCOUTQNSD)?;
+    Ok(queued(stream, libc::TIOCOUTQ)?.saturating_sub(unsent))
+}
+
+#[inline]
+fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one number to the place it is given.
+    check(unsafe { libc::ioctl(stream.as_raw_fd(), request, &raw mut bytes) })?;
+    Ok(bytes.cast_unsigned())
+}
+
+/// The IPv4 addresses of both ends of a connection: its own and the other one.
+///
+/// # Errors
+///
+/// What getsockname(2) says; `InvalidInput` where they are not of IPv4.
+pub(crate) fn ends(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
+    match (stream.local_addr()?, stream.peer_addr()?) {
+        (SocketAddr::V4(own), SocketAddr::V4(other)) => Ok((own, other)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_scaled_to_fit_sixteen_bits() {
+        for (window, scale) in [(0, 0), (1, 0), (65_535, 0), (65_536, 1), (1 << 30, 15)] {
+            let receiver = Receiver { mss: 1460, window };
+            assert_eq!(receiver.window_scale(), scale, "{window}");
+            assert!(window >> scale <= 65_535);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Sends that ask the kernel not to copy, and its word on whether it did.
+//!
+//! Source: Documentation/networking/msg_zerocopy.rst of the kernel. Linux 4.14 for TCP, 5.0 for
+//! UDP.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::net::control_message::{ExtendedError, error_in, receive};
+use crate::net::socket::is_passing;
+use crate::net::socket_option;
+
+/// linux/errqueue.h; libc has them not.
+const ORIGIN_ZEROCOPY: u8 = 5;
+const CODE_COPIED: u8 = 1;
+
+/// Lets a TCP or UDP socket be used with [`send`].
+///
+/// # Errors
+///
+/// ENOTSUPP or ENOPROTOOPT before Linux 4.14, for UDP before 5.0.
+pub fn enable(socket: &impl AsFd) -> io::Result<()> {
+    socket_option::set(socket, (libc::SOL_SOCKET, libc::SO_ZEROCOPY), &[1_u32])
+}
+
+/// Asks for these bytes to be sent from where they are (`MSG_ZEROCOPY`). They must stay as they are
+/// until its completion has come, else what is sent is what they are by then; memory that is given
+/// back before stays with the kernel until it is done.
+///
+/// # Errors
+///
+/// What send(2) says: ENOBUFS where too much is under way (net.core.optmem_max, and the limit of
+/// locked memory); complete something first.
+#[inline]
+pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the bytes are valid to read now; of their pages the kernel holds references.
+    let sent = unsafe {
+        libc::send(
+            socket.as_fd().as_raw_fd(),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL,
+        )
+    };
+    match sent {
+        0.. => Ok(sent.cast_unsigned()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends of [`send`] that the kernel is done with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    /// All of them, each call of [`send`] being one.
+    pub done: u64,
+    /// Those whose bytes it has copied after all.
+    pub copied: u64,
+    /// System calls that asked for them.
+    pub system_calls: u64,
+}
+
+impl Completions {
+    /// Adds what a socket has to say by now; never waits.
+    ///
+    /// # Errors
+    ///
+    /// What recvmsg(2) says; `Other` for an error of the network that was in the queue.
+    #[inline]
+    pub fn collect(&mut self, socket: &impl AsFd) -> io::Result<()> {
+        loop {
+            self.system_calls += 1;
+            let Some(error) = next(socket)? else {
+                return Ok(());
+            };
+            if error.origin != ORIGIN_ZEROCOPY || error.errno != 0 {
+                let number = error.errno.cast_signed();
+                return Err(io::Error::other(format!(
+                    "a send failed: {}",
+                    io::Error::from_raw_os_error(number)
+                )));
+            }
+            // A range of calls, both ends included.
+            let sends = u64::from(error.data.wrapping_sub(error.info)) + 1;
+            self.done += sends;
+            if error.code & CODE_COPIED != 0 {
+                self.copied += sends;
+            }
+        }
+    }
+}
+
+/// What is first in the socket's error queue.
+#[inline]
+fn next(socket: &impl AsFd) -> io::Result<Option<ExtendedError>> {
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    match receive(socket, &mut [], &mut [0; 16], flags) {
+        Ok((_, control)) => error_in(control)
+            .map(Some)
+            .ok_or_else(|| io::Error::other("the socket's error queue holds what is no error")),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn on_loopback_every_send_is_copied_after_all() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(receiver.local_addr().unwrap()).unwrap();
+        if let Err(error) = enable(&socket) {
+            eprintln!("skipped: no zero-copy sends over UDP: {error}");
+            return;
+        }
+        let bytes = vec![7; 20_000];
+        let mut received = vec![0; 30_000];
+        let mut completions = Completions::default();
+        for _ in 0..20 {
+            assert_eq!(send(&socket, &bytes).unwrap(), bytes.len());
+            assert_eq!(receiver.recv(&mut received).unwrap(), bytes.len());
+            assert_eq!(received[..bytes.len()], bytes);
+        }
+        let until = Instant::now() + Duration::from_secs(10);
+        while completions.done < 20 && Instant::now() < until {
+            completions.collect(&socket).unwrap();
+        }
+        assert_eq!((completions.done, completions.copied), (20, 20));
+    }
+}

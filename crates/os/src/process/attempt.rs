@@ -1,0 +1,327 @@
+//! What the kernel lets a process do here, tried in a child that ends with it: so no namespace is
+//! left, and a seccomp filter that kills what it forbids kills the child only.
+//!
+//! Source: fork(2), unshare(2), user_namespaces(7), io_uring_setup(2), perf_event_open(2),
+//! signal-safety(7).
+
+use std::ffi::CStr;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+
+use rustix::process::{Pid, WaitOptions};
+
+/// Something that the kernel may refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// A user namespace in which this user is root: Linux 3.8, CONFIG_USER_NS; without root only
+    /// where nothing forbids it. Its maps are written too, since some systems let it be made and
+    /// not be used.
+    UserNamespace,
+    /// A network namespace: Linux 2.6.24, CONFIG_NET_NS; as root, or behind a
+    /// [`Attempt::UserNamespace`].
+    NetworkNamespace,
+    /// A ring of io_uring: Linux 5.1, CONFIG_IO_URING; `kernel.io_uring_disabled` (6.6) and many
+    /// containers forbid it.
+    IoUring,
+    /// A perf event that counts nothing, in user space alone: Linux 3.12, CONFIG_PERF_EVENTS. Where
+    /// this is refused, so is every other.
+    PerfEvent,
+}
+
+/// Does all of this, one after the other, in one child process that then ends. Takes a millisecond
+/// or two; the kernel clears a network namespace away some time later.
+///
+/// # Errors
+///
+/// The first thing that failed, by the system call's name and with its kind of error, or by which
+/// signal the child was killed; else what pipe(2) or fork(2) says.
+pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
+    let (mut reader, writer) = io::pipe()?;
+    let maps = Maps::of_this_user();
+    // SAFETY: this process may have other threads, so the child may only do what is safe in a
+    // signal handler: it makes system calls on what was set up before, and ends.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Err(failed("fork", io::Error::last_os_error()));
+    }
+    if child == 0 {
+        be_the_child(attempts, &maps, writer.as_raw_fd());
+    }
+    drop(writer);
+    let mut report = [0; size_of::<Report>()];
+    let told = reader.read_exact(&mut report);
+    let pid = Pid::from_raw(child).expect("fork gives a process id");
+    // There is no status where whoever started this process has it ignore its children.
+    let status =
+        rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
+    if told.is_ok() {
+        return explained(report);
+    }
+    let signal = status
+        .ok()
+        .flatten()
+        .and_then(|(_, status)| status.terminating_signal());
+    Err(io::Error::other(match signal {
+        Some(libc::SIGSYS) => {
+            "a seccomp filter kills the process that tries it (SIGSYS)".to_owned()
+        }
+        Some(signal) => format!("the process that tried it was killed by signal {signal}"),
+        None => "the process that tried it ended without a word".to_owned(),
+    }))
+}
+
+/// What the child writes to its parent: a place in [`CALLS`] and an error number; 0 is success.
+type Report = [u8; 2];
+
+/// What the child calls, by the names that users can look up.
+const CALLS: [&str; 7] = [
+    "unshare(CLONE_NEWUSER)",
+    "writing /proc/self/setgroups",
+    "writing /proc/self/uid_map",
+    "writing /proc/self/gid_map",
+    "unshare(CLONE_NEWNET)",
+    "io_uring_setup",
+    "perf_event_open",
+];
+
+const NEW_USER: u8 = 0;
+const SETGROUPS: u8 = 1;
+const UID_MAP: u8 = 2;
+const GID_MAP: u8 = 3;
+const NEW_NETWORK: u8 = 4;
+const IO_URING: u8 = 5;
+const PERF_EVENT: u8 = 6;
+
+fn explained([call, number]: Report) -> io::Result<()> {
+    match number {
+        0 => Ok(()),
+        _ => Err(failed(
+            CALLS[usize::from(call)],
+            io::Error::from_raw_os_error(number.into()),
+        )),
+    }
+}
+
+fn failed(call: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{call}: {error}"))
+}
+
+/// This user as root of a new user namespace, and this group as its group.
+struct Maps {
+    users: String,
+    groups: String,
+}
+
+impl Maps {
+    fn of_this_user() -> Self {
+        Self {
+            users: format!("0 {} 1\n", rustix::process::geteuid().as_raw()),
+            groups: format!("0 {} 1\n", rustix::process::getegid().as_raw()),
+        }
+    }
+}
+
+/// What the child does. It allocates nothing and takes no lock, since another thread may have held
+/// it when the process was copied; errors are plain numbers.
+fn be_the_child(attempts: &[Attempt], maps: &Maps, report_to: RawFd) -> ! {
+    let no_core_file = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the limit is valid to read; where it cannot be set, nothing else changes.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core_file) };
+    let report: Report = match attempts.iter().try_for_each(|attempt| make(*attempt, maps)) {
+        Ok(()) => [0, 0],
+        Err(call) => [call, last_error_number()],
+    };
+    // SAFETY: the report is valid to read, and the descriptor is the pipe's, which the child has
+    // a copy of.
+    unsafe { libc::write(report_to, report.as_ptr().cast(), report.len()) };
+    // SAFETY: ends the process without running what its parent has to run at its own end.
+    unsafe { libc::_exit(0) }
+}
+
+/// The error of the last call, which fits a byte; never 0.
+fn last_error_number() -> u8 {
+    let number = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    u8::try_from(number).unwrap_or(u8::MAX).max(1)
+}
+
+/// One attempt; the call that failed otherwise.
+fn make(attempt: Attempt, maps: &Maps) -> Result<(), u8> {
+    match attempt {
+        Attempt::UserNamespace => {
+            unshare(NEW_USER, libc::CLONE_NEWUSER)?;
+            // Without it, the group's map may not be written.
+            write(SETGROUPS, c"/proc/self/setgroups", b"deny")?;
+            write(UID_MAP, c"/proc/self/uid_map", maps.users.as_bytes())?;
+            write(GID_MAP, c"/proc/self/gid_map", maps.groups.as_bytes())
+        }
+        Attempt::NetworkNamespace => unshare(NEW_NETWORK, libc::CLONE_NEWNET),
+        Attempt::IoUring => set_up_ring(),
+        Attempt::PerfEvent => open_dummy_event(),
+    }
+}
+
+/// Only for the child: the namespaces are those of the calling process.
+fn unshare(call: u8, flags: libc::c_int) -> Result<(), u8> {
+    // SAFETY: takes a number; the child is the one whose namespaces change.
+    match unsafe { libc::unshare(flags) } {
+        0 => Ok(()),
+        _ => Err(call),
+    }
+}
+
+fn write(call: u8, path: &CStr, text: &[u8]) -> Result<(), u8> {
+    // SAFETY: the path ends with a zero.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return Err(call);
+    }
+    // SAFETY: the text is valid to read, and the descriptor was just opened. It closes with the
+    // process.
+    let written = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
+    // These files take all of it or nothing.
+    match written {
+        -1 => Err(call),
+        _ => Ok(()),
+    }
+}
+
+/// A ring with one entry, which closes with the process.
+fn set_up_ring() -> Result<(), u8> {
+    /// Bytes of `struct io_uring_params`, as multiples of its alignment.
+    const PARAMETER_WORDS: usize = 120 / 8;
+    let mut parameters = [0_u64; PARAMETER_WORDS];
+    // SAFETY: the parameters are as many bytes as the kernel reads and writes; zeroes ask for
+    // nothing special.
+    match unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) } {
+        -1 => Err(IO_URING),
+        _ => Ok(()),
+    }
+}
+
+/// `PERF_COUNT_SW_DUMMY` of this process, on any processor.
+fn open_dummy_event() -> Result<(), u8> {
+    const SOFTWARE: u64 = 1;
+    const ATTRIBUTE_BYTES: u64 = 64;
+    const DUMMY: u64 = 9;
+    const USER_SPACE_ALONE: u64 = 1 << 5 | 1 << 6;
+    // The type in the lower half of the first word and the size in its upper half; config; period,
+    // sample type and read format; flags; the rest. Both architectures are little-endian.
+    let attributes: [u64; 8] = [
+        SOFTWARE | ATTRIBUTE_BYTES << 32,
+        DUMMY,
+        0,
+        0,
+        0,
+        USER_SPACE_ALONE,
+        0,
+        0,
+    ];
+    // SAFETY: the attributes say their own size and outlive the call.
+    let event = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            0,
+            -1,
+            -1,
+            0_usize,
+        )
+    };
+    match event {
+        -1 => Err(PERF_EVENT),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::fs;
+    use std::process::Command;
+
+    #[test]
+    fn namespaces_are_made_in_the_child_alone() {
+        let ours = || ["user", "net"].map(|kind| fs::read_link(format!("/proc/self/ns/{kind}")));
+        let before = ours().map(Result::unwrap);
+        match in_child(&[Attempt::UserNamespace, Attempt::NetworkNamespace]) {
+            Ok(()) => {}
+            Err(error) => {
+                eprintln!("checked less: {error}");
+                let named = CALLS.iter().any(|call| error.to_string().starts_with(call));
+                assert!(named, "{error}");
+            }
+        }
+        assert_eq!(ours().map(Result::unwrap), before);
+    }
+
+    #[test]
+    fn what_is_refused_is_named() {
+        for (attempt, call) in [
+            (Attempt::IoUring, "io_uring_setup"),
+            (Attempt::PerfEvent, "perf_event_open"),
+        ] {
+            if let Err(error) = in_child(&[attempt]) {
+                assert!(error.to_string().starts_with(call), "{error}");
+            }
+        }
+        let error = explained([NEW_NETWORK, libc::EPERM as u8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("CLONE_NEWNET"), "{error}");
+        in_child(&[]).unwrap();
+    }
+
+    #[test]
+    fn a_filter_that_kills_costs_the_child_alone() {
+        let output = Command::new(env::current_exe().unwrap())
+            .args([
+                "--ignored",
+                "--exact",
+                "process::attempt::tests::child_under_a_filter",
+            ])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_under_a_filter() {
+        /// The number of the system call is the first word of what a filter sees.
+        const LOAD_WORD: u16 = 0x20;
+        const JUMP_IF_EQUAL: u16 = 0x15;
+        const RETURN: u16 = 0x06;
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let mut steps = [
+            step(LOAD_WORD, 0, 0, 0),
+            step(JUMP_IF_EQUAL, 0, 1, libc::SYS_io_uring_setup as u32),
+            step(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+            step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = libc::sock_fprog {
+            len: steps.len() as u16,
+            filter: steps.as_mut_ptr(),
+        };
+        const UNUSED: libc::c_ulong = 0;
+        // SAFETY: takes numbers only.
+        let unprivileged = unsafe {
+            libc::prctl(
+                libc::PR_SET_NO_NEW_PRIVS,
+                1 as libc::c_ulong,
+                UNUSED,
+                UNUSED,
+                UNUSED,
+            )
+        };
+        // SAFETY: the filter and its steps are valid to read during the call.
+        let filtered =
+            unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) };
+        assert_eq!((unprivileged, filtered), (0, 0));
+        let error = in_child(&[Attempt::IoUring]).unwrap_err().to_string();
+        assert!(error.contains("SIGSYS"), "{error}");
+        in_child(&[]).unwrap();
+    }
+}

@@ -1,0 +1,344 @@
+//! A process that reads this process's standard input in its place, so that this one needs no
+//! second thread to be stopped by a message, or to end when its input closes.
+//!
+//! A second thread would be in whatever this process measures: calls on file descriptors take a
+//! reference while the descriptor table is shared, and the C library's calls become cancellation
+//! points.
+//!
+//! Source: fork(2), pipe(2), prctl(2) on `PR_SET_PDEATHSIG`, close_range(2).
+
+use std::ffi::CStr;
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal};
+
+use crate::memory::shared::SharedMemory;
+use crate::process::child::{self, Child};
+use crate::sched::affinity;
+use crate::system_call::check;
+
+/// The name of the process, of at most 15 bytes, in ps(1) and top(1).
+const NAME: &CStr = c"costof commands";
+
+/// A process that passes standard input on, line by line. It is ended when this is dropped, and
+/// ends with this process.
+#[derive(Debug)]
+pub struct CommandReader {
+    child: Child,
+    stop: &'static AtomicBool,
+}
+
+impl CommandReader {
+    /// Forks the reader. From then on this process's standard input is a pipe that the reader
+    /// writes to: every line as it came, but for those that are `stop_line`, white space aside.
+    /// Each of these sets [`CommandReader::stop`] at once.
+    ///
+    /// When the original standard input ends or cannot be read, the reader kills this process with
+    /// its whole process group if it leads one, else this process alone. Nothing may have been read
+    /// through Rust's `stdin` before.
+    ///
+    /// # Errors
+    ///
+    /// What pipe(2), mmap(2), fork(2) or dup2(2) says.
+    pub fn start(stop_line: &[u8]) -> io::Result<Self> {
+        let memory = SharedMemory::map(size_of::<AtomicBool>())?;
+        // SAFETY: the mapping is large enough, aligned to a page and made of zeroes, which is
+        // `false`; it is never unmapped, since it is forgotten below.
+        let stop: &'static AtomicBool = unsafe { &*memory.as_ptr().cast() };
+        std::mem::forget(memory);
+        let (passed_on, writer) = io::pipe()?;
+        let worker = rustix::process::getpid();
+        // SAFETY: this process may have other threads, so the child may only do what is safe in a
+        // signal handler: it makes system calls on what was set up before, and ends.
+        let Some(child) = Child::started(unsafe { libc::fork() })? else {
+            be_the_reader(worker, &writer, stop_line, stop)
+        };
+        let reader = Self { child, stop };
+        // SAFETY: descriptor 0 stays open throughout; it only changes what it refers to, as a
+        // shell's `<` does.
+        check(unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) })?;
+        Ok(reader)
+    }
+
+    /// What the line to stop sets to true; the caller sets it back. It costs what any memory does.
+    pub fn stop(&self) -> &'static AtomicBool {
+        self.stop
+    }
+
+    /// Moves the reader off `cpus`, where it may run on others.
+    ///
+    /// # Errors
+    ///
+    /// What sched_getaffinity(2) or sched_setaffinity(2) says.
+    pub fn leave(&self, cpus: &[usize]) -> io::Result<()> {
+        let pid = self.child.pid().as_raw_nonzero().get();
+        let mut others = affinity::allowed_to(pid)?;
+        others.retain(|cpu| !cpus.contains(cpu));
+        if others.is_empty() {
+            return Ok(());
+        }
+        affinity::pin_process(pid, &affinity::set(&others)?)
+    }
+}
+
+/// What the child does. It allocates nothing and takes no lock, since another thread may have held
+/// it when the process was copied.
+fn be_the_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
+    // SAFETY: the name ends in a zero byte.
+    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+    if child::ends_with(worker) {
+        let [input, output] = keep_only(pipe);
+        pass_on_lines(input, output, stop_line, stop);
+        end(worker);
+    }
+    // SAFETY: ends the process without running what its parent has to run at its own end.
+    unsafe { libc::_exit(0) }
+}
+
+/// Makes the pipe standard output, and closes every other descriptor but standard input: whoever
+/// waits for the end of this process's output must not wait for the reader. Gives both.
+fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
+    const FIRST: libc::c_uint = libc::STDERR_FILENO.cast_unsigned();
+    /// Where the kernel has no close_range(2) (before Linux 5.9): far above what is open so early.
+    const MANY: libc::c_int = 1024;
+    // SAFETY: nothing in the child uses the descriptors that are closed.
+    unsafe {
+        libc::dup2(pipe.as_raw_fd(), libc::STDOUT_FILENO);
+        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) != 0 {
+            (libc::STDERR_FILENO..MANY).for_each(|descriptor| {
+                libc::close(descriptor);
+            });
+        }
+        // What is not open cannot be read or written; the child closes neither.
+        [libc::STDIN_FILENO, libc::STDOUT_FILENO].map(|kept| BorrowedFd::borrow_raw(kept))
+    }
+}
+
+/// Reads until the input ends, or nobody reads what is passed on.
+fn pass_on_lines(
+    input: BorrowedFd<'_>,
+    output: BorrowedFd<'_>,
+    stop_line: &[u8],
+    stop: &AtomicBool,
+) {
+    let mut buffer = [0; 64 << 10];
+    let mut lines = Lines::new(stop_line);
+    loop {
+        let read = retry_on_intr(|| rustix::io::read(input, &mut buffer));
+        let Ok(bytes @ 1..) = read else {
+            return;
+        };
+        let stops = lines.pass(&buffer[..bytes], |bytes| write_all(output, bytes));
+        match stops {
+            Ok(true) => stop.store(true, Ordering::Release),
+            Ok(false) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = retry_on_intr(|| rustix::io::write(to, bytes))?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+/// Kills the worker, with its process group where it leads one, and so this process.
+fn end(worker: Pid) {
+    let _ = if rustix::process::getpgrp() == worker {
+        rustix::process::kill_process_group(worker, Signal::KILL)
+    } else {
+        rustix::process::kill_process(worker, Signal::KILL)
+    };
+}
+
+/// Lines as they arrive in pieces. A line that may be the one to stop is held until it is whole.
+struct Lines<'a> {
+    stop_line: &'a [u8],
+    held: [u8; LONGEST_HELD],
+    held_bytes: usize,
+    /// Within a line that is longer, part of which was passed on.
+    is_within: bool,
+}
+
+/// The longest line that may be the one to stop, in bytes.
+const LONGEST_HELD: usize = 64;
+
+impl<'a> Lines<'a> {
+    fn new(stop_line: &'a [u8]) -> Self {
+        Self {
+            stop_line,
+            held: [0; LONGEST_HELD],
+            held_bytes: 0,
+            is_within: false,
+        }
+    }
+
+    /// Passes on what is known not to be the line to stop; whether that line was among it.
+    fn pass(
+        &mut self,
+        bytes: &[u8],
+        mut pass_on: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let mut stops = false;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let is_end = piece.ends_with(b"\n");
+            let all = self.held_bytes + piece.len();
+            if self.is_within || all > LONGEST_HELD {
+                pass_on(&self.held[..self.held_bytes])?;
+                pass_on(piece)?;
+                self.held_bytes = 0;
+                self.is_within = !is_end;
+                continue;
+            }
+            self.held[self.held_bytes..all].copy_from_slice(piece);
+            self.held_bytes = all;
+            if is_end {
+                self.held_bytes = 0;
+                if self.is_stop(&self.held[..all]) {
+                    stops = true;
+                } else {
+                    pass_on(&self.held[..all])?;
+                }
+            }
+        }
+        Ok(stops)
+    }
+
+    fn is_stop(&self, line: &[u8]) -> bool {
+        let is_text = |byte: &&u8| !byte.is_ascii_whitespace();
+        let text = line.iter().filter(is_text);
+        text.eq(self.stop_line.iter().filter(is_text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::fs;
+    use std::io::{BufRead, Read, Write};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command, ExitStatus, Stdio};
+    use std::time::Duration;
+
+    const STOP: &[u8] = br#"{"do":"stop"}"#;
+
+    /// What is passed on of text that comes in pieces of this size, and whether it says stop.
+    fn passed(text: &str, size: usize) -> (String, bool) {
+        let (mut lines, mut out, mut stops) = (Lines::new(STOP), Vec::new(), false);
+        for piece in text.as_bytes().chunks(size) {
+            let pass_on = |bytes: &[u8]| out.write_all(bytes);
+            stops |= lines.pass(piece, pass_on).unwrap();
+        }
+        (String::from_utf8(out).unwrap(), stops)
+    }
+
+    #[test]
+    fn every_line_but_the_one_to_stop_is_passed_on() {
+        let long = "x".repeat(1000);
+        let around = format!("one\n\n{long}\n{{\"do\":\"stopped\"}}\n");
+        for size in [1, 2, 7, 64, 65, 10_000] {
+            assert_eq!(passed(&around, size), (around.clone(), false));
+            for stop in ["{\"do\":\"stop\"}\n", " { \"do\" :\t\"stop\" }\r\n"] {
+                let text = format!("{around}{stop}{around}");
+                assert_eq!(passed(&text, size), (format!("{around}{around}"), true));
+            }
+        }
+        // In the middle of a line it is none.
+        let within = format!("{long}{{\"do\":\"stop\"}}\n");
+        assert_eq!(passed(&within, 64), (within.clone(), false));
+    }
+
+    /// This test program again, as a process that does one of the `child_` tests only, and leads a
+    /// process group.
+    fn child(name: &str) -> Child {
+        Command::new(env::current_exe().unwrap())
+            .args(["--ignored", "--nocapture", "--exact"])
+            .arg(format!("process::command_reader::tests::{name}"))
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// What such a child writes and how it ends, when it is told this and then no more.
+    fn told(name: &str, text: &str) -> (String, ExitStatus) {
+        let mut child = child(name);
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+        let mut output = io::BufReader::new(child.stdout.take().unwrap());
+        let mut all = String::new();
+        while !all.ends_with("done\n") && output.read_line(&mut all).unwrap() > 0 {}
+        drop(input);
+        // To the end: nobody else may hold it.
+        output.read_to_string(&mut all).unwrap();
+        (all, child.wait().unwrap())
+    }
+
+    #[test]
+    fn lines_arrive_and_the_flag_is_set_without_a_thread() {
+        let (output, status) = told("child_is_stopped", "{\"do\":\"stop\"}\nnext\n");
+        assert!(output.contains("got next, stopped"), "{output}");
+        assert_eq!(status.code(), Some(0), "{output}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_is_stopped() {
+        let reader = CommandReader::start(STOP).unwrap();
+        reader.leave(&[0]).unwrap();
+        let comm = format!("/proc/{}/comm", reader.child.pid().as_raw_nonzero());
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).unwrap();
+        let stopped = if reader.stop().load(Ordering::Acquire) {
+            "stopped"
+        } else {
+            "going"
+        };
+        assert_eq!(
+            fs::read_to_string(&comm).unwrap().trim_end(),
+            NAME.to_str().unwrap()
+        );
+        drop(reader);
+        assert!(!fs::exists(&comm).unwrap());
+        println!("got {}, {stopped}\ndone", line.trim_end());
+    }
+
+    #[test]
+    fn the_end_of_the_input_ends_a_process_that_does_not_read() {
+        let (output, status) = told("child_does_not_read", "");
+        assert!(output.contains("done"), "{output}");
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "{output}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_does_not_read() {
+        let _reader = CommandReader::start(STOP).unwrap();
+        println!("done");
+        std::thread::sleep(Duration::from_secs(600));
+    }
+
+    #[test]
+    fn without_its_reader_a_process_sees_the_end_of_its_input() {
+        let (output, status) = told("child_loses_its_reader", "");
+        assert!(output.contains("no input"), "{output}");
+        assert_eq!(status.code(), Some(0), "{output}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_loses_its_reader() {
+        let reader = CommandReader::start(STOP).unwrap();
+        rustix::process::kill_process(reader.child.pid(), Signal::KILL).unwrap();
+        assert_eq!(io::stdin().read(&mut [0]).unwrap(), 0);
+        println!("no input\ndone");
+    }
+}

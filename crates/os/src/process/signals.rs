@@ -1,0 +1,283 @@
+//! Measured: installing a signal handler, and having a signal handled.
+//!
+//! A handler belongs to the whole process, so one [`Handler`] exists at a time; it puts back what
+//! was there before.
+//!
+//! Source: sigaction(2), tgkill(2), sigreturn(2), signal(7), sigaltstack(2).
+
+use std::arch::asm;
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::mm::MprotectFlags;
+
+use crate::cpu::repeat::repeat;
+use crate::memory::arena::{Arena, PageSize, base_page_bytes};
+
+/// What makes the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// tgkill(2) of the calling thread, SIGUSR1: handled as that call returns.
+    Sent,
+    /// A store to a page that is read-only, SIGSEGV.
+    Fault,
+}
+
+impl Cause {
+    /// Every one, in the order in which they are declared.
+    pub const ALL: [Self; 2] = [Self::Sent, Self::Fault];
+
+    fn signal(self) -> c_int {
+        match self {
+            Self::Sent => libc::SIGUSR1,
+            Self::Fault => libc::SIGSEGV,
+        }
+    }
+}
+
+/// A handler that counts, installed for one signal of this process and not blocked in the calling
+/// thread, until it is dropped. Waits for another one to be dropped.
+#[derive(Debug)]
+pub struct Handler {
+    cause: Cause,
+    action: libc::sigaction,
+    previous: libc::sigaction,
+    previous_mask: libc::sigset_t,
+    page: ReadOnlyPage,
+    thread: libc::c_long,
+    _only: MutexGuard<'static, ()>,
+}
+
+static ONLY: Mutex<()> = Mutex::new(());
+/// How many signals were handled. Only the thread that has the handler makes any.
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+/// The address whose faults are handled.
+static READ_ONLY: AtomicUsize = AtomicUsize::new(0);
+
+impl Handler {
+    /// Installs the handler.
+    ///
+    /// # Errors
+    ///
+    /// What mmap(2) says; sigaction(2) has nothing to say.
+    pub fn install(cause: Cause) -> io::Result<Self> {
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = ReadOnlyPage::map()?;
+        READ_ONLY.store(page.arena.address(), Ordering::Relaxed);
+        HANDLED.store(0, Ordering::Relaxed);
+        // SAFETY: all zeros is a valid value of these plain structures of C.
+        let (mut action, mut previous, mut mask, mut previous_mask): (
+            libc::sigaction,
+            libc::sigaction,
+            libc::sigset_t,
+            libc::sigset_t,
+        ) = unsafe { mem::zeroed() };
+        match cause {
+            Cause::Sent => {
+                let handler: extern "C" fn(c_int) = count;
+                action.sa_sigaction = handler as libc::sighandler_t;
+            }
+            Cause::Fault => {
+                let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = step_over;
+                action.sa_sigaction = handler as libc::sighandler_t;
+                action.sa_flags = libc::SA_SIGINFO;
+            }
+        }
+        // SAFETY: the sets and actions are valid, and the handlers do only what is safe in one.
+        let status = unsafe {
+            libc::sigemptyset(&mut action.sa_mask)
+                | libc::sigemptyset(&mut mask)
+                | libc::sigaddset(&mut mask, cause.signal())
+                | libc::sigaction(cause.signal(), &action, &mut previous)
+                // A parent may have left it blocked.
+                | libc::pthread_sigmask(libc::SIG_UNBLOCK, &mask, &mut previous_mask)
+        };
+        if status != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            cause,
+            action,
+            previous,
+            previous_mask,
+            page,
+            // SAFETY: takes nothing and cannot fail.
+            thread: unsafe { libc::syscall(libc::SYS_gettid) },
+            _only: only,
+        })
+    }
+
+    /// Installs the same handler again, `n` times.
+    pub fn reinstall(&self, n: u64) {
+        repeat(n, || {
+            // SAFETY: the action is valid to read, and was installed before.
+            unsafe { libc::sigaction(self.cause.signal(), &self.action, ptr::null_mut()) };
+        });
+    }
+
+    /// Whether this handler is the one that the kernel has now.
+    pub fn is_installed(&self) -> bool {
+        // SAFETY: all zeros is a valid value of this plain structure of C.
+        let mut now: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: only asks; the action is valid to write to.
+        let status = unsafe { libc::sigaction(self.cause.signal(), ptr::null(), &mut now) };
+        status == 0 && now.sa_sigaction == self.action.sa_sigaction
+    }
+
+    /// Has the signal made and handled `n` times, one after the other, in the thread that installed
+    /// the handler. Each is handled before the next is made.
+    pub fn handle(&mut self, n: u64) {
+        match self.cause {
+            Cause::Sent => {
+                let process = std::process::id();
+                repeat(n, || {
+                    // SAFETY: takes numbers; the signal has a handler.
+                    unsafe {
+                        libc::syscall(libc::SYS_tgkill, process, self.thread, libc::SIGUSR1);
+                    }
+                });
+            }
+            Cause::Fault => repeat(n, || self.page.store()),
+        }
+    }
+
+    /// How many signals this handler has handled.
+    pub fn handled(&self) -> u64 {
+        HANDLED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        // SAFETY: both were given by the kernel and are put back; what was there before this
+        // handler was allowed to be there.
+        unsafe {
+            libc::sigaction(self.cause.signal(), &self.previous, ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, ptr::null_mut());
+        }
+        READ_ONLY.store(0, Ordering::Relaxed);
+    }
+}
+
+fn count_one() {
+    // One thread alone handles, so that this need not be atomic.
+    HANDLED.store(HANDLED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+extern "C" fn count(_: c_int) {
+    count_one();
+}
+
+/// A fault of [`ReadOnlyPage::store`] goes on behind the store; any other kills as it should.
+extern "C" fn step_over(_: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel gives a handler with SA_SIGINFO the information of a fault.
+    let address = unsafe { (*information).si_addr() };
+    if address.addr() != READ_ONLY.load(Ordering::Relaxed) {
+        // SAFETY: async-signal-safe; the faulting instruction then runs, and kills, again.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+        return;
+    }
+    count_one();
+    // SAFETY: the kernel gives a valid context, alive while the handler runs.
+    let machine = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext };
+    #[cfg(target_arch = "x86_64")]
+    {
+        machine.gregs[libc::REG_RIP as usize] = machine.gregs[libc::REG_RAX as usize];
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        machine.pc = machine.regs[9];
+    }
+}
+
+/// A page that is in memory and cannot be written to.
+#[derive(Debug)]
+struct ReadOnlyPage {
+    arena: Arena,
+}
+
+impl ReadOnlyPage {
+    fn map() -> io::Result<Self> {
+        let mut arena = Arena::map(base_page_bytes(), PageSize::Base)?;
+        arena.populate()?;
+        // SAFETY: the range is the arena's own, of which no slice is made from now on.
+        unsafe { rustix::mm::mprotect(arena.start().cast(), arena.len(), MprotectFlags::READ) }?;
+        Ok(Self { arena })
+    }
+
+    /// Stores to it, which faults. [`step_over`] goes on at the address that is in a register.
+    #[inline]
+    fn store(&mut self) {
+        let page = self.arena.start();
+        // SAFETY: the store never happens: it faults, since the page is read-only, and the handler,
+        // which exists whenever this runs, goes on at the label. It changes no other register.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            asm!(
+                "lea rax, [rip + 2f]",
+                "mov byte ptr [{page}], 1",
+                "2:",
+                page = in(reg) page,
+                out("rax") _,
+                options(nostack)
+            );
+            #[cfg(target_arch = "aarch64")]
+            asm!(
+                "adr x9, 2f",
+                "strb wzr, [{page}]",
+                "2:",
+                page = in(reg) page,
+                out("x9") _,
+                options(nostack)
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_is_handled_before_the_next() {
+        for cause in Cause::ALL {
+            let mut handler = Handler::install(cause).unwrap();
+            let mut handled = 0;
+            for n in [0, 1, 7, 8, 1_000] {
+                handler.handle(n);
+                handled += n;
+                assert_eq!(handler.handled(), handled, "{cause:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_there_before_is_put_back() {
+        let current = |signal| {
+            // SAFETY: all zeros is a valid value, and only the action is asked for.
+            unsafe {
+                let mut now: libc::sigaction = mem::zeroed();
+                assert_eq!(libc::sigaction(signal, ptr::null(), &mut now), 0);
+                now.sa_sigaction
+            }
+        };
+        for cause in Cause::ALL {
+            // Others may not change it meanwhile.
+            let before = {
+                let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+                current(cause.signal())
+            };
+            let handler = Handler::install(cause).unwrap();
+            handler.reinstall(10);
+            assert!(handler.is_installed());
+            assert_ne!(current(cause.signal()), before);
+            drop(handler);
+            let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+            assert_eq!(current(cause.signal()), before);
+        }
+    }
+}
