@@ -44,6 +44,65 @@ impl Failure {
     }
 }
 
+/// Returns with a failure: something went wrong, as the format says.
+#[macro_export]
+macro_rules! fail {
+    ($($format:tt)+) => {
+        return Err($crate::failure::Failure::error(format!($($format)+)))
+    };
+}
+
+/// Returns with a failure: what is asked is not available here, as the format says.
+#[macro_export]
+macro_rules! unsupported {
+    ($($format:tt)+) => {
+        return Err($crate::failure::Failure::unsupported(format!($($format)+)))
+    };
+}
+
+/// An error of the system as the reason of a failure.
+pub trait OrFailure<T> {
+    /// A failure with the reason `what: error`.
+    ///
+    /// # Errors
+    /// The failure.
+    fn or_fail(self, what: impl fmt::Display) -> Result<T, Failure>;
+
+    /// What is asked is not available here, with the reason `what: error`.
+    ///
+    /// # Errors
+    /// The failure.
+    fn or_unsupported(self, what: impl fmt::Display) -> Result<T, Failure>;
+
+    /// What is asked is not available here, with the reason `what: error (hint)`.
+    ///
+    /// # Errors
+    /// The failure.
+    fn or_unsupported_hint(
+        self,
+        what: impl fmt::Display,
+        hint: impl fmt::Display,
+    ) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> OrFailure<T> for Result<T, E> {
+    fn or_fail(self, what: impl fmt::Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure::error(format!("{what}: {error}")))
+    }
+
+    fn or_unsupported(self, what: impl fmt::Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure::unsupported(format!("{what}: {error}")))
+    }
+
+    fn or_unsupported_hint(
+        self,
+        what: impl fmt::Display,
+        hint: impl fmt::Display,
+    ) -> Result<T, Failure> {
+        self.map_err(|error| Failure::unsupported(format!("{what}: {error} ({hint})")))
+    }
+}
+
 impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

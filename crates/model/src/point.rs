@@ -47,6 +47,23 @@ impl Headline {
     }
 }
 
+/// Implements `Measure::headlines` of a probe whose headlines are the same on every machine: a label, the
+/// axes that differ from the defaults, and the link where it is about one.
+#[macro_export]
+macro_rules! headlines {
+    ($($label:literal: {$($field:ident: $value:expr),* $(,)?} $(over $link:literal)?),+ $(,)?) => {
+        #[allow(clippy::needless_update, reason = "a headline may name every axis")]
+        fn headlines(_: &$crate::facts::Facts) -> Vec<$crate::point::Headline> {
+            vec![$(
+                $crate::point::Headline::new(
+                    $label,
+                    Self { $($field: $value,)* ..Self::default() },
+                )$(.over($link))?
+            ),+]
+        }
+    };
+}
+
 /// A point of a probe's own plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {

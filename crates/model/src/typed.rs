@@ -244,9 +244,31 @@ impl AxisType for Text {
 }
 
 /// Declares the words of an axis as an enum; the documentation of each is what `list` and `explain` show.
-/// The first is the default.
+/// The first is the default. `enum Word => Other` converts each word into the variant of the same name of
+/// `Other`.
 #[macro_export]
 macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $name:ident => $other:ty {
+            $($(#[doc = $about:literal])+ $variant:ident = $word:literal),+ $(,)?
+        }
+    ) => {
+        $crate::words! {
+            $(#[$meta])*
+            $visibility enum $name {
+                $($(#[doc = $about])+ $variant = $word),+
+            }
+        }
+
+        impl From<$name> for $other {
+            fn from(word: $name) -> $other {
+                match word {
+                    $($name::$variant => <$other>::$variant),+
+                }
+            }
+        }
+    };
     (
         $(#[$meta:meta])*
         $visibility:vis enum $name:ident {

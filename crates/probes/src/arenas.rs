@@ -9,7 +9,7 @@ use std::io;
 
 words! {
     /// The pages under memory.
-    pub(crate) enum Pages {
+    pub(crate) enum Pages => PageSize {
         /// the smallest pages, so that the TLB is part of the cost as in most programs
         Base = "4KiB",
         /// transparent huge pages, which take most of the TLB's part out
@@ -44,11 +44,7 @@ pub(crate) fn does_not_fit(bytes: u64) -> Failure {
 /// # Errors
 /// Why there is none.
 pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
-    let page_size = match pages {
-        Pages::Base => PageSize::Base,
-        Pages::Huge => PageSize::Huge,
-    };
-    Arena::map(bytes as usize, page_size).map_err(|error| failed("map", bytes, pages, &error))
+    Arena::map(bytes as usize, pages.into()).map_err(|error| failed("map", bytes, pages, &error))
 }
 
 /// An arena of this size, all of it in memory, on base pages or mostly on huge ones.

@@ -31,8 +31,8 @@ impl Measure for Null {
     const AFTER: &'static [&'static str] = &["cpu.clock"];
     const ROLES: &'static [StartRole] = &[|_| role::<Null>(run)];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("empty batch (harness)", Null {})]
+    headlines! {
+        "empty batch (harness)": {},
     }
 
     /// The readings share a fence; a call of a few cycles partly hides behind them.

@@ -9,7 +9,7 @@ pub(crate) use costof_measure::probe::{
 };
 pub(crate) use costof_model::cost::{Cost, Range};
 pub(crate) use costof_model::facts::Facts;
-pub(crate) use costof_model::failure::Failure;
+pub(crate) use costof_model::failure::{Failure, OrFailure};
 pub(crate) use costof_model::point::{Headline, Planned};
 pub(crate) use costof_model::prediction::{Known, Prediction};
 pub(crate) use costof_model::protocol::{Launch, Offers, Report};
@@ -17,4 +17,4 @@ pub(crate) use costof_model::typed::{
     At, TypedPoint, Words, bytes, count, nanoseconds, place, processor, words, words_of,
 };
 pub(crate) use costof_model::unit::Unit;
-pub(crate) use costof_model::{point, words};
+pub(crate) use costof_model::{fail, headlines, point, unsupported, words};

@@ -92,8 +92,8 @@ impl Measure for BranchMiss {
         2 << 20
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("branch misprediction", BranchMiss {})]
+    headlines! {
+        "branch misprediction": {},
     }
 
     fn predict(_: &At<BranchMiss>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -139,19 +139,19 @@ impl Setup<BranchMiss> for Branches {
             self.outcomes.rewind();
             let went = self.outcomes.branch(EVIDENCE, random);
             if went != foretold {
-                return Err(Failure::error(format!(
+                fail!(
                     "branches did not go where their outcomes say: {went:?} instead of {foretold:?}"
-                )));
+                );
             }
         }
         if let Some(missed) = missed(&mut self.outcomes) {
             meter.value("missed", missed);
             if missed < LEAST_MISSED {
-                return Err(Failure::error(format!(
+                fail!(
                     "the processor mispredicted {:.0} % of the random branches, where half is \
                      chance: it has learned their outcomes, and the cost is too low",
                     100.0 * missed
-                )));
+                );
             }
         }
         let costs = RATES.map(|(random, metric)| {
@@ -178,11 +178,11 @@ impl Answer {
         let off_line = line.off(costs) / (line.slope * widest);
         if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
             let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
-            return Err(Failure::error(format!(
+            fail!(
                 "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, \
                  or its clock changes: costof doctor tells)",
                 costs.join(", ")
-            )));
+            );
         }
         Ok(Answer {
             cost_ns: line.slope,

@@ -6,7 +6,7 @@ use costof_os::cpu::calls::{ArgumentKind, call};
 
 words! {
     /// What the arguments are.
-    pub(crate) enum Arguments {
+    pub(crate) enum Arguments => ArgumentKind {
         /// 64-bit integers, in registers
         Int = "int",
         /// 32-bit floating point, in registers
@@ -57,14 +57,10 @@ impl Measure for Call {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Call>(Caller { sum: 0 })];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("procedure call", Arguments::Int, 0),
-            ("procedure call: 7 integers", Arguments::Int, 7),
-            ("procedure call: 4 structures", Arguments::Struct, 4),
-        ]
-        .map(|(label, r#type, args)| Headline::new(label, Call { r#type, args }))
-        .into()
+    headlines! {
+        "procedure call": {},
+        "procedure call: 7 integers": { args: 7 },
+        "procedure call: 4 structures": { r#type: Arguments::Struct, args: 4 },
     }
 
     fn predict(point: &At<Call>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -93,15 +89,9 @@ struct Caller {
 
 impl RoleAt<Call> for Caller {
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let kind = match point.r#type {
-            Arguments::Int => ArgumentKind::Int,
-            Arguments::Float => ArgumentKind::Float,
-            Arguments::Double => ArgumentKind::Double,
-            Arguments::Struct => ArgumentKind::Struct,
-        };
         // The axis goes to 7.
         let args = point.args as u8;
-        meter.repeatable("cost", |n| self.sum = call(kind, args, n));
+        meter.repeatable("cost", |n| self.sum = call(point.r#type.into(), args, n));
         Ok(())
     }
 

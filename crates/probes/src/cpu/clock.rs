@@ -68,17 +68,13 @@ impl Measure for Clock {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Clock>(run)];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("clock read: counter", Source::Tsc),
-            ("clock read: counter, ordered", Source::TscFenced),
-            ("clock read: clock_gettime", Source::Monotonic),
-            ("clock read: coarse", Source::MonotonicCoarse),
-            ("clock read: thread CPU time", Source::ThreadCpu),
-            ("clock read: Rust's Instant", Source::StdInstant),
-        ]
-        .map(|(label, source)| Headline::new(label, Clock { source }))
-        .into()
+    headlines! {
+        "clock read: counter": {},
+        "clock read: counter, ordered": { source: Source::TscFenced },
+        "clock read: clock_gettime": { source: Source::Monotonic },
+        "clock read: coarse": { source: Source::MonotonicCoarse },
+        "clock read: thread CPU time": { source: Source::ThreadCpu },
+        "clock read: Rust's Instant": { source: Source::StdInstant },
     }
 
     fn predict(point: &At<Clock>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {

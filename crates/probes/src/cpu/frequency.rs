@@ -38,8 +38,8 @@ impl Measure for Frequency {
     };
     const ROLES: &'static [StartRole] = &[|_| role::<Frequency>(run)];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("core clock", Frequency {})]
+    headlines! {
+        "core clock": {},
     }
 
     fn predict(_: &At<Frequency>, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
@@ -85,10 +85,10 @@ fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         measured.extend(CoreClock::measure(clock));
     }
     if measured.is_empty() {
-        return Err(Failure::error(
+        fail!(
             "the two chains never agreed: the core clock changes all the time, or others use this \
-             core (costof doctor tells)",
-        ));
+             core (costof doctor tells)"
+        );
     }
     let tick_ns = clock.ns(1 << 20) / f64::from(1 << 20);
     let middle = |of: fn(&CoreClock) -> f64| {

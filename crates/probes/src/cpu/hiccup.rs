@@ -60,8 +60,8 @@ impl Measure for Hiccup {
         WATCH_NS
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("OS noise: time lost per second", Hiccup {})]
+    headlines! {
+        "OS noise: time lost per second": {},
     }
 
     fn predict(_: &At<Hiccup>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -91,11 +91,11 @@ struct Seen {
 fn run(_: &At<Hiccup>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let clock = meter.clock();
     if clock.read_ns() > GAP_NS / READINGS_PER_GAP {
-        return Err(Failure::unsupported(format!(
+        unsupported!(
             "reading the clock takes {:.0} ns here, too long to see gaps of {GAP_NS:.0} ns (costof \
              doctor tells why it is not the TSC)",
             clock.read_ns()
-        )));
+        );
     }
     let mut seen = Seen::default();
     let mut watch = Watch::begin(clock, WATCH_NS);

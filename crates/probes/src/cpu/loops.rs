@@ -50,13 +50,9 @@ impl Measure for Loop {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Loop>(run)];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("loop iteration", Body::Empty),
-            ("loop iteration: counter in memory", Body::MemoryCounter),
-        ]
-        .map(|(label, body)| Headline::new(label, Loop { body }))
-        .into()
+    headlines! {
+        "loop iteration": { body: Body::Empty },
+        "loop iteration: counter in memory": { body: Body::MemoryCounter },
     }
 
     fn predict(point: &At<Loop>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -257,11 +257,11 @@ impl Setup<Memcpy> for Copying {
         let size = point.size;
         let places = places(point);
         if places == 0 {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "{} do not fit into a working set of {} (--set working_set=… makes it larger)",
                 display_bytes(size),
                 display_bytes(point.working_set)
-            )));
+            );
         }
         let needed = Memcpy::memory_bytes(point);
         if !arenas::fits(needed) {
@@ -269,9 +269,9 @@ impl Setup<Memcpy> for Copying {
         }
         let sources = match point.shape {
             Shape::Message if point.align != Align::Both => {
-                return Err(Failure::unsupported(
-                    "a message's fields begin where the allocator puts them (leave align out)",
-                ));
+                unsupported!(
+                    "a message's fields begin where the allocator puts them (leave align out)"
+                );
             }
             Shape::Message => {
                 let mut random = Rng::with_seed(launch.seed);
@@ -330,7 +330,7 @@ impl Setup<Memcpy> for Copying {
             Sources::Messages(messages) => copied == messages[place].fields().concat(),
         };
         if !same {
-            return Err(Failure::error("the copy is not what was copied"));
+            fail!("the copy is not what was copied");
         }
         Ok(())
     }

@@ -66,11 +66,8 @@ impl Measure for Neighbour {
         WATCH_NS
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "core shared with another thread",
-            Neighbour {},
-        )]
+    headlines! {
+        "core shared with another thread": {},
     }
 
     fn predict(_: &At<Neighbour>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -85,19 +85,9 @@ impl Measure for Snappy {
         4 * ALL_BYTES
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("compress 1 KiB with Snappy: text", Data::Text),
-            ("compress 1 KiB with Snappy: random bytes", Data::Random),
-        ]
-        .map(|(label, data)| {
-            let piece = Snappy {
-                data,
-                ..Snappy::default()
-            };
-            Headline::new(label, piece)
-        })
-        .into()
+    headlines! {
+        "compress 1 KiB with Snappy: text": { data: Data::Text },
+        "compress 1 KiB with Snappy: random bytes": { data: Data::Random },
     }
 
     fn predict(point: &At<Snappy>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -40,8 +40,8 @@ impl Measure for VmExit {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(Exit { answered: false })];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("VM exit and entry: cpuid", VmExit {})]
+    headlines! {
+        "VM exit and entry: cpuid": {},
     }
 
     fn predict(_: &At<VmExit>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -161,11 +161,11 @@ impl RoleAt<CacheSize> for Rereader {
         let failed = |error: io::Error| place.failed("read", &error);
         let left = cache::evict(place.data.file(), place.data.len()).map_err(failed)?;
         if left > 0 {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "{} KiB of a file in {} stay in the page cache when it is evicted",
                 left >> 10,
                 place.folder()
-            )));
+            );
         }
         let file = place.data.open(Access::Cached).map_err(failed)?;
         let order = Order::sequential(size, BLOCK);

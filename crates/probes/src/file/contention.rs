@@ -147,9 +147,7 @@ impl RoleAt<Contention> for Contended {
         let files: io::Result<Vec<DataFile>> = files.collect();
         let files = files.map_err(|error| place.failed("write", &error))?;
         let contenders = Contenders::start(files, block as usize, &self.others);
-        let contenders = contenders.map_err(|error| {
-            Failure::unsupported(format!("cannot start other processes that read: {error}"))
-        })?;
+        let contenders = contenders.or_unsupported("cannot start other processes that read")?;
         wait_until_all_read(&contenders)?;
         self.contenders = Some(contenders);
         self.reader = Some(reader);
@@ -211,12 +209,12 @@ fn wait_until_all_read(contenders: &Contenders) -> Result<(), Failure> {
             return Ok(());
         }
         if began.elapsed() > BEGUN_WITHIN {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "{waiting} of {} contenders have read no block within {} s (--set contenders= for \
                  fewer, --set dir= for another folder)",
                 reads.len(),
                 BEGUN_WITHIN.as_secs()
-            )));
+            );
         }
         thread::sleep(LOOK_AGAIN);
     }

@@ -72,17 +72,9 @@ impl Measure for Metadata {
     const BLOCKS_BY: &'static [&'static str] = &["dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Metadata>(Namer::default())];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![
-            Headline::new("make an empty file", Metadata::default()),
-            Headline::new(
-                "look a file up (stat)",
-                Metadata {
-                    call: Call::Stat,
-                    ..Metadata::default()
-                },
-            ),
-        ]
+    headlines! {
+        "make an empty file": {},
+        "look a file up (stat)": { call: Call::Stat },
     }
 
     fn predict(point: &At<Metadata>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -428,14 +428,12 @@ fn most_at_once(point: &At<Read>, reader: &Reader) -> Most {
 /// Whether the axes go together.
 fn can_be(point: &At<Read>) -> Result<(), Failure> {
     if point.depth > 1 && point.engine != Engine::IoUring {
-        return Err(Failure::unsupported(
-            "several reads under way at once are for io_uring (--set engine=io_uring)",
-        ));
+        unsupported!("several reads under way at once are for io_uring (--set engine=io_uring)");
     }
     if point.engine == Engine::Mmap && point.cache == Cache::Direct {
-        return Err(Failure::unsupported(
-            "a mapping is one of the page cache, which direct reads go past (--set cache=cold)",
-        ));
+        unsupported!(
+            "a mapping is one of the page cache, which direct reads go past (--set cache=cold)"
+        );
     }
     has_blocks(point.size, point.block)
 }
@@ -444,17 +442,15 @@ fn can_be(point: &At<Read>) -> Result<(), Failure> {
 fn fits_the_place(point: &At<Read>, place: &TargetFile) -> Result<(), Failure> {
     if point.pattern == Pattern::Seek {
         if place.medium != Medium::Rotational {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "nothing seeks: {} lies on {}, which is not known to turn (--set dir= for a \
                  folder on a rotational disk)",
                 place.folder(),
                 place.name
-            )));
+            );
         }
         if point.cache == Cache::Warm {
-            return Err(Failure::unsupported(
-                "nothing seeks in the page cache (--set cache=direct)",
-            ));
+            unsupported!("nothing seeks in the page cache (--set cache=direct)");
         }
     }
     match point.cache {

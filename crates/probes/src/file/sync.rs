@@ -17,7 +17,7 @@ const AT_ONCE: u64 = 4;
 
 words! {
     /// What makes it last.
-    pub(crate) enum Call {
+    pub(crate) enum Call => writes::Sync {
         /// fsync(2) after the write: data, and all that is known of the file
         Fsync = "fsync",
         /// fdatasync(2) after the write: data, and what is needed to read it
@@ -141,11 +141,7 @@ impl Sync {
     fn how(&self) -> How {
         How {
             is_direct: false,
-            sync: match self.call {
-                Call::Fsync => writes::Sync::Fsync,
-                Call::Fdatasync => writes::Sync::Fdatasync,
-                Call::Dsync => writes::Sync::Dsync,
-            },
+            sync: self.call.into(),
         }
     }
 }
@@ -221,9 +217,7 @@ impl RoleAt<Sync> for Syncing {
         let writer = self.writer.take().expect("a measured point has a writer");
         let is_written = writer.is_written(&place.data);
         if !is_written.map_err(|error| place.failed("read", &error))? {
-            return Err(Failure::error(
-                "the last block does not stand as it was written",
-            ));
+            fail!("the last block does not stand as it was written");
         }
         let share = self.share;
         if point.r#where == Where::Append {

@@ -7,6 +7,7 @@ use costof_measure::meter::Meter;
 use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
 use costof_model::unit::display_bytes;
+use costof_model::unsupported;
 use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
@@ -143,13 +144,13 @@ impl TargetFile {
     pub(super) fn extend(&mut self, len: u64) -> Result<(), Failure> {
         let most = self.data.most_bytes().unwrap_or(u64::MAX);
         if len > most && len > self.data.len() {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "a file of {} would fill the disk under {}, of which it may have {} MiB (--set \
                  size= for a smaller one, --set dir= for another folder)",
                 display_bytes(len),
                 self.folder(),
                 most >> 20
-            )));
+            );
         }
         self.data
             .extend(len)

@@ -89,11 +89,8 @@ impl Measure for Write {
         })
     }];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "write 4 KiB into the page cache",
-            Write::default(),
-        )]
+    headlines! {
+        "write 4 KiB into the page cache": {},
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
@@ -250,9 +247,7 @@ impl RoleAt<Write> for Writing {
         let block = point.block;
         meter.value("cpu", cpu_ns / (count * block) as f64 * 1024.0);
         if !writer.is_written(&place.data).map_err(failed)? {
-            return Err(Failure::error(
-                "the last block does not stand as it was written",
-            ));
+            fail!("the last block does not stand as it was written");
         }
         all_by_the_device(self.share, meter, |share| {
             format!(

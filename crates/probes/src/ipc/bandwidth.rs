@@ -9,7 +9,7 @@ use costof_os::ipc::flow::{Flow, MOST_BYTES, Through};
 
 words! {
     /// What messages go through.
-    pub(crate) enum Over {
+    pub(crate) enum Over => Through {
         /// a pipe of the usual 64 KiB
         Pipe = "pipe",
         /// a pair of Unix stream sockets with the usual buffers
@@ -66,21 +66,9 @@ impl Measure for Bandwidth {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Sender>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("IPC bandwidth: pipe", Over::Pipe),
-            ("IPC bandwidth: Unix socket", Over::Unix),
-        ]
-        .map(|(label, over)| {
-            Headline::new(
-                label,
-                Bandwidth {
-                    over,
-                    ..Bandwidth::default()
-                },
-            )
-        })
-        .into()
+    headlines! {
+        "IPC bandwidth: pipe": { over: Over::Pipe },
+        "IPC bandwidth: Unix socket": { over: Over::Unix },
     }
 
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
@@ -133,16 +121,6 @@ impl Bandwidth {
         const BYTES: u64 = 4 << 20;
         const MESSAGES: u64 = 1024;
         (BYTES / self.size).clamp(1, MESSAGES)
-    }
-}
-
-impl From<Over> for Through {
-    fn from(over: Over) -> Through {
-        match over {
-            Over::Pipe => Through::Pipe,
-            Over::Unix => Through::Unix,
-            Over::SharedMemory => Through::SharedMemory,
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use costof_os::ipc::token::{self, Between, Exchange, Leader, MOST_BYTES};
 
 words! {
     /// What a message goes through.
-    pub(crate) enum Over {
+    pub(crate) enum Over => token::Over {
         /// a pipe for each direction
         Pipe = "pipe",
         /// a pair of Unix stream sockets
@@ -24,7 +24,7 @@ words! {
 
 words! {
     /// How an end waits for a message.
-    pub(crate) enum Wait {
+    pub(crate) enum Wait => token::Wait {
         /// in the kernel; for shared memory by futex
         Block = "block",
         /// by looking again and again: a load, or a read that does not block
@@ -84,26 +84,11 @@ impl Measure for Latency {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Client>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("IPC round trip: pipe", Over::Pipe, Wait::Block),
-            ("IPC round trip: Unix socket", Over::Unix, Wait::Block),
-            ("IPC round trip: eventfd", Over::Eventfd, Wait::Block),
-            (
-                "IPC round trip: shared memory, spinning",
-                Over::SharedMemory,
-                Wait::Spin,
-            ),
-        ]
-        .map(|(label, over, wait)| {
-            let axes = Latency {
-                over,
-                wait,
-                ..Latency::default()
-            };
-            Headline::new(label, axes)
-        })
-        .into()
+    headlines! {
+        "IPC round trip: pipe": { over: Over::Pipe },
+        "IPC round trip: Unix socket": { over: Over::Unix },
+        "IPC round trip: eventfd": { over: Over::Eventfd },
+        "IPC round trip: shared memory, spinning": { over: Over::SharedMemory, wait: Wait::Spin },
     }
 
     fn processors(point: &At<Latency>) -> usize {
@@ -130,26 +115,6 @@ impl Measure for Latency {
     }
 }
 
-impl From<Over> for token::Over {
-    fn from(over: Over) -> token::Over {
-        match over {
-            Over::Pipe => token::Over::Pipe,
-            Over::Unix => token::Over::Unix,
-            Over::Eventfd => token::Over::Eventfd,
-            Over::SharedMemory => token::Over::SharedMemory,
-        }
-    }
-}
-
-impl From<Wait> for token::Wait {
-    fn from(wait: Wait) -> token::Wait {
-        match wait {
-            Wait::Block => token::Wait::Block,
-            Wait::Spin => token::Wait::Spin,
-        }
-    }
-}
-
 struct Client {
     leader: Leader,
     _awake: Kept,
@@ -170,9 +135,7 @@ impl Setup<Latency> for Client {
             cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
         if point.over == Over::Eventfd && point.size > 8 {
-            return Err(Failure::unsupported(
-                "an eventfd carries one number of 8 bytes (--set size=8)",
-            ));
+            unsupported!("an eventfd carries one number of 8 bytes (--set size=8)");
         }
         let awake = match point.wait {
             Wait::Spin => spinning_keeps(point.cpus, point.wake)?,

@@ -22,7 +22,7 @@ const TRIAL_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 words! {
     /// What is done to memory.
-    pub(crate) enum Op {
+    pub(crate) enum Op => Operation {
         /// every byte is loaded
         Read = "read",
         /// every byte is stored, through the caches
@@ -180,18 +180,9 @@ fn stream(op: Op, size: u64) -> Bandwidth {
     }
 }
 
-fn operation(point: &Bandwidth) -> Operation {
-    match point.op {
-        Op::Read => Operation::Read,
-        Op::Write => Operation::Write,
-        Op::WriteNontemporal => Operation::WriteNontemporal,
-        Op::Copy => Operation::Copy,
-    }
-}
-
 /// What one thread needs.
 fn arena_bytes(point: &Bandwidth) -> u64 {
-    Stream::arena_bytes(operation(point), point.size)
+    Stream::arena_bytes(point.op.into(), point.size)
 }
 
 /// What all threads need.
@@ -256,7 +247,7 @@ impl RoleAt<Bandwidth> for Streaming {
             .team
             .as_ref()
             .expect("a prepared point has its threads");
-        let operation = operation(point);
+        let operation: Operation = point.op.into();
         let kernels = kernels(operation, point.kernel)?;
         let (block_bytes, blocks) = blocks(point);
         team.each(move |stream| {

@@ -244,20 +244,16 @@ impl RoleAt<Latency> for Chase {
             }
             Pattern::Strided => Ring::lay_strided(arena, size, stride),
         };
-        let mut ring = laid.map_err(|error| {
-            Failure::unsupported(format!(
-                "cannot lay elements every {stride} bytes in {}: {error}",
-                display_bytes(size as u64)
-            ))
-        })?;
+        let mut ring = laid.or_unsupported(format!(
+            "cannot lay elements every {stride} bytes in {}",
+            display_bytes(size as u64)
+        ))?;
         // A lap brings into the caches what they can hold, and is the check; of a
         // large ring a part of one evicts what laying it out left there.
         if ring.elements() as u64 > WARM_LOADS_MAX {
             ring.walk(WARM_LOADS_MAX);
         } else if !ring.lap_is_complete() {
-            return Err(Failure::error(
-                "a lap of the chase does not visit every element once",
-            ));
+            fail!("a lap of the chase does not visit every element once");
         }
         meter.repeatable("cost", |n| ring.walk(n));
         Ok(())

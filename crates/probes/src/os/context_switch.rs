@@ -11,7 +11,7 @@ use costof_stats::median;
 
 words! {
     /// What runs in turn.
-    pub(crate) enum Between {
+    pub(crate) enum Between => token::Between {
         /// two processes, so that page tables are switched too
         Processes = "processes",
         /// two threads of one process
@@ -91,44 +91,11 @@ impl Measure for ContextSwitch {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            (
-                "context switch: threads, one core",
-                Between::Threads,
-                Cpus::Same,
-                Wake::Awake,
-            ),
-            (
-                "context switch: processes, one core",
-                Between::Processes,
-                Cpus::Same,
-                Wake::Awake,
-            ),
-            (
-                "context switch: processes, another core",
-                Between::Processes,
-                Cpus::Cross,
-                Wake::Awake,
-            ),
-            (
-                "context switch: processes, another idle core",
-                Between::Processes,
-                Cpus::Cross,
-                Wake::Idle,
-            ),
-        ]
-        .map(|(label, between, cpus, wake)| {
-            let over = Over::Pipe;
-            let switch = ContextSwitch {
-                between,
-                over,
-                cpus,
-                wake,
-            };
-            Headline::new(label, switch)
-        })
-        .into()
+    headlines! {
+        "context switch: threads, one core": { between: Between::Threads },
+        "context switch: processes, one core": {},
+        "context switch: processes, another core": { cpus: Cpus::Cross },
+        "context switch: processes, another idle core": { cpus: Cpus::Cross, wake: Wake::Idle },
     }
 
     fn processors(point: &At<ContextSwitch>) -> usize {
@@ -192,10 +159,7 @@ impl Setup<ContextSwitch> for Switcher {
 
     fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
         let exchange = Exchange {
-            between: match point.between {
-                Between::Processes => token::Between::Processes,
-                Between::Threads => token::Between::Threads,
-            },
+            between: point.between.into(),
             over: match point.over {
                 Over::Pipe => token::Over::Pipe,
                 Over::Futex => token::Over::SharedMemory,
@@ -241,10 +205,10 @@ impl Setup<ContextSwitch> for Switcher {
             Cpus::Cross => 0.5,
         };
         if switches < least {
-            return Err(Failure::error(format!(
+            fail!(
                 "the token went to and fro, but the kernel counted only {switches:.2} context \
                  switches for each that was meant: the ends found it without waiting"
-            )));
+            );
         }
         meter.value("switches", switches);
         meter.value("preempted", involuntary / (voluntary + involuntary));

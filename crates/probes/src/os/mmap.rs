@@ -72,11 +72,8 @@ impl Measure for Mmap {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Mapping>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "mmap, touch of one page, munmap",
-            Mmap::default(),
-        )]
+    headlines! {
+        "mmap, touch of one page, munmap": {},
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
@@ -133,9 +130,7 @@ impl Setup<Mmap> for Mapping {
         if pages == Pages::Populated && !arenas::fits(size as u64) {
             return Err(arenas::does_not_fit(size as u64));
         }
-        let no_huge_pages = NoHugePages::begin().map_err(|error| {
-            Failure::unsupported(format!("cannot keep to small pages: {error}"))
-        })?;
+        let no_huge_pages = NoHugePages::begin().or_unsupported("cannot keep to small pages")?;
         // So that a mapping that is refused (ulimit -v) is known before it is timed.
         map_touch_unmap(size, pages, 1).map_err(|error| {
             let size = display_bytes(size as u64);
@@ -181,9 +176,7 @@ impl Setup<Mmap> for Mapping {
         meter.value("faults", faults);
         let expected = each as f64;
         if faults < expected || faults > 1.05 * expected + 1.0 {
-            return Err(Failure::error(format!(
-                "the kernel brought {faults:.2} pages where {each} were meant"
-            )));
+            fail!("the kernel brought {faults:.2} pages where {each} were meant");
         }
         Ok(())
     }

@@ -110,15 +110,11 @@ impl Measure for PageFault {
         })
     }];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("page fault: anonymous memory", Kind::MinorAnonymous),
-            ("page fault: file in the page cache", Kind::MinorFile),
-            ("page fault: huge page", Kind::Huge),
-            ("page fault: read from the device", Kind::Major),
-        ]
-        .map(|(label, kind)| Headline::new(label, PageFault { kind }))
-        .into()
+    headlines! {
+        "page fault: anonymous memory": { kind: Kind::MinorAnonymous },
+        "page fault: file in the page cache": { kind: Kind::MinorFile },
+        "page fault: huge page": { kind: Kind::Huge },
+        "page fault: read from the device": { kind: Kind::Major },
     }
 
     fn memory_bytes(point: &At<PageFault>) -> u64 {
@@ -206,9 +202,9 @@ impl RoleAt<PageFault> for Toucher {
         let counted = faults.end().map_err(refused)?;
         let touches = counted.touches as f64;
         let each = counted.faults as f64 / touches;
-        let mapped = faults.mapped_bytes().map_err(|error| {
-            Failure::unsupported(format!("cannot see what was mapped: {error}"))
-        })?;
+        let mapped = faults
+            .mapped_bytes()
+            .or_unsupported("cannot see what was mapped")?;
         meter.value("faults", each);
         meter.value("mapped", mapped);
         let page = match point.kind {
@@ -221,12 +217,12 @@ impl RoleAt<PageFault> for Toucher {
             let read = counted.read_bytes as f64 / touches;
             meter.value("read_bytes", read);
             if each < 0.99 || read < 0.99 * page {
-                return Err(Failure::unsupported(format!(
+                unsupported!(
                     "an evicted page of a file in {} had {each:.2} major faults and {read:.0} \
                      bytes read from a device: its file system keeps files in memory, or another \
                      machine serves it (TMPDIR names a folder on a disk)",
                     folder.display()
-                )));
+                );
             }
         }
         if point.kind == Kind::Huge && mapped < page {
@@ -235,15 +231,15 @@ impl RoleAt<PageFault> for Toucher {
         // What records a batch may fault once too.
         let most = 1.01 + counted.batches as f64 / touches;
         if !(0.99..=most).contains(&each) || mapped != page {
-            return Err(Failure::error(format!(
+            fail!(
                 "an access was {each:.3} page faults of this kind and mapped {} where one of {} \
                  was meant",
                 display_bytes(mapped as u64),
                 display_bytes(page as u64)
-            )));
+            );
         }
         if !faults.read_the_content() {
-            return Err(Failure::error("the file's content was not read"));
+            fail!("the file's content was not read");
         }
         Ok(())
     }

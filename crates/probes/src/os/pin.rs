@@ -74,11 +74,8 @@ impl Measure for Pin {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Pinning>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "pinning a page for I/O (io_uring)",
-            Pin::default(),
-        )]
+    headlines! {
+        "pinning a page for I/O (io_uring)": {},
     }
 
     fn memory_bytes(point: &At<Pin>) -> u64 {
@@ -133,21 +130,16 @@ impl Pinner {
     fn open(point: &At<Pin>) -> Result<Pinner, Failure> {
         let size = point.size;
         match point.how {
-            How::IoUring => Ring::open().map(Pinner::IoUring).map_err(|error| {
-                Failure::unsupported(format!(
-                    "io_uring_setup: {error} (kernel.io_uring_disabled, a container's seccomp \
-                     filter or CONFIG_IO_URING)"
-                ))
-            }),
+            How::IoUring => Ring::open().map(Pinner::IoUring).or_unsupported_hint(
+                "io_uring_setup",
+                "kernel.io_uring_disabled, a container's seccomp filter or CONFIG_IO_URING",
+            ),
             How::Vmsplice => Lender::open((size as usize).div_ceil(base_page_bytes()))
                 .map(Pinner::Vmsplice)
-                .map_err(|error| {
-                    Failure::unsupported(format!(
-                        "cannot have a pipe that holds {}: {error} (fs.pipe-max-size, \
-                         fs.pipe-user-pages-soft)",
-                        display_bytes(size)
-                    ))
-                }),
+                .or_unsupported_hint(
+                    format!("cannot have a pipe that holds {}", display_bytes(size)),
+                    "fs.pipe-max-size, fs.pipe-user-pages-soft",
+                ),
         }
     }
 
@@ -193,9 +185,7 @@ impl Setup<Pin> for Pinning {
             let memory = &mut self.arena.as_mut_slice()[..bytes];
             meter.repeatable(metric, |n| failed.note(self.pinner.pin(memory, n)));
         }
-        failed
-            .into_result()
-            .map_err(|error| Failure::error(format!("pinning failed: {error}")))
+        failed.into_result().or_fail("pinning failed")
     }
 
     fn check(self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -208,16 +198,16 @@ impl Setup<Pin> for Pinning {
                 let pinned = ring.pinned_bytes(memory).map_err(unseen)?;
                 meter.value("pinned", pinned as f64);
                 if pinned < memory.len() as u64 {
-                    return Err(Failure::error(format!(
+                    fail!(
                         "of {} only {} were pinned",
                         display_bytes(memory.len() as u64),
                         display_bytes(pinned)
-                    )));
+                    );
                 }
             }
             Pinner::Vmsplice(mut lender) => {
                 if !lender.is_not_copied(memory).map_err(unseen)? {
-                    return Err(Failure::error("vmsplice copied what it was lent"));
+                    fail!("vmsplice copied what it was lent");
                 }
             }
         }

@@ -14,7 +14,7 @@ const GIB: u64 = 1 << 30;
 
 words! {
     /// By which call.
-    pub(crate) enum How {
+    pub(crate) enum How => Starting {
         /// fork() of the C library: the child has a copy of its parent
         Fork = "fork",
         /// what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
@@ -100,33 +100,11 @@ impl Measure for Process {
     const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
     const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let fork = Process::default();
-        vec![
-            Headline::new("process: fork and exit", fork.clone()),
-            Headline::new(
-                "process: fork and exit, 64 MiB resident",
-                Process {
-                    resident: MIB_64,
-                    ..fork.clone()
-                },
-            ),
-            Headline::new(
-                "process: vfork and exit",
-                Process {
-                    how: How::Vfork,
-                    ..fork.clone()
-                },
-            ),
-            Headline::new(
-                "process: posix_spawn of a program",
-                Process {
-                    how: How::PosixSpawn,
-                    exec: Exec::Yes,
-                    ..fork
-                },
-            ),
-        ]
+    headlines! {
+        "process: fork and exit": {},
+        "process: fork and exit, 64 MiB resident": { resident: MIB_64 },
+        "process: vfork and exit": { how: How::Vfork },
+        "process: posix_spawn of a program": { how: How::PosixSpawn, exec: Exec::Yes },
     }
 
     /// That those which borrow their parent's memory do not care how much it is.
@@ -178,15 +156,10 @@ impl Setup<Process> for Parent {
     }
 
     fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
-        let how = match point.how {
-            How::Vfork => Starting::Vfork,
-            How::PosixSpawn => Starting::PosixSpawn,
-            How::Clone3 => Starting::Clone3,
-            How::Fork => Starting::Fork,
-        };
         let resident = hold(point.resident)?;
         let refused = |error| refused(point, &error);
-        let mut starter = Starter::new(how, point.exec == Exec::Yes).map_err(refused)?;
+        let mut starter =
+            Starter::new(point.how.into(), point.exec == Exec::Yes).map_err(refused)?;
         // What it does once it does again.
         starter.start().and_then(Child::wait).map_err(refused)?;
         Ok(Parent {
@@ -207,16 +180,15 @@ impl Setup<Process> for Parent {
     }
 
     fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let resident = resident()
-            .map_err(|error| Failure::error(format!("cannot tell what is resident: {error}")))?;
+        let resident = resident().or_fail("cannot tell what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
         if (resident.all as f64) < 0.99 * wanted as f64 {
-            return Err(Failure::error(format!(
+            fail!(
                 "only {} of {} are resident: memory was swapped out",
                 display_bytes(resident.all),
                 display_bytes(wanted)
-            )));
+            );
         }
         meter.value("resident", resident.all as f64);
         if let Some(anonymous) = resident.anonymous {

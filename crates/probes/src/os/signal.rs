@@ -52,9 +52,8 @@ impl Measure for Signal {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let how = How::Deliver;
-        vec![Headline::new("signal: delivery and return", Signal { how })]
+    headlines! {
+        "signal: delivery and return": { how: How::Deliver },
     }
 
     fn predict(point: &At<Signal>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -88,8 +87,7 @@ impl Setup<Signal> for Signaller {
             How::Fault => Cause::Fault,
             How::Deliver | How::Install => Cause::Sent,
         };
-        let handler = Handler::install(cause)
-            .map_err(|error| Failure::unsupported(format!("cannot install a handler: {error}")))?;
+        let handler = Handler::install(cause).or_unsupported("cannot install a handler")?;
         Ok(Signaller { handler, made: 0 })
     }
 
@@ -108,15 +106,11 @@ impl Setup<Signal> for Signaller {
     fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let Signaller { handler, made } = self;
         if !handler.is_installed() {
-            return Err(Failure::error(
-                "another handler is installed than was asked for",
-            ));
+            fail!("another handler is installed than was asked for");
         }
         let handled = handler.handled();
         if handled != made {
-            return Err(Failure::error(format!(
-                "{made} signals were made, and {handled} handled"
-            )));
+            fail!("{made} signals were made, and {handled} handled");
         }
         Ok(())
     }

@@ -82,16 +82,12 @@ impl Measure for Syscall {
     const BLOCKS_BY: &'static [&'static str] = &["threads"];
     const ROLES: &'static [StartRole] = &[|_| role::<Syscall>(Caller::default())];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("system call: getppid", Call::Getppid, 1),
-            ("time() by the vDSO, no system call", Call::Time, 1),
-            ("system call: read of 1 byte", Call::Read, 1),
-            ("system call: read of 1 byte, two threads", Call::Read, 2),
-            ("system calls: open and close", Call::Open, 1),
-        ]
-        .map(|(label, call, threads)| Headline::new(label, Syscall { call, threads }))
-        .into()
+    headlines! {
+        "system call: getppid": { call: Call::Getppid },
+        "time() by the vDSO, no system call": { call: Call::Time },
+        "system call: read of 1 byte": { call: Call::Read },
+        "system call: read of 1 byte, two threads": { call: Call::Read, threads: 2 },
+        "system calls: open and close": { call: Call::Open },
     }
 
     fn predict(point: &At<Syscall>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -164,9 +160,7 @@ impl Caller {
             Call::TimeForced => Box::new(syscalls::time_forced),
             Call::Open => Box::new(|n| *failed = syscalls::open_close(n, c"/dev/null").err()),
             Call::Read => {
-                let zero = File::open("/dev/zero").map_err(|error| {
-                    Failure::unsupported(format!("cannot open /dev/zero: {error}"))
-                })?;
+                let zero = File::open("/dev/zero").or_unsupported("cannot open /dev/zero")?;
                 Box::new(move |n| *failed = syscalls::read_one_byte(zero.as_fd(), n).err())
             }
         })
@@ -191,7 +185,7 @@ impl RoleAt<Syscall> for Caller {
     fn finish(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         if let Some(error) = self.failed.take() {
             let call = point.call.word();
-            return Err(Failure::error(format!("{call} failed: {error}")));
+            fail!("{call} failed: {error}");
         }
         if self.given.contains(&point.axes) {
             return Ok(());

@@ -11,7 +11,7 @@ use costof_os::sched::threads::{ThreadApi, start};
 
 words! {
     /// By which interface.
-    pub(crate) enum How {
+    pub(crate) enum How => ThreadApi {
         /// pthread_create and pthread_join of the C library
         Pthread = "pthread",
         /// Rust's std::thread, which runs on it and adds allocations and an alternative signal stack
@@ -75,8 +75,8 @@ impl Measure for Thread {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Creator>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("thread: create and join", Thread::default())]
+    headlines! {
+        "thread: create and join": {},
     }
 
     fn processors(point: &At<Thread>) -> usize {
@@ -121,9 +121,7 @@ impl Setup<Thread> for Creator {
         let wanted = Thread::processors(point);
         if wanted > 1 || !launch.cpus.is_empty() {
             let cpus = threads::on(wanted, &launch.cpus)?;
-            affinity::pin(cpus).map_err(|error| {
-                Failure::error(format!("cannot run on processors {cpus:?}: {error}"))
-            })?;
+            affinity::pin(cpus).or_fail(format_args!("cannot run on processors {cpus:?}"))?;
         }
         Ok(Creator {
             home: launch.cpus.first().copied(),
@@ -132,17 +130,13 @@ impl Setup<Thread> for Creator {
     }
 
     fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let api = match point.how {
-            How::Std => ThreadApi::Std,
-            How::Pthread => ThreadApi::Pthread,
-        };
         // As std starts threads, and the C library keeps what it knows of one.
         meter.operation_allocates();
         let mut failed = FirstError::default();
         meter.stages(
             "call",
             "latency",
-            || (affinity::current_cpu(), start(api)),
+            || (affinity::current_cpu(), start(point.how.into())),
             |(here, started)| {
                 failed.note(started.map(|thread| {
                     self.crossed += u64::from(thread.join() != here);
@@ -150,19 +144,17 @@ impl Setup<Thread> for Creator {
                 }));
             },
         );
-        failed.into_result().map_err(|error| {
-            Failure::unsupported(format!(
-                "cannot start a thread: {error} (ulimit -u and the cgroup's pids.max limit them)"
-            ))
-        })
+        failed.into_result().or_unsupported_hint(
+            "cannot start a thread",
+            "ulimit -u and the cgroup's pids.max limit them",
+        )
     }
 
     fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
         // The next point may be of another probe's making.
         let Some(cpu) = self.home else { return Ok(()) };
-        affinity::pin(&[cpu])
-            .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}")))
+        affinity::pin(&[cpu]).or_fail(format_args!("cannot go back to {cpu}"))
     }
 }
 

@@ -72,15 +72,9 @@ impl Measure for Timer {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Sleeper>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let sleep = |sleep| Timer {
-            sleep,
-            ..Timer::default()
-        };
-        vec![
-            Headline::new("timer lateness: sleep of 50 µs", sleep(50_000)),
-            Headline::new("timer lateness: sleep of 1 ms", sleep(1_000_000)),
-        ]
+    headlines! {
+        "timer lateness: sleep of 50 µs": { sleep: 50_000 },
+        "timer lateness: sleep of 1 ms": { sleep: 1_000_000 },
     }
 
     fn least_ns(point: &At<Timer>) -> f64 {
@@ -113,9 +107,8 @@ impl Setup<Timer> for Sleeper {
 
     fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Sleeper, Failure> {
         let least = point.slack == Slack::Least;
-        set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
-            Failure::unsupported(format!("cannot set the timer slack by prctl(2): {error}"))
-        })?;
+        set_timer_slack(least.then_some(LEAST_SLACK_NS))
+            .or_unsupported("cannot set the timer slack by prctl(2)")?;
         let awake = match point.wake {
             Wake::Idle => Kept::AsTheyAre,
             wake => wake::keep(wake, threads::on(1, &launch.cpus)?)?,

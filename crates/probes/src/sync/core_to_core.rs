@@ -173,10 +173,10 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
     let two = [point.from as usize, point.to as usize];
     let [from, to] = two;
     if from == to {
-        return Err(Failure::unsupported(format!(
+        unsupported!(
             "from and to are both processor {from}: a line does not leave it (choose two, by \
              --set from=… --set to=…)"
-        )));
+        );
     }
     match two.iter().find(|cpu| !cpus.contains(cpu)) {
         None => Ok(two),
@@ -195,9 +195,7 @@ fn listed(cpus: &[usize]) -> String {
 
 impl Setup<CoreToCore> for Pair {
     fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
-        let home = affinity::allowed().map_err(|error| {
-            Failure::error(format!("cannot read the allowed processors: {error}"))
-        })?;
+        let home = affinity::allowed().or_fail("cannot read the allowed processors")?;
         let all = if launch.cpus.is_empty() {
             &home
         } else {
@@ -228,9 +226,7 @@ impl Setup<CoreToCore> for Pair {
     fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
         if made != sent {
-            return Err(Failure::error(format!(
-                "the line was sent {sent} times and made {made} round trips"
-            )));
+            fail!("the line was sent {sent} times and made {made} round trips");
         }
         Ok(())
     }
@@ -243,11 +239,10 @@ struct Moved<'a> {
 
 impl Moved<'_> {
     fn to(cpu: usize, home: &[usize]) -> Result<Moved<'_>, Failure> {
-        affinity::pin(&[cpu]).map_err(|error| {
-            Failure::unsupported(format!(
-                "cannot run on processor {cpu}: {error} (choose another by --set from=…)"
-            ))
-        })?;
+        affinity::pin(&[cpu]).or_unsupported_hint(
+            format_args!("cannot run on processor {cpu}"),
+            "choose another by --set from=…",
+        )?;
         Ok(Moved { home })
     }
 }

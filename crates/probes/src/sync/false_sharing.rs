@@ -71,13 +71,9 @@ impl Measure for FalseSharing {
         point.threads as usize
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("counter increment: two threads, two lines", Lines::Separate),
-            ("counter increment: false sharing", Lines::Same),
-        ]
-        .map(|(label, lines)| Headline::new(label, FalseSharing { threads: 2, lines }))
-        .into()
+    headlines! {
+        "counter increment: two threads, two lines": { threads: 2, lines: Lines::Separate },
+        "counter increment: false sharing": { threads: 2, lines: Lines::Same },
     }
 
     fn more_points(facts: &Facts) -> Vec<Planned> {
@@ -140,10 +136,10 @@ impl Setup<FalseSharing> for Counting {
         for (thread, done) in self.done.iter().enumerate() {
             let (done, count) = (done.load(Ordering::Relaxed), self.counters.count(thread));
             if count != done {
-                return Err(Failure::error(format!(
+                fail!(
                     "thread {} counted {done} times, but its counter says {count}",
                     thread + 1
-                )));
+                );
             }
         }
         Ok(())

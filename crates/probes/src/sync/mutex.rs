@@ -96,16 +96,9 @@ impl Measure for Mutex {
         point.threads as usize
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        [
-            ("mutex: lock and unlock", 1),
-            ("mutex: lock and unlock, two threads contend", 2),
-        ]
-        .map(|(label, threads)| {
-            let kind = Kind::Std;
-            Headline::new(label, Mutex { kind, threads })
-        })
-        .into()
+    headlines! {
+        "mutex: lock and unlock": {},
+        "mutex: lock and unlock, two threads contend": { threads: 2 },
     }
 
     /// Twice as many threads as processors at most, of each kind.
@@ -210,11 +203,11 @@ impl Setup<Mutex> for Contention {
         let all: u64 = turns.iter().sum();
         let guarded = self.lock.guarded();
         if guarded.count != all {
-            return Err(Failure::error(format!(
+            fail!(
                 "{all} times a thread had the lock and counted, but the count is {}: two had it at \
                  the same time",
                 guarded.count
-            )));
+            );
         }
         let least = turns.iter().min().copied().unwrap_or(0);
         let average = all as f64 / turns.len() as f64;

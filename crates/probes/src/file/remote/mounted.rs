@@ -3,6 +3,8 @@
 use super::calls::{Answered, ReadError};
 use costof_measure::facts;
 use costof_model::failure::Failure;
+use costof_model::failure::OrFailure;
+use costof_model::unsupported;
 use costof_os::file::remote::{ask_for_attributes, open_direct};
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use std::fs::{self, File};
@@ -80,10 +82,10 @@ pub(super) fn remote(path: &str) -> Result<Mounted, Failure> {
     let storage = facts.storage_of(&real.to_string_lossy());
     let kind = storage.map_or("unknown", |storage| &storage.file_system.kind);
     if !is_remote(kind) {
-        return Err(Failure::unsupported(format!(
+        unsupported!(
             "{path} is on a file system of this machine ({kind}): file.read measures those (--set \
              dir=…)"
-        )));
+        );
     }
     let none = |what| Err(Failure::error(format!("{path} cannot be read: {what}")));
     if status.is_dir() {
@@ -118,8 +120,7 @@ impl Mounted {
             _ => Failure::error(format!("{} cannot be read: {error}", self.name)),
         })?;
         let bytes = block.next_multiple_of(base_page_bytes());
-        let memory = Arena::map(bytes, PageSize::Base)
-            .map_err(|error| Failure::error(format!("memory for a block: {error}")))?;
+        let memory = Arena::map(bytes, PageSize::Base).or_fail("memory for a block")?;
         Ok(MountedCalls {
             file,
             memory,

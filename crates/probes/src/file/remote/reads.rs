@@ -7,7 +7,9 @@ use super::url::Url;
 use costof_measure::clock::Clock;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
+use costof_model::failure::OrFailure;
 use costof_model::unit::display_bytes;
+use costof_model::unsupported;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::net::handshake::Handshake;
@@ -78,11 +80,11 @@ impl Found {
     pub(super) fn open(self, block: usize, depth: usize) -> Result<Reading, Failure> {
         let size_bytes = self.size_bytes();
         if size_bytes < block as u64 {
-            return Err(Failure::unsupported(format!(
+            unsupported!(
                 "the file has {} and a block {} (a smaller --set block=…, or a larger file)",
                 display_bytes(size_bytes),
                 display_bytes(block as u64)
-            )));
+            );
         }
         let reading = |name, server, by| Reading {
             name,
@@ -302,7 +304,7 @@ fn over(
     meter: &mut Meter<'_>,
 ) -> Result<bool, Failure> {
     let took_ns = handshake.round_trip_ns();
-    let took_ns = took_ns.map_err(|error| Failure::error(format!("TCP_INFO: {error}")))?;
+    let took_ns = took_ns.or_fail("TCP_INFO")?;
     if let Some(ns) = took_ns {
         meter.value(metric, ns as f64);
     }
