@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::ipc::token::{again, write_all};
+use crate::ipc::channel::{again, write_all};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
 
@@ -80,7 +80,7 @@ pub struct Flow {
 
 /// The receiver's end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Drain {
+struct Drain {
     /// To read from; none where there is a ring.
     descriptor: Option<RawFd>,
     shares: bool,
@@ -130,7 +130,7 @@ impl Flow {
         let not_its_own: Vec<RawFd> = ours.iter().map(AsRawFd::as_raw_fd).collect();
         // SAFETY: the memory begins with a board.
         let status = unsafe { &board(memory.as_ptr()).status };
-        let partner = Partner::process(Duty::Drain(drain), status, cpu, &not_its_own)?;
+        let partner = Partner::process(drain, status, cpu, &not_its_own)?;
         Ok(Self {
             shares,
             message,
@@ -208,9 +208,12 @@ impl Flow {
     }
 }
 
-impl Drain {
+// SAFETY: its pointers lead into memory that the flow owns, and that a child of a fork has a copy of.
+unsafe impl Send for Drain {}
+
+impl Duty for Drain {
     /// Takes in whatever arrives, until the channel ends or this process is killed.
-    pub(crate) fn drain(&self) {
+    fn serve(&self, _: &Status) {
         // SAFETY: the memory begins with a board, and the ring lies behind it; this process has
         // its own copy of the mapping.
         let (board, ring) = unsafe { (board(self.memory), self.memory.add(RING_AT)) };
@@ -238,7 +241,9 @@ impl Drain {
             board.arrived.0.store(arrived, Ordering::Release);
         }
     }
+}
 
+impl Drain {
     /// Copies a piece out of the ring; how many bytes it has.
     fn empty_ring(&self, board: &Board, ring: *const u8, arrived: u64) -> usize {
         let waiting = loop {
@@ -358,10 +363,10 @@ mod tests {
                 let cpu = cpus[cpus.len() - 1];
                 let mut flow = Flow::start(through, 100_003, cpu, shares).unwrap();
                 flow.send(2).unwrap();
-                let Partner::Process(pid) = flow.partner else {
+                let Partner::Process(child) = &flow.partner else {
                     panic!("a receiver is a process");
                 };
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                rustix::process::kill_process(child.pid(), rustix::process::Signal::KILL).unwrap();
                 let error = flow.send(10).unwrap_err();
                 assert!(
                     [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]

@@ -1,7 +1,7 @@
 //! The other end of a measurement between two: a process or a thread that does its duty, on a
 //! processor of its own or on this one, until it is ended.
 //!
-//! Source: fork(2), prctl(2) on `PR_SET_PDEATHSIG`, waitpid(2).
+//! Source: fork(2).
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -9,15 +9,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::Pid;
 
-use crate::ipc::flow::Drain;
-use crate::ipc::token::Answerer;
-use crate::process::child::has_ended;
+use crate::process::child::{self, Child};
 use crate::sched::affinity;
 use crate::sched::usage;
 
-/// What a partner tells, in memory that both ends see.
+/// What a partner reports, in memory that both ends see.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Status {
@@ -31,29 +29,21 @@ const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 1 << 16;
 
-/// What a partner does until it is ended. It allocates nothing, takes no lock and cannot panic, so
-/// that the child of a fork may do it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Duty {
-    /// Answers every token.
-    Answer(Answerer),
-    /// Takes in whatever arrives.
-    Drain(Drain),
+/// What a partner does until it is told to end, or its channel breaks. It allocates nothing, takes no
+/// lock and cannot panic, so that the child of a fork may do it. What it points to outlives the partner.
+pub(crate) trait Duty: Copy + Send + 'static {
+    fn serve(&self, status: &Status);
 }
-
-// SAFETY: a duty points into memory that its partner outlives neither as a process, which has its
-// own copy of the mapping, nor as a thread, which is joined before.
-unsafe impl Send for Duty {}
 
 /// A partner, which ends when this is dropped; a thread must have been told to before.
 #[derive(Debug)]
 pub(crate) enum Partner {
-    Process(Pid),
+    Process(Child),
     Thread(Option<JoinHandle<()>>),
 }
 
 impl Status {
-    /// Context switches of the partner since it began, when it last told: because it waited, and
+    /// Context switches of the partner since it began, when it last published them: because it waited, and
     /// because something else got its processor.
     pub(crate) fn switches(&self) -> (u64, u64) {
         (
@@ -62,8 +52,8 @@ impl Status {
         )
     }
 
-    /// For the partner: tells its context switches so far.
-    pub(crate) fn tell_switches(&self) {
+    /// For the partner: publishes its context switches so far.
+    pub(crate) fn count_switches(&self) {
         let usage = usage::thread();
         self.voluntary
             .store(usage.voluntary_switches, Ordering::Release);
@@ -107,7 +97,7 @@ impl Partner {
     ///
     /// What fork(2) says, or sched_setaffinity(2) in the child.
     pub(crate) fn process(
-        duty: Duty,
+        duty: impl Duty,
         status: &Status,
         cpu: usize,
         not_its_own: &[RawFd],
@@ -116,24 +106,20 @@ impl Partner {
         let parent = rustix::process::getpid();
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            be_the_child(duty, status, parent, &set, not_its_own);
-        }
-        let pid = Pid::from_raw(child).filter(|_| child > 0);
-        let pid = pid.ok_or_else(io::Error::last_os_error)?;
-        let partner = Self::Process(pid);
-        // Not waited for here, so that dropping the partner always finds it.
-        status.wait_until_ready(|| !partner.has_ended())?;
-        Ok(partner)
+        let Some(child) = Child::started(unsafe { libc::fork() })? else {
+            be_the_child(duty, status, parent, &set, not_its_own)
+        };
+        // Waited for only when the partner is dropped.
+        status.wait_until_ready(|| !child.has_ended())?;
+        Ok(Self::Process(child))
     }
 
-    /// Whether it is no longer there: a process that has ended; of a thread nothing is known.
+    /// Whether it is a process that has ended; of a thread nothing is known.
     pub(crate) fn has_ended(&self) -> bool {
-        let Self::Process(pid) = self else {
-            return false;
-        };
-        has_ended(*pid)
+        match self {
+            Self::Process(child) => child.has_ended(),
+            Self::Thread(_) => false,
+        }
     }
 
     /// Starts a thread that does `duty` on processor `cpu`, and closes `its_own` at its end.
@@ -146,7 +132,7 @@ impl Partner {
     ///
     /// What `duty` and `status` point to must outlive the partner.
     pub(crate) unsafe fn thread(
-        duty: Duty,
+        duty: impl Duty,
         status: &Status,
         cpu: usize,
         its_own: Vec<OwnedFd>,
@@ -162,7 +148,7 @@ impl Partner {
                 let placed = affinity::pin_to(&set);
                 status.placed(&placed);
                 if placed.is_ok() {
-                    serve(duty, status);
+                    duty.serve(status);
                 }
                 drop(its_own);
             })?;
@@ -179,32 +165,25 @@ unsafe impl Send for Shared {}
 
 impl Drop for Partner {
     fn drop(&mut self) {
-        match self {
-            Self::Process(pid) => {
-                // It may have ended by itself; then there is only its status to fetch. There is
-                // none where whoever started this process has it ignore its children.
-                let _ = rustix::process::kill_process(*pid, Signal::KILL);
-                let _ = rustix::io::retry_on_intr(|| {
-                    rustix::process::waitpid(Some(*pid), WaitOptions::empty())
-                });
-            }
-            Self::Thread(thread) => {
-                if let Some(thread) = thread.take() {
-                    // It has no way to panic.
-                    let _ = thread.join();
-                }
-            }
+        if let Self::Thread(thread) = self
+            && let Some(thread) = thread.take()
+        {
+            // It has no way to panic.
+            let _ = thread.join();
         }
     }
 }
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
-fn be_the_child(duty: Duty, status: &Status, parent: Pid, set: &[u64], not_its_own: &[RawFd]) -> ! {
-    // SAFETY: takes numbers only.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
-    // A parent that ended before that sends no signal.
-    if rustix::process::getppid() == Some(parent) {
+fn be_the_child(
+    duty: impl Duty,
+    status: &Status,
+    parent: Pid,
+    set: &[u64],
+    not_its_own: &[RawFd],
+) -> ! {
+    if child::ends_with(parent) {
         for &descriptor in not_its_own {
             // SAFETY: closes the child's copy, which nothing in the child uses.
             unsafe { libc::close(descriptor) };
@@ -212,17 +191,9 @@ fn be_the_child(duty: Duty, status: &Status, parent: Pid, set: &[u64], not_its_o
         let placed = affinity::pin_to(set);
         status.placed(&placed);
         if placed.is_ok() {
-            serve(duty, status);
+            duty.serve(status);
         }
     }
     // SAFETY: ends the process without running what its parent has to run at its own end.
     unsafe { libc::_exit(0) }
-}
-
-/// Does its duty until it is told to end, or its channel breaks.
-fn serve(duty: Duty, status: &Status) {
-    match duty {
-        Duty::Answer(answerer) => answerer.answer(status),
-        Duty::Drain(drain) => drain.drain(),
-    }
 }

@@ -1,0 +1,369 @@
+//! What a token or bytes go through between two ends of one machine, and what each end does to send and
+//! to receive.
+//!
+//! Source: pipe(7), unix(7), eventfd(2), futex(2).
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::token::{Between, Exchange, MOST_BYTES, Over, Wait};
+use crate::memory::shared::SharedMemory;
+use crate::sched::partner::Status;
+use crate::system_call::check;
+
+/// Offsets in the memory that both ends see: the partner's status, the word on a line of its own, the
+/// message.
+const WORD_AT: usize = 64;
+const MESSAGE_AT: usize = 128;
+
+/// The descriptors of both ends, a message buffer for each, and the memory that both see.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// To read from and to write to; one descriptor where it serves for both.
+    pub(crate) ours: Vec<OwnedFd>,
+    pub(crate) theirs: Vec<OwnedFd>,
+    messages: [Vec<u8>; 2],
+    memory: SharedMemory,
+}
+
+impl Channel {
+    /// Opens a channel for such an exchange.
+    pub(crate) fn open(exchange: &Exchange) -> io::Result<Self> {
+        let size = exchange.size;
+        if size == 0 || size > MOST_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
+            ));
+        }
+        let (ours, theirs) = descriptors(exchange.over)?;
+        if exchange.wait == Wait::Spin {
+            for descriptor in ours.iter().chain(&theirs) {
+                rustix::io::ioctl_fionbio(descriptor, true)?;
+            }
+        }
+        Ok(Self {
+            ours,
+            theirs,
+            messages: [vec![0; size], vec![0; size]],
+            memory: SharedMemory::map(MESSAGE_AT + MOST_BYTES)?,
+        })
+    }
+
+    /// The leader's end, or that of its partner.
+    pub(crate) fn end(&mut self, exchange: &Exchange, leads: bool) -> Carrier {
+        let descriptors = match if leads { &self.ours[..] } else { &self.theirs } {
+            [both] => [both.as_raw_fd(); 2],
+            [read_from, write_to] => [read_from.as_raw_fd(), write_to.as_raw_fd()],
+            _ => NONE,
+        };
+        self.carrier(exchange, descriptors, usize::from(!leads))
+    }
+
+    /// An end that receives what it has sent itself.
+    pub(crate) fn loopback(&mut self, exchange: &Exchange) -> Carrier {
+        // What we write comes out where they read.
+        let descriptors = match (self.theirs.first(), self.ours.last()) {
+            (Some(read_from), Some(write_to)) => [read_from.as_raw_fd(), write_to.as_raw_fd()],
+            _ => NONE,
+        };
+        self.carrier(exchange, descriptors, 0)
+    }
+
+    fn carrier(&mut self, exchange: &Exchange, descriptors: [RawFd; 2], end: usize) -> Carrier {
+        let (message, size) = (self.messages[end].as_mut_ptr(), exchange.size);
+        match exchange.over {
+            Over::Pipe | Over::Unix => Carrier::Bytes(Bytes {
+                descriptors,
+                message,
+                size,
+            }),
+            Over::Eventfd => Carrier::Counter(Counter { descriptors }),
+            Over::SharedMemory => Carrier::Word(Word {
+                // SAFETY: it lies inside the mapping.
+                word: unsafe { self.memory.as_ptr().add(WORD_AT).cast() },
+                // SAFETY: as above.
+                shared: unsafe { self.memory.as_ptr().add(MESSAGE_AT) },
+                message,
+                size,
+                wait: exchange.wait,
+                private: exchange.between == Between::Threads,
+            }),
+        }
+    }
+
+    pub(crate) fn status(&self) -> &Status {
+        // SAFETY: the mapping begins with a status, for which zeroes are valid and which is changed
+        // through its atomics only.
+        unsafe { &*self.memory.as_ptr().cast() }
+    }
+}
+
+/// In place of descriptors where there are none.
+const NONE: [RawFd; 2] = [-1, -1];
+
+/// Ours and theirs.
+fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
+    Ok(match over {
+        Over::Pipe => {
+            let (our_read, their_write) = io::pipe()?;
+            let (their_read, our_write) = io::pipe()?;
+            (
+                vec![our_read.into(), our_write.into()],
+                vec![their_read.into(), their_write.into()],
+            )
+        }
+        Over::Unix => {
+            let (ours, theirs) = UnixStream::pair()?;
+            (vec![ours.into()], vec![theirs.into()])
+        }
+        Over::Eventfd => {
+            let (back, forth) = (eventfd()?, eventfd()?);
+            let theirs = vec![forth.try_clone()?, back.try_clone()?];
+            (vec![back, forth], theirs)
+        }
+        Over::SharedMemory => (Vec::new(), Vec::new()),
+    })
+}
+
+fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let descriptor = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
+    // SAFETY: the descriptor was just made, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// One end of a channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Carrier {
+    Bytes(Bytes),
+    Counter(Counter),
+    Word(Word),
+}
+
+// SAFETY: its pointers lead into a channel, which outlives it.
+unsafe impl Send for Carrier {}
+
+/// Runs an expression with a carrier's own type, so that a loop is compiled for each.
+macro_rules! with {
+    ($carrier:ident, $expression:expr) => {
+        match $carrier {
+            $crate::ipc::channel::Carrier::Bytes($carrier) => $expression,
+            $crate::ipc::channel::Carrier::Counter($carrier) => $expression,
+            $crate::ipc::channel::Carrier::Word($carrier) => $expression,
+        }
+    };
+}
+pub(crate) use with;
+
+/// Sends and receives a token.
+pub(crate) trait Carry {
+    fn send(&self, token: u8) -> io::Result<()>;
+
+    /// Waits for the token; `sent` is what this end sent last.
+    fn receive(&self, sent: u8) -> io::Result<u8>;
+
+    /// Makes the calls of [`Carry::receive`] where the token `sent` is there already.
+    fn receive_at_once(&self, sent: u8) -> io::Result<u8> {
+        self.receive(sent)
+    }
+}
+
+/// A pipe or a socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes {
+    /// To read from, and to write to.
+    descriptors: [RawFd; 2],
+    /// `size` bytes of this end's own.
+    message: *mut u8,
+    size: usize,
+}
+
+impl Carry for Bytes {
+    #[inline(always)]
+    fn send(&self, token: u8) -> io::Result<()> {
+        // SAFETY: the message has `size` bytes, at least one, and only this end uses it.
+        unsafe {
+            self.message.write(token);
+            self.message.add(self.size - 1).write(token);
+        }
+        write_all(self.descriptors[1], self.message, self.size)
+    }
+
+    #[inline(always)]
+    fn receive(&self, _: u8) -> io::Result<u8> {
+        read_all(self.descriptors[0], self.message, self.size)?;
+        // SAFETY: as in `send`.
+        let (first, last) =
+            unsafe { (self.message.read(), self.message.add(self.size - 1).read()) };
+        arrived(first, last)
+    }
+}
+
+/// An eventfd: what is written is added to its number, and reading fetches and clears it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counter {
+    descriptors: [RawFd; 2],
+}
+
+impl Carry for Counter {
+    #[inline(always)]
+    fn send(&self, token: u8) -> io::Result<()> {
+        let mut number = u64::from(token);
+        write_all(self.descriptors[1], (&raw mut number).cast(), 8)
+    }
+
+    #[inline(always)]
+    fn receive(&self, _: u8) -> io::Result<u8> {
+        let mut number = 0_u64;
+        read_all(self.descriptors[0], (&raw mut number).cast(), 8)?;
+        u8::try_from(number).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// A word in memory that both ends see. Each end waits until it is no longer what it stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    word: *const AtomicU32,
+    /// Where a message of more than one byte passes through.
+    shared: *mut u8,
+    /// This end's own copy of it.
+    message: *mut u8,
+    size: usize,
+    wait: Wait,
+    /// Both ends are of one process, which the kernel finds faster.
+    private: bool,
+}
+
+impl Word {
+    #[inline(always)]
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: it lies in the mapping, which outlives both ends.
+        unsafe { &*self.word }
+    }
+
+    #[inline(always)]
+    fn futex(&self, operation: libc::c_int, value: u32) {
+        let private = if self.private {
+            libc::FUTEX_PRIVATE_FLAG
+        } else {
+            0
+        };
+        let no_timeout = ptr::null::<libc::timespec>();
+        // SAFETY: the word is valid and aligned; both operations take a value and, to wait, a
+        // time-out, which there is not.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.word,
+                operation | private,
+                value,
+                no_timeout,
+            )
+        };
+        // Woken, changed before it slept, or interrupted: the word decides.
+    }
+}
+
+impl Carry for Word {
+    #[inline(always)]
+    fn send(&self, token: u8) -> io::Result<()> {
+        if self.size > 1 {
+            // SAFETY: both have `size` bytes; the other end does not touch the shared ones before
+            // it has seen the word change.
+            unsafe {
+                self.message.write(token);
+                self.message.add(self.size - 1).write(token);
+                ptr::copy_nonoverlapping(self.message, self.shared, self.size);
+            }
+        }
+        self.word().store(token.into(), Ordering::Release);
+        if self.wait == Wait::Block {
+            self.futex(libc::FUTEX_WAKE, 1);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn receive(&self, sent: u8) -> io::Result<u8> {
+        let sent = u32::from(sent);
+        let token = loop {
+            let token = self.word().load(Ordering::Acquire);
+            if token != sent {
+                break token as u8;
+            }
+            if self.wait == Wait::Block {
+                self.futex(libc::FUTEX_WAIT, sent);
+            }
+        };
+        if self.size == 1 {
+            return Ok(token);
+        }
+        // SAFETY: as in `send`; the other end does not touch the shared bytes again before it has
+        // had the next token.
+        let last = unsafe {
+            ptr::copy_nonoverlapping(self.shared, self.message, self.size);
+            self.message.add(self.size - 1).read()
+        };
+        arrived(token, last)
+    }
+
+    #[inline(always)]
+    fn receive_at_once(&self, sent: u8) -> io::Result<u8> {
+        if self.wait == Wait::Block {
+            self.futex(libc::FUTEX_WAIT, u32::from(sent) + 1);
+        }
+        self.receive(sent.wrapping_add(1))
+    }
+}
+
+#[inline(always)]
+fn arrived(first: u8, last: u8) -> io::Result<u8> {
+    if first == last {
+        Ok(first)
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// Writes all of it, however often it is interrupted or finds no room.
+#[inline(always)]
+pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
+    let mut done = 0;
+    while done < len {
+        // SAFETY: the caller's bytes are `len` readable ones.
+        match unsafe { libc::write(descriptor, bytes.add(done).cast(), len - done) } {
+            -1 => again(&io::Error::last_os_error())?,
+            written => done += written.unsigned_abs(),
+        }
+    }
+    Ok(())
+}
+
+/// Reads all of it; looks again and again where reading does not block.
+#[inline(always)]
+fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
+    let mut done = 0;
+    while done < len {
+        // SAFETY: the caller's bytes are `len` writable ones.
+        match unsafe { libc::read(descriptor, bytes.add(done).cast(), len - done) } {
+            -1 => again(&io::Error::last_os_error())?,
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => done += read.unsigned_abs(),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a call is to be made again after this.
+#[inline(always)]
+pub(crate) fn again(error: &io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::EINTR | libc::EAGAIN) => Ok(()),
+        Some(number) => Err(io::Error::from_raw_os_error(number)),
+        None => Ok(()),
+    }
+}
