@@ -368,6 +368,9 @@ impl Player<'_> {
 const SOME_NS: u64 = 1_000_000;
 const LITTLE_NS: u64 = 1_000;
 
+/// How often a point whose cost was below the resolution is measured again.
+const SECOND_TRIES: usize = 3;
+
 /// Plays a role of a probe until nobody asks any more.
 fn play(
     probe: &Probe,
@@ -511,7 +514,16 @@ fn check_points(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<String> {
         for report in &reports {
             assert_eq!(report.allocations, 0, "{point}");
         }
-        let report = (probe.derive)(point, reports);
+        let mut report = (probe.derive)(point, reports);
+        // A core that was slow for a moment may have asked for longer batches than fit.
+        for _ in 0..SECOND_TRIES {
+            if report.state != State::BelowResolution {
+                break;
+            }
+            let again = measure(probe, std::slice::from_ref(point), time_ns).remove(0);
+            let again = again.unwrap_or_else(|failure| panic!("{point}: {failure}"));
+            report = (probe.derive)(point, again);
+        }
         assert_eq!(report.state, State::Ok, "{point}");
         let primary = &probe.info.primary().name;
         assert!(
