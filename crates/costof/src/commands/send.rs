@@ -1,4 +1,4 @@
-//! `costof send`: messages by hand, between two terminals.
+//! `costof send`: messages between two terminals.
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
@@ -7,8 +7,8 @@ use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
-use costof_probes::by_hand::{self, Address, Asked, Heard, Receiver, Refusal, Served};
-use costof_report::by_hand as text;
+use costof_probes::interactive::{self, Address, Event, Receiver, Refusal, Sending};
+use costof_report::interactive as text;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// How long is sent where nothing ends it.
 const DURATION: Duration = Duration::from_secs(10);
-/// Where a token may stand that no other process sees, unlike the command line.
+/// The variable that may hold the token: other users cannot read it, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";
 
 pub(crate) fn run(options: &SendOptions) -> Done {
@@ -33,21 +33,20 @@ pub(crate) fn run(options: &SendOptions) -> Done {
 }
 
 fn send(options: &SendOptions, address: &Address) -> Done {
-    let axes = by_hand::what(address, &values(options)?).map_err(wrong)?;
+    let axes = interactive::axes(address, &values(options)?).map_err(wrong)?;
     let token = given_token(options)?;
     let interrupted = watch_interrupts()?;
-    let sending = &options.sending;
-    let unlimited = sending.count.is_none() && sending.duration.is_none();
-    let asked = Asked {
+    let (messages, duration) = (options.sending.count, options.sending.duration);
+    let sending = Sending {
         address,
         token: token.as_deref(),
         axes,
-        messages: sending.count,
-        duration: sending.duration.or(unlimited.then_some(DURATION)),
+        messages,
+        duration: duration.or_else(|| messages.is_none().then_some(DURATION)),
         stop: &interrupted,
     };
     let is_interrupted = || interrupted.load(Ordering::Relaxed);
-    let sent = match by_hand::send(&asked) {
+    let sent = match interactive::send(&sending) {
         Err(_) if is_interrupted() => return Err(Error::Interrupted),
         sent => sent.map_err(refused)?,
     };
@@ -56,19 +55,20 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     }
     let (messages, bytes) = (sent.messages, sent.arrived_bytes);
     if let Err(failure) = &sent.measured {
+        let arrived = text::counted(bytes / sent.point.axes.number("size"), bytes);
         log(format_args!(
-            "{messages} messages were sent, {} arrived",
-            text::counted(bytes / sent.point.axes.number("size"), bytes)
+            "{messages} messages were sent, {arrived} arrived"
         ));
         return Err(Error::Nothing(failure.reason.clone()));
     }
-    show(
-        options.json,
-        None,
-        &sent.point,
-        (messages, bytes),
-        &sent.measured,
-    )?;
+    Shown {
+        client: None,
+        point: &sent.point,
+        messages,
+        bytes,
+        measured: &sent.measured,
+    }
+    .write(options.json)?;
     Ok(ExitCode::from(if is_interrupted() {
         INTERRUPTED
     } else {
@@ -86,7 +86,7 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
         if values.iter().any(|(name, _)| name == axis) {
             bail!("the axis {axis} has two values");
         }
-        values.push((axis, by_hand::value(axis, given).map_err(wrong)?));
+        values.push((axis, interactive::value(axis, given).map_err(wrong)?));
     }
     Ok(values)
 }
@@ -100,7 +100,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let generated = if options.open || given.is_some() {
         None
     } else {
-        let token = by_hand::token();
+        let token = interactive::token();
         Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
     let interrupted = watch_interrupts()?;
@@ -114,7 +114,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         _ => None,
     };
     log(format_args!("listening at {address} until Ctrl-C"));
-    let to = shown(&address);
+    let to = reachable(&address);
     log(match (options.open, &options.token_file, &generated) {
         (true, ..) => format!("senders: costof send --to {to} (--open: without a token)"),
         (_, Some(path), _) => format!(
@@ -125,9 +125,9 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         _ => format!("senders: costof send --to {to}, with the same token"),
     });
     let failed = Mutex::new(None);
-    receiver.serve(&interrupted, &|heard| {
-        if let Err(error) = show_event(options.json, heard) {
-            // Nobody reads what there is to be said.
+    receiver.serve(&interrupted, &|event| {
+        if let Err(error) = show_event(options.json, event) {
+            // Nobody reads the output any more.
             interrupted.store(true, Ordering::Relaxed);
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
@@ -139,8 +139,8 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     }
 }
 
-/// The address as others call it: one that stands for all addresses of this machine is none.
-fn shown(address: &Address) -> String {
+/// The address as senders use it: one that stands for all addresses of this machine is none.
+fn reachable(address: &Address) -> String {
     match address {
         Address::Ip(host, port) if ["0.0.0.0", "::"].contains(&host.as_str()) => {
             format!("HOST:{port}, HOST being a name or address of this machine")
@@ -149,87 +149,95 @@ fn shown(address: &Address) -> String {
     }
 }
 
-fn show_event(json: bool, heard: Heard) -> Result<(), Error> {
-    match heard {
-        Heard::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
-        Heard::Trouble(what) => log(what),
-        Heard::Began {
+fn show_event(json: bool, event: Event) -> Result<(), Error> {
+    match event {
+        Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
+        Event::Trouble(what) => log(what),
+        Event::Began {
             client,
             from,
             point,
-        } => log(format_args!(
-            "client {client} ({from}) sends: {}",
-            text::what(&point, by_hand::info())
-        )),
-        Heard::Ended(served) => {
-            let Served {
-                client,
-                from,
-                point,
-                messages,
-                bytes,
-                early,
-                measured,
-            } = *served;
-            if let Some(why) = early {
+        } => {
+            let what = text::what(&point, interactive::info());
+            log(format_args!("client {client} ({from}) sends: {what}"));
+        }
+        Event::Ended(served) => {
+            let (client, from) = (served.client, &*served.from);
+            let (messages, bytes) = (served.messages, served.bytes);
+            if let Some(why) = &served.early {
+                let came = text::counted(messages, bytes);
                 log(format_args!(
-                    "client {client} ({from}) ended early, after {}: {why}",
-                    text::counted(messages, bytes)
+                    "client {client} ({from}) ended early, after {came}: {why}"
                 ));
             }
-            show(
-                json,
-                Some((client, &from)),
-                &point,
-                (messages, bytes),
-                &measured,
-            )?;
+            Shown {
+                client: Some((client, from)),
+                point: &served.point,
+                messages,
+                bytes,
+                measured: &served.measured,
+            }
+            .write(json)?;
         }
     }
     Ok(())
 }
 
-/// What was measured; of a client, at the end that listens.
-fn show(
-    json: bool,
-    client: Option<(u64, &str)>,
-    point: &Point,
-    (messages, bytes): (u64, u64),
-    measured: &Result<Run, Failure>,
-) -> Result<(), Error> {
-    let written = if json {
+/// What is shown on standard output.
+struct Shown<'a> {
+    /// The client's number and address, at the end that listens.
+    client: Option<(u64, &'a str)>,
+    point: &'a Point,
+    messages: u64,
+    bytes: u64,
+    measured: &'a Result<Run, Failure>,
+}
+
+impl Shown<'_> {
+    fn write(&self, json: bool) -> Result<(), Error> {
+        let text = if json {
+            format!("{}\n", self.row())
+        } else {
+            self.text()
+        };
+        io::stdout().lock().write_all(text.as_bytes())?;
+        Ok(())
+    }
+
+    fn row(&self) -> serde_json::Value {
         let mut row = json!({
-            "point": point,
-            "messages": messages,
-            "arrived_bytes": bytes,
+            "point": self.point,
+            "messages": self.messages,
+            "arrived_bytes": self.bytes,
         });
-        if let Some((client, from)) = client {
+        if let Some((client, from)) = self.client {
             row["client"] = client.into();
             row["from"] = from.into();
         }
-        match measured {
+        match self.measured {
             Ok(run) => {
-                row["metrics"] = json!(by_hand::metrics(run));
+                row["metrics"] = json!(interactive::metrics(run));
                 let found = costof_findings::all::findings(run);
                 let sentences = found.into_iter().map(|found| found.sentence());
                 row["findings"] = sentences.collect();
             }
             Err(failure) => row["failure"] = failure.reason.clone().into(),
         }
-        format!("{row}\n")
-    } else {
-        let what = text::what(point, by_hand::info());
-        let arrived = text::counted(messages, bytes);
-        let who = client.map_or(what.clone(), |(client, from)| {
-            format!("client {client} ({from}), {what}")
-        });
-        match measured {
-            Ok(run) => format!("{who}: {arrived} arrived\n{}\n", text::metrics(run)),
-            Err(failure) => format!("{who}: {arrived} arrived: {}\n\n", failure.reason),
+        row
+    }
+
+    fn text(&self) -> String {
+        let what = text::what(self.point, interactive::info());
+        let arrived = text::counted(self.messages, self.bytes);
+        let title = match self.client {
+            Some((client, from)) => format!("client {client} ({from}), {what}: {arrived} arrived"),
+            None => format!("{what}: {arrived} arrived"),
+        };
+        match self.measured {
+            Ok(run) => format!("{title}\n{}\n", text::metrics(run)),
+            Err(failure) => format!("{title}: {}\n\n", failure.reason),
         }
-    };
-    io::stdout().lock().write_all(written.as_bytes())?;
-    Ok(())
+    }
 }
 
 /// The token of the options or the environment; none where it is to be generated.
@@ -256,7 +264,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     }
 }
 
-/// A file with a token, for its owner alone, as long as there is somebody who takes it.
+/// A file with a token, which only its owner can read. It is removed at the end.
 struct TokenFile(PathBuf);
 
 impl TokenFile {
@@ -271,7 +279,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // It may have been taken away.
+        // Somebody may have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }

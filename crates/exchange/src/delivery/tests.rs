@@ -1,7 +1,9 @@
 use super::*;
+use crate::rendezvous::Over;
 use costof_os::memory::arena::PageSize;
 use costof_os::memory::fields::write_contents;
 use costof_os::net::field_sender::Primitive;
+use costof_os::net::segments;
 use costof_os::sched::affinity;
 use rustix::net::recv;
 use std::io::{Read, Write};
@@ -12,6 +14,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
+const ALL: [Transport; 4] = [
+    Transport::Tcp,
+    Transport::Unix,
+    Transport::Udp,
+    Transport::UdpGso,
+];
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn messages(shape: Shape) -> Messages {
@@ -21,33 +29,24 @@ fn messages(shape: Shape) -> Messages {
 /// The ends of flows.
 type Ends = (Vec<Receiver>, Vec<Sender>);
 
-fn meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
-    try_meet(over, flows, shape, primitive, false).unwrap()
+fn meet(transport: Transport, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
+    try_meet(transport, flows, shape, primitive).unwrap()
 }
 
 fn try_meet(
-    over: Over,
+    transport: Transport,
     flows: usize,
     shape: Shape,
     primitive: Primitive,
-    segmented: bool,
 ) -> io::Result<Ends> {
-    let listener = Listener::open(over, LOCAL, (0, 0), flows, TOKEN).unwrap();
+    let listener = Listener::open(transport.over(), LOCAL, (0, 0), flows, TOKEN).unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let receivers = scope.spawn(|| match segmented {
-            true => accept_segmented(&listener, shape, &stop),
-            false => accept(&listener, shape, &stop),
-        });
+        let receivers = scope.spawn(|| accept(&listener, transport, shape, &stop));
         let messages = (0..flows).map(|_| messages(shape)).collect();
-        let senders = call(over, &address, None, TOKEN, primitive, messages);
-        let receivers = receivers.join().unwrap()?;
-        let mut senders = senders?;
-        if segmented {
-            senders.iter_mut().try_for_each(Sender::segment)?;
-        }
-        Ok((receivers, senders))
+        let senders = call(transport, &address, None, TOKEN, primitive, messages);
+        Ok((receivers.join().unwrap()?, senders?))
     })
 }
 
@@ -111,7 +110,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
                     size: 10_001,
                     count: 3,
                 };
-                let met = try_meet(Over::Tcp, threads, shape, primitive, false);
+                let met = try_meet(Transport::Tcp, threads, shape, primitive);
                 let Some((mut receivers, mut senders)) = there(met, &what) else {
                     continue;
                 };
@@ -138,7 +137,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
 
 #[test]
 fn messages_stream_and_arrive_as_they_were_sent() {
-    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+    for over in [Transport::Tcp, Transport::Unix, Transport::Udp] {
         for (size, count) in [(64, 1), (4099, 5), (60_000, 3)] {
             let shape = Shape { size, count };
             let (mut receivers, mut senders) = meet(over, 2, shape, Primitive::OneCopy);
@@ -173,9 +172,10 @@ fn messages_stream_and_arrive_as_they_were_sent() {
             let sum = |of: &dyn Fn(usize) -> u64| (0..2).map(of).sum::<u64>();
             let sent = sum(&|flow| senders[flow].counts().messages) * size as u64;
             let arrived = sum(&|flow| receivers[flow].bytes());
-            match over {
-                Over::Udp => assert!(arrived <= sent),
-                Over::Tcp | Over::Unix => assert_eq!(arrived, sent),
+            if over.is_datagrams() {
+                assert!(arrived <= sent);
+            } else {
+                assert_eq!(arrived, sent);
             }
         }
     }
@@ -189,7 +189,7 @@ fn every_message_is_answered() {
                 size: 1000,
                 count: 3,
             };
-            let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, primitive);
+            let (mut receivers, mut senders) = meet(Transport::Tcp, 1, shape, primitive);
             let stop = AtomicBool::new(false);
             let mut latencies = 0;
             thread::scope(|scope| {
@@ -228,19 +228,22 @@ fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let receiving = scope.spawn(|| {
-                let mut receiver = accept(&listener, shape, &stop).unwrap().pop();
+                let mut receiver = accept(&listener, Transport::Tcp, shape, &stop)
+                    .unwrap()
+                    .pop();
                 receiver
                     .iter_mut()
                     .for_each(|receiver| receiver.receive(&stop).unwrap());
             });
             let to_send = vec![messages(shape)];
-            let sent =
-                call(Over::Tcp, &address, None, TOKEN, primitive, to_send).map(|mut senders| {
+            let sent = call(Transport::Tcp, &address, None, TOKEN, primitive, to_send).map(
+                |mut senders| {
                     let sender = &mut senders[0];
                     let sending = || sender.stream(Duration::from_millis(20));
                     let streamed = thread::scope(|scope| scope.spawn(sending).join().unwrap());
                     (streamed.and_then(|()| sender.end()), sender.counts())
-                });
+                },
+            );
             stop.store(true, Ordering::Release);
             match sent {
                 Ok((ended, counts)) => {
@@ -268,7 +271,9 @@ fn other_bytes_than_were_sent_are_noticed() {
         let stop = AtomicBool::new(false);
         let mut stranger = TcpStream::connect(at[0]).unwrap();
         stranger.write_all(TOKEN).unwrap();
-        let mut receiver = accept(&listener, shape, &stop).unwrap().remove(0);
+        let mut receiver = accept(&listener, Transport::Tcp, shape, &stop)
+            .unwrap()
+            .remove(0);
         // It is answered so that it may begin.
         stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
         let mut said = right.clone();
@@ -300,7 +305,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
     let hour = Duration::from_secs(3600);
     for most in [1, 7, 2000, u64::MAX] {
         for pattern in ["stream", "echo", "trigger"] {
-            let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+            let (mut receivers, mut senders) = meet(Transport::Tcp, 1, shape, Primitive::OneCopy);
             let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
             let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
             sender.end_by(most, Arc::clone(&stop));
@@ -340,16 +345,16 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
 /// More is unanswered than both sockets hold: whoever only wrote would wait for the other one.
 #[test]
 fn an_echo_of_any_size_has_no_deadlock() {
-    for over in [Over::Tcp, Over::Unix] {
+    for over in [Transport::Tcp, Transport::Unix] {
         for primitive in Primitive::ALL {
             // Such sockets take no send without a copy, as the first one says.
-            if over == Over::Unix && primitive.has_completions() {
+            if over == Transport::Unix && primitive.has_completions() {
                 continue;
             }
             for (size, in_flight) in [(64, 1024), (1 << 20, 16)] {
                 let what = format!("{primitive:?} over {over:?}, {in_flight} of {size} B");
                 let shape = Shape { size, count: 2 };
-                let met = try_meet(over, 1, shape, primitive, false);
+                let met = try_meet(over, 1, shape, primitive);
                 let Some((mut receivers, mut senders)) = there(met, &what) else {
                     continue;
                 };
@@ -380,19 +385,14 @@ fn an_echo_of_any_size_has_no_deadlock() {
 
 #[test]
 fn messages_come_as_they_are_asked_for() {
-    for (over, segmented) in [
-        (Over::Tcp, false),
-        (Over::Unix, false),
-        (Over::Udp, false),
-        (Over::Udp, true),
-    ] {
+    for over in ALL {
         for burst in [1, 3] {
-            let what = format!("{over:?} {segmented} {burst}");
+            let what = format!("{over:?} {burst}");
             let shape = Shape {
                 size: 9000,
                 count: 2,
             };
-            let met = try_meet(over, 2, shape, Primitive::OneCopy, segmented);
+            let met = try_meet(over, 2, shape, Primitive::OneCopy);
             let Some((mut receivers, mut senders)) = there(met, &what) else {
                 continue;
             };
@@ -417,8 +417,10 @@ fn messages_come_as_they_are_asked_for() {
             assert!(bursts > 0 && latencies.iter().all(|(at, took)| *at > 0 && *took > 0));
             match over {
                 // Some of it may be lost.
-                Over::Udp => assert!(bursts * burst <= messages, "{what}"),
-                Over::Tcp | Over::Unix => {
+                Transport::Udp | Transport::UdpGso => {
+                    assert!(bursts * burst <= messages, "{what}");
+                }
+                Transport::Tcp | Transport::Unix => {
                     assert_eq!(bursts * burst, messages, "{what}");
                     assert_eq!(arrived, messages * 9000, "{what}");
                 }
@@ -433,7 +435,7 @@ fn a_message_goes_at_once_as_several_datagrams() {
         for size in [64, segments::SEGMENT_BYTES, 9003, 65_507] {
             let what = format!("{primitive:?} of {size} B in segments");
             let shape = Shape { size, count: 3 };
-            let met = try_meet(Over::Udp, 1, shape, primitive, true);
+            let met = try_meet(Transport::UdpGso, 1, shape, primitive);
             let Some((mut receivers, mut senders)) = there(met, &what) else {
                 continue;
             };
@@ -444,7 +446,7 @@ fn a_message_goes_at_once_as_several_datagrams() {
                 |receiver, stop| {
                     receiver.receive(stop)?;
                     // What came before nobody looked.
-                    while receiver.take()? {}
+                    while receiver.receive_once()? {}
                     Ok(())
                 },
                 |sender| {
@@ -496,10 +498,9 @@ fn with_answers_over_udp(
     thread::scope(|scope| {
         let (listener, answer, ended) = (&listener, &answer, &stop);
         let answering = scope.spawn(move || {
-            let mut flow = listener.accept(ended).unwrap().remove(0);
-            flow.connect().unwrap();
-            let socket = UdpSocket::from(flow.socket);
-            socket.set_read_timeout(Some(LOOK)).unwrap();
+            let flow = listener.accept(ended).unwrap().remove(0);
+            let socket = UdpSocket::from(flow.into_socket().unwrap());
+            socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
             socket.send(TOKEN).unwrap();
             let (mut message, mut came) = (vec![0; shape.size], 0);
             while !ended.load(Ordering::Acquire) {
@@ -510,7 +511,14 @@ fn with_answers_over_udp(
             }
         });
         let own = vec![messages(shape)];
-        let called = call(Over::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let called = call(
+            Transport::Udp,
+            &address,
+            None,
+            TOKEN,
+            Primitive::OneCopy,
+            own,
+        );
         // Also where the work fails.
         let ending = Ending(&stop);
         work(&mut called.unwrap()[0]);
@@ -537,7 +545,7 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
             },
             |sender| {
                 sender
-                    .echo(4 * LOOK, in_flight, &mut |_| heard += 1)
+                    .echo(4 * POLL_INTERVAL, in_flight, &mut |_| heard += 1)
                     .unwrap();
                 let (asked, lost) = sender.unanswered();
                 assert_eq!(lost, 2, "{in_flight} in flight");
@@ -551,9 +559,9 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
 #[test]
 fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
     let shape = Shape { size: 64, count: 1 };
-    let (mut receivers, senders) = meet(Over::Udp, 1, shape, Primitive::OneCopy);
+    let (mut receivers, senders) = meet(Transport::Udp, 1, shape, Primitive::OneCopy);
     let sender = UdpSocket::from(senders[0].socket().try_clone_to_owned().unwrap());
-    sender.set_read_timeout(Some(LOOK)).unwrap();
+    sender.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
     let mut message = [0; 64];
     write_contents(0, 0, &mut message);
     let stop = AtomicBool::new(false);
@@ -579,7 +587,7 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
                     sender.send(&message).unwrap();
                 }
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             stop.store(true, Ordering::Release);
         });
         let mut heard = |_, _| bursts += 1;
@@ -595,7 +603,7 @@ fn another_end_that_goes_away_is_an_error_and_no_hang() {
         count: 1,
     };
     for (in_flight, what) in [(0, "stream"), (1, "echo"), (16, "echo"), (2, "trigger")] {
-        for over in [Over::Tcp, Over::Unix] {
+        for over in [Transport::Tcp, Transport::Unix] {
             let (mut receivers, mut senders) = meet(over, 1, shape, Primitive::OneCopy);
             let mut receiver = receivers.remove(0);
             thread::scope(|scope| {
@@ -672,9 +680,16 @@ fn connections_begin_by_the_listeners_congestion_control() {
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let receivers = scope.spawn(|| accept(&listener, shape, &stop).unwrap());
+        let receivers = scope.spawn(|| accept(&listener, Transport::Tcp, shape, &stop).unwrap());
         let own = vec![messages(shape)];
-        let senders = call(Over::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let senders = call(
+            Transport::Tcp,
+            &address,
+            None,
+            TOKEN,
+            Primitive::OneCopy,
+            own,
+        );
         let receivers = receivers.join().unwrap();
         let chosen = costof_os::net::socket::congestion_control(receivers[0].socket()).unwrap();
         assert_eq!(chosen, "reno");
@@ -684,12 +699,12 @@ fn connections_begin_by_the_listeners_congestion_control() {
 
 #[test]
 fn what_a_thread_did_is_counted_around_its_work() {
-    let (worked, counted) = Counted::around(|| {
+    let (worked, counted) = ThreadUsage::around(|| {
         (0..5).for_each(|_| thread::sleep(Duration::from_millis(1)));
         Ok(7)
     });
     assert_eq!(worked.unwrap(), 7);
-    assert!(counted.usage.voluntary_switches >= 5, "{counted:?}");
+    assert!(counted.resources.voluntary_switches >= 5, "{counted:?}");
     assert!(counted.counts.iter().all(|count| !count.user_only));
     // Both halves of the kernel's and the processor's, or not at all.
     let cycles = counted.count(costof_os::perf::Event::Cycles);
@@ -702,15 +717,15 @@ fn the_first_request_may_come_with_the_token() {
         size: 5000,
         count: 1,
     };
-    for over in [Over::Tcp, Over::Unix, Over::Udp] {
-        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
+    for over in [Transport::Tcp, Transport::Unix, Transport::Udp] {
+        let listener = Listener::open(over.over(), LOCAL, (0, 0), 2, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let (listener, stop) = (&listener, &stop);
             let ending = Ending(stop);
             let asking = scope.spawn(move || {
-                let mut flows = accept(listener, shape, stop).unwrap();
+                let mut flows = accept(listener, over, shape, stop).unwrap();
                 flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
                 flows[0].bytes()
             });
@@ -718,7 +733,7 @@ fn the_first_request_may_come_with_the_token() {
             let own = vec![messages(shape), messages(shape)];
             let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
             let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
-            thread::sleep(2 * LOOK);
+            thread::sleep(2 * POLL_INTERVAL);
             let mut said = [0; REQUEST_BYTES];
             let has_asked = flows.iter().position(|flow| {
                 recv(flow.socket(), &mut said, rustix::net::RecvFlags::DONTWAIT).is_ok()
@@ -740,9 +755,9 @@ fn a_token_that_is_said_again_is_no_message() {
         size: 3000,
         count: 2,
     };
-    for segmented in [false, true] {
-        let what = format!("segmented: {segmented}");
-        let met = try_meet(Over::Udp, 1, shape, Primitive::OneCopy, segmented);
+    for over in [Transport::Udp, Transport::UdpGso] {
+        let what = format!("{over:?}");
+        let met = try_meet(over, 1, shape, Primitive::OneCopy);
         let Some((mut receivers, mut senders)) = there(met, &what) else {
             continue;
         };
@@ -803,7 +818,7 @@ fn a_stop_is_heard_while_nothing_comes() {
     let hour = Duration::from_secs(3600);
     // Of 16 more is unanswered than one end can send before it reads.
     for (pattern, in_flight) in [("echo", 1), ("echo", 16), ("trigger", 1)] {
-        let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+        let (mut receivers, mut senders) = meet(Transport::Tcp, 1, shape, Primitive::OneCopy);
         let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
         let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
         sender.end_by(u64::MAX, Arc::clone(&stop));
@@ -829,7 +844,7 @@ fn a_stop_is_heard_while_nothing_comes() {
 #[test]
 fn an_echo_that_is_stopped_has_latencies() {
     let shape = Shape { size: 64, count: 1 };
-    let (mut receivers, mut senders) = meet(Over::Unix, 1, shape, Primitive::OneCopy);
+    let (mut receivers, mut senders) = meet(Transport::Unix, 1, shape, Primitive::OneCopy);
     let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
     let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
     sender.end_by(u64::MAX, Arc::clone(&stop));
@@ -865,6 +880,6 @@ fn what_nobody_received_is_no_reason_to_give_up() {
     socket.connect(gone.local_addr().unwrap()).unwrap();
     drop(gone);
     socket.send(&[0; 64]).unwrap();
-    let mut intake = intake::Intake::of(Over::Udp, shape, false).unwrap();
-    intake.drain(socket.as_fd()).unwrap();
+    let mut incoming = incoming::Incoming::new(Transport::Udp, shape, &[]).unwrap();
+    incoming.discard_pending(socket.as_fd()).unwrap();
 }

@@ -6,11 +6,10 @@ use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use costof_os::memory::pattern::pattern;
 use costof_os::net::poll::able;
-use costof_os::net::receive::{
-    MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY, unsupported,
-};
+use costof_os::net::receive::{MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY};
 use costof_os::net::socket;
 use costof_os::net::socket::{has_gone, is_passing, receive_within};
+use costof_os::net::unsupported;
 use costof_os::net::zerocopy::{self, Completions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;

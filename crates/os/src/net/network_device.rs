@@ -7,6 +7,8 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use crate::system_call::check;
+
 /// Ask for one offload of a device. Linux 2.4 (the first two), 2.6.18 and 2.6.29.
 const ETHTOOL_GSG: u32 = 0x18;
 const ETHTOOL_GTSO: u32 = 0x1e;
@@ -130,8 +132,8 @@ pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
     Ok(bytes)
 }
 
-/// A question about a device, which is named in it.
-fn question(device: &str) -> io::Result<libc::ifreq> {
+/// A request about a device, which is named in it.
+pub(super) fn question(device: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain structure of C.
     let mut question: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= question.ifr_name.len() {
@@ -149,10 +151,8 @@ fn ask(mut question: libc::ifreq, request: libc::Ioctl) -> io::Result<libc::ifre
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut question) } {
-        0 => Ok(question),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut question) })?;
+    Ok(question)
 }
 
 #[cfg(test)]

@@ -24,10 +24,10 @@ pub struct TcpInfo {
     pub round_trip_ns: u64,
     /// Payload of the largest segment that it sends, in bytes.
     pub segment_bytes: u32,
-    /// Payload that it has sent, with what was sent again, in bytes; 0 before Linux 4.19.
+    /// Payload that it has sent, retransmissions included, in bytes; 0 before Linux 4.19.
     pub sent_bytes: u64,
-    /// Payload that it has sent again, in bytes; 0 before Linux 4.19.
-    pub sent_again_bytes: u64,
+    /// Payload that it has retransmitted, in bytes; 0 before Linux 4.19.
+    pub retransmitted_bytes: u64,
 }
 
 /// The beginning of the kernel's `struct tcp_info`, which grows at its end.
@@ -92,7 +92,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         round_trip_ns: u64::from(raw.words[RTT]) * 1000,
         segment_bytes: raw.words[SND_MSS],
         sent_bytes: raw.bytes_sent,
-        sent_again_bytes: raw.bytes_retrans,
+        retransmitted_bytes: raw.bytes_retrans,
     })
 }
 
@@ -218,7 +218,7 @@ mod tests {
         let info = tcp_info(&client).unwrap();
         assert!(info.sent_bytes >= 50_000, "{info:?}");
         assert!(
-            info.sent_again_bytes <= info.sent_bytes - 50_000,
+            info.retransmitted_bytes <= info.sent_bytes - 50_000,
             "{info:?}"
         );
         assert!((500..1 << 16).contains(&info.segment_bytes), "{info:?}");

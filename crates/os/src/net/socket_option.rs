@@ -6,6 +6,8 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::system_call::check;
+
 /// Numbers of which any bytes are valid ones.
 ///
 /// # Safety
@@ -37,6 +39,7 @@ pub fn set<T: Plain>(
             size_of_val(value) as libc::socklen_t,
         )
     })
+    .map(drop)
 }
 
 /// Fetches an option. What the kernel does not fill in stays as it is.
@@ -62,6 +65,7 @@ pub fn fetch<T: Plain>(
             &raw mut length,
         )
     })
+    .map(drop)
 }
 
 /// What an option that is one number is set to.
@@ -74,12 +78,4 @@ pub fn ask(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];
     fetch(socket, option, &mut value)?;
     Ok(value[0])
-}
-
-#[inline]
-fn check(status: c_int) -> io::Result<()> {
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

@@ -6,7 +6,9 @@
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::net::socket;
 use crate::net::socket_option::{ask, set};
@@ -53,9 +55,8 @@ pub(crate) struct Sequence {
 }
 
 /// A connection from `from`, whose port may be 0, to nobody at `to`, by a congestion control where one
-/// is named. No packet is sent. It has
-/// neither timestamps nor selective acknowledgements. Closing it sends a reset and forgets what was
-/// not acknowledged, so that nothing of it outlives its process.
+/// is named. No packet is sent. It has neither timestamps nor selective acknowledgements. Closing it
+/// sends a reset and forgets what was not acknowledged, so that nothing of it outlives its process.
 ///
 /// # Errors
 ///
@@ -72,15 +73,8 @@ pub(crate) fn establish(
     if scale > SCALE_MAX {
         return Err(invalid("a TCP window is below 1 GiB"));
     }
-    // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
-    let socket = unsafe {
-        let socket = check(libc::socket(
-            libc::AF_INET,
-            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
-            0,
-        ))?;
-        OwnedFd::from_raw_fd(socket)
-    };
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     if let Some(control) = control {
         socket::set_congestion_control(&socket, control)?;
     }
@@ -92,8 +86,8 @@ pub(crate) fn establish(
     set(&socket, SEQUENCE, &[sequence.sender])?;
     // As an option of the handshake it would come too late to be used.
     set(&socket, MSS, &[u32::from(receiver.mss)])?;
-    address(&socket, from, libc::bind)?;
-    address(&socket, to, libc::connect)?;
+    bind(&socket, &from)?;
+    connect(&socket, &to)?;
     set(&socket, OPTIONS, &[OPTION_WINDOW_SCALE, scale])?;
     let window = receiver.window >> scale << scale;
     let own_window = 1 << 16;
@@ -116,25 +110,6 @@ pub(crate) fn establish(
     Ok(stream)
 }
 
-/// Calls bind(2) or connect(2) with an address.
-fn address(
-    socket: &OwnedFd,
-    address: SocketAddrV4,
-    call: unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int,
-) -> io::Result<()> {
-    let address = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from(*address.ip()).to_be(),
-        },
-        sin_zero: [0; 8],
-    };
-    let length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the address is valid to read for its length.
-    check(unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
-}
-
 /// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent
 /// meanwhile may be missing. Neither system call takes the socket's lock, so the sender does not
 /// wait.
@@ -149,12 +124,13 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
     Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
 }
 
-/// How many bytes were sent and are not acknowledged.
+/// How many bytes a connection has sent that are not acknowledged, without those that it has not sent
+/// yet.
 ///
 /// # Errors
 ///
 /// What ioctl(2) says.
-pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
+pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
     // In this order: what is sent or acknowledged between the two makes it less, and never more than
     // there may be.
     let unsent = queued(stream, libc::SIOCOUTQNSD)?;
@@ -169,12 +145,12 @@ fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
     Ok(bytes.cast_unsigned())
 }
 
-/// The IPv4 addresses of both ends of a connection: its own and the other one.
+/// The local and the remote IPv4 address of a connection.
 ///
 /// # Errors
 ///
 /// What getsockname(2) says; `InvalidInput` where they are not of IPv4.
-pub(crate) fn ends(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
+pub(crate) fn addresses(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
     match (stream.local_addr()?, stream.peer_addr()?) {
         (SocketAddr::V4(own), SocketAddr::V4(other)) => Ok((own, other)),
         _ => Err(io::ErrorKind::InvalidInput.into()),

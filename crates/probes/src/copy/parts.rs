@@ -1,15 +1,17 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
-use super::by_size::fields_ns;
+use super::by_size::{fields_ns, first};
 use crate::arenas::{self, Pages};
 use crate::derived;
 use crate::expect;
+use crate::os::pin::{self, Pin};
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::memory::arena::{PageSize, base_page_bytes};
 use costof_os::memory::fields::{Messages, write_contents};
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::zerocopy::{self, Completions};
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::io;
 use std::net::UdpSocket;
@@ -101,13 +103,10 @@ impl Measure for Parts {
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Parts>(Sending(None))];
+    const ROLES: &'static [StartRole] = &[alone::<Parts, Sending>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "8 iovec entries instead of one buffer, 4 KiB",
-            Parts::default(),
-        )]
+    headlines! {
+        "8 iovec entries instead of one buffer, 4 KiB": {},
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
@@ -133,8 +132,9 @@ impl Measure for Parts {
             // Two calls for a batch, one of which copies a control message out.
             Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
             Part::PlainBuffer => {
-                let axes = [("how", "vmsplice"), ("pages", "4KiB")];
-                let page_ns = known.primary("os.pin", &axes)?;
+                let page_ns = first(known, |point: &Pin| {
+                    point.how == pin::How::Vmsplice && point.pages == Pages::Base
+                })?;
                 // A buffer that does not begin at a page lies on one more.
                 let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
                 Cost::new(page_ns, "for a page that vmsplice holds (os.pin)") * pages * (0.2, 2.0)
@@ -194,35 +194,33 @@ impl Parts {
 
     fn check(&self) -> Result<(), Failure> {
         if self.part != Part::Reap && self.batch != Parts::default().batch {
-            return Err(Failure::unsupported(
-                "only completions are reaped in batches (--set part=reap, or leave batch out)",
-            ));
+            unsupported!(
+                "only completions are reaped in batches (--set part=reap, or leave batch out)"
+            );
         }
         Ok(())
     }
 }
 
-struct Sending(Option<Prepared>);
-
 /// What a point is measured with.
-enum Prepared {
+enum Sending {
     /// With the part and without it.
-    Both(Box<(Sink, Sink)>),
+    Both(Box<[Exchange; 2]>),
     Serialise(Messages, Vec<u8>),
     Reap(Reaper),
 }
 
-/// One who sends messages, and the other end.
-struct Sink {
+/// A sender and its peer.
+struct Exchange {
     sender: FieldSender,
-    far: Far,
+    peer: Peer,
 }
 
-enum Far {
+enum Peer {
     /// It takes out each message when it has been sent.
-    Read(UnixDatagram),
+    Reads(UnixDatagram),
     /// It has no room after the first ones.
-    Unread { _socket: UdpSocket },
+    Ignores { _socket: UdpSocket },
 }
 
 fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
@@ -238,65 +236,69 @@ fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
         .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
 }
 
-fn udp() -> io::Result<(UdpSocket, UdpSocket)> {
-    let far = UdpSocket::bind("127.0.0.1:0")?;
-    let near = UdpSocket::bind("127.0.0.1:0")?;
-    near.connect(far.local_addr()?)?;
-    Ok((near, far))
+/// A UDP socket that sends to `peer`.
+fn udp_to(peer: &UdpSocket) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(peer.local_addr()?)?;
+    Ok(socket)
 }
 
-impl Sink {
-    fn open(
+impl Exchange {
+    fn new(
         primitive: Primitive,
         (size, fields): (usize, usize),
-        pair: io::Result<(OwnedFd, Far)>,
-    ) -> Result<Sink, Failure> {
-        let (near, far) = pair.map_err(failed("opening sockets"))?;
-        let sender = FieldSender::new(near, primitive, message(size, fields)?);
-        Ok(Sink {
+        sockets: io::Result<(OwnedFd, Peer)>,
+    ) -> Result<Exchange, Failure> {
+        let (socket, peer) = sockets.map_err(failed("opening sockets"))?;
+        let sender = FieldSender::new(socket, primitive, message(size, fields)?);
+        Ok(Exchange {
             sender: sender.map_err(failed("preparing to send"))?,
-            far,
+            peer,
         })
     }
 
-    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
-        let pair = UnixDatagram::pair().map(|(near, far)| (near.into(), Far::Read(far)));
-        Sink::open(primitive, shape, pair)
+    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
+        let pair = UnixDatagram::pair().map(|(socket, peer)| (socket.into(), Peer::Reads(peer)));
+        Exchange::new(primitive, shape, pair)
     }
 
-    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
-        let pair = udp().map(|(near, far)| (near.into(), Far::Unread { _socket: far }));
-        Sink::open(primitive, shape, pair)
+    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
+        let peer = UdpSocket::bind("127.0.0.1:0");
+        let pair = peer.and_then(|peer| {
+            let socket = udp_to(&peer)?;
+            Ok((socket.into(), Peer::Ignores { _socket: peer }))
+        });
+        Exchange::new(primitive, shape, pair)
     }
 
     fn send(&mut self, n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.sender.send()?;
-            if let Far::Read(far) = &self.far {
-                far.recv(&mut [0])?;
+            if let Peer::Reads(peer) = &self.peer {
+                peer.recv(&mut [0])?;
             }
         }
         Ok(())
     }
 
-    /// One more message arrives as it was sent; all that the kernel was lent has come back.
+    /// Checks that one more message arrives as it was sent, and that the kernel is done with all that it
+    /// did not copy.
     fn check(&mut self) -> Result<(), Failure> {
         let failed = failed("sending");
         self.sender.complete().map_err(&failed)?;
-        let Far::Read(far) = &self.far else {
-            let counts = self.sender.counts();
-            return match counts.completed {
-                0 => Err(Failure::error("no zero-copy send has been completed")),
-                _ => Ok(()),
-            };
+        let Peer::Reads(peer) = &self.peer else {
+            if self.sender.counts().completed == 0 {
+                fail!("no zero-copy send has been completed");
+            }
+            return Ok(());
         };
         self.sender.send().map_err(&failed)?;
         let size = self.sender.messages().size();
         let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
         write_contents(0, 0, &mut sent);
-        let length = far.recv(&mut came).map_err(&failed)?;
+        let length = peer.recv(&mut came).map_err(&failed)?;
         if came[..length] != sent {
-            return Err(Failure::error("other bytes arrived than were sent"));
+            fail!("other bytes arrived than were sent");
         }
         Ok(())
     }
@@ -305,7 +307,7 @@ impl Sink {
 /// Sockets whose completions are reaped in turn.
 struct Reaper {
     sockets: Vec<UdpSocket>,
-    _far: UdpSocket,
+    _peer: UdpSocket,
     bytes: Vec<u8>,
     sent: u64,
     completions: Completions,
@@ -315,30 +317,24 @@ struct Reaper {
 }
 
 impl Reaper {
-    fn open(size: usize) -> Result<Reaper, Failure> {
+    fn new(size: usize) -> Result<Reaper, Failure> {
         let open = || {
-            let (first, far) = udp()?;
-            let mut sockets = vec![first];
-            for _ in 1..SOCKETS {
-                let near = UdpSocket::bind("127.0.0.1:0")?;
-                near.connect(far.local_addr()?)?;
-                sockets.push(near);
-            }
-            Ok((sockets, far))
+            let peer = UdpSocket::bind("127.0.0.1:0")?;
+            let sockets = (0..SOCKETS).map(|_| udp_to(&peer));
+            Ok((sockets.collect::<io::Result<Vec<_>>>()?, peer))
         };
-        let (sockets, far) = open().map_err(|error: io::Error| {
+        let (sockets, peer) = open().map_err(|error: io::Error| {
             Failure::unsupported(format!(
                 "{SOCKETS} sockets cannot be had: {error} (ulimit -n)"
             ))
         })?;
         for socket in &sockets {
-            zerocopy::enable(socket).map_err(|error| {
-                Failure::unsupported(format!("UDP copies all that it sends: {error} (Linux 5.0)"))
-            })?;
+            let enabled = zerocopy::enable(socket);
+            enabled.or_unsupported_hint("UDP copies all that it sends", "Linux 5.0")?;
         }
         Ok(Reaper {
             sockets,
-            _far: far,
+            _peer: peer,
             bytes: vec![7; size],
             sent: 0,
             completions: Completions::default(),
@@ -369,79 +365,65 @@ impl Reaper {
         Ok(())
     }
 
-    /// All come, and nearly all had come when they were reaped.
+    /// Checks that all come, and that nearly all had come when they were reaped.
     fn check(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + LAST;
         while self.completions.done < self.sent && Instant::now() < until {
             for socket in &self.sockets {
-                self.completions
-                    .collect(socket)
-                    .map_err(failed("reaping completions"))?;
+                let collected = self.completions.collect(socket);
+                collected.map_err(failed("reaping completions"))?;
             }
             sleep(Duration::from_millis(1));
         }
-        let done = self.completions.done;
-        if done != self.sent {
-            return Err(Failure::error(format!(
-                "{done} of {} sends were completed",
-                self.sent
-            )));
+        let (done, sent, late, due) = (self.completions.done, self.sent, self.late, self.due);
+        if done != sent {
+            fail!("{done} of {sent} sends were completed");
         }
-        if self.late as f64 > LATE * self.due as f64 {
-            return Err(Failure::error(format!(
-                "{} of {} completions came after they were reaped",
-                self.late, self.due
-            )));
+        if late as f64 > LATE * due as f64 {
+            fail!("{late} of {due} completions came after they were reaped");
         }
         Ok(())
     }
 }
 
-impl RoleAt<Parts> for Sending {
-    fn prepare(&mut self, point: &At<Parts>, _: &Offers) -> Result<Offers, Failure> {
-        self.0 = None;
+impl Setup<Parts> for Sending {
+    fn set_up(point: &At<Parts>, _: &Launch) -> Result<Sending, Failure> {
         point.check()?;
         let size = point.size;
-        self.0 = Some(match point.part {
-            Part::Serialise => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
-            Part::Reap => Prepared::Reap(Reaper::open(size)?),
-            Part::PlainBuffer => Prepared::Both(Box::new((
-                Sink::udp(Primitive::UringZeroCopy, (size, 1))?,
-                Sink::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
-            ))),
-            Part::Iovec => Prepared::Both(Box::new((
-                Sink::unix(Primitive::OneCopy, (size, FIELDS))?,
+        Ok(match point.part {
+            Part::Serialise => Sending::Serialise(message(size, FIELDS)?, vec![0; size]),
+            Part::Reap => Sending::Reap(Reaper::new(size)?),
+            Part::PlainBuffer => Sending::Both(Box::new([
+                Exchange::udp(Primitive::UringZeroCopy, (size, 1))?,
+                Exchange::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
+            ])),
+            Part::Iovec => Sending::Both(Box::new([
+                Exchange::unix(Primitive::OneCopy, (size, FIELDS))?,
                 // Of one field it is one send.
-                Sink::unix(Primitive::WriteEach, (size, 1))?,
-            ))),
-        });
-        Ok(Offers::new())
+                Exchange::unix(Primitive::WriteEach, (size, 1))?,
+            ])),
+        })
     }
 
-    fn run(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut error: Option<io::Error> = None;
-        let mut keep = |done: io::Result<()>| {
-            if let Err(first) = done {
-                error.get_or_insert(first);
-            }
-        };
-        match self.0.as_mut().expect("a point is prepared") {
-            Prepared::Both(both) => {
-                let (with, without) = &mut **both;
-                for (metric, sink) in [("with_part", with), ("without_part", without)] {
+    fn measure(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut error = FirstError::default();
+        match self {
+            Sending::Both(both) => {
+                for (metric, exchange) in ["with_part", "without_part"].into_iter().zip(&mut **both)
+                {
                     let mut meter = meter.share(2);
-                    meter.repeatable(metric, |n| keep(sink.send(n)));
+                    meter.repeatable(metric, |n| error.note(exchange.send(n)));
                 }
             }
-            Prepared::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
+            Sending::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
                 for _ in 0..n {
                     messages.serialise(0, buffer);
                     black_box(&mut *buffer);
                 }
             }),
-            Prepared::Reap(reaper) => {
+            Sending::Reap(reaper) => {
                 let batch = point.batch();
-                let reaper = std::cell::RefCell::new(reaper);
+                let reaper = RefCell::new(reaper);
                 meter.used_up(
                     "cost",
                     SOCKETS as u64,
@@ -449,28 +431,25 @@ impl RoleAt<Parts> for Sending {
                         let sent = reaper.borrow_mut().send(n, batch);
                         sent.map_err(failed("sending"))
                     },
-                    |n| keep(reaper.borrow_mut().reap(n, batch)),
+                    |n| error.note(reaper.borrow_mut().reap(n, batch)),
                 )?;
             }
         }
-        error.map_or(Ok(()), |error| Err(failed("sending or reaping")(error)))
+        error.into_result().map_err(failed("sending or reaping"))
     }
 
-    fn finish(&mut self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        match self.0.take().expect("a point is measured") {
-            Prepared::Both(mut both) => {
-                both.0.check()?;
-                both.1.check()
-            }
-            Prepared::Serialise(_, buffer) => {
+    fn check(self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        match self {
+            Sending::Both(mut both) => both.iter_mut().try_for_each(Exchange::check),
+            Sending::Serialise(_, buffer) => {
                 let mut sent = vec![0; point.size];
                 write_contents(0, 0, &mut sent);
                 if buffer != sent {
-                    return Err(Failure::error("the copy is not what was copied"));
+                    fail!("the copy is not what was copied");
                 }
                 Ok(())
             }
-            Prepared::Reap(mut reaper) => reaper.check(),
+            Sending::Reap(mut reaper) => reaper.check(),
         }
     }
 }
@@ -573,11 +552,11 @@ mod tests {
     #[test]
     fn sends_arrive_and_are_completed() {
         for fields in [FIELDS, 1] {
-            let mut sink = Sink::unix(Primitive::OneCopy, (1000, fields)).unwrap();
-            sink.send(3).unwrap();
-            assert_eq!(sink.check(), Ok(()));
+            let mut exchange = Exchange::unix(Primitive::OneCopy, (1000, fields)).unwrap();
+            exchange.send(3).unwrap();
+            assert_eq!(exchange.check(), Ok(()));
         }
-        let mut reaper = Reaper::open(1000).unwrap();
+        let mut reaper = Reaper::new(1000).unwrap();
         reaper.send(3, 5).unwrap();
         reaper.reap(3, 5).unwrap();
         assert_eq!(reaper.check().map_err(|failure| failure.reason), Ok(()));

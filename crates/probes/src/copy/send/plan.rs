@@ -124,7 +124,7 @@ fn study(point: &CopySend, link: &'static str) -> [Planned; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check;
+    use super::super::axes::check;
     use super::*;
 
     #[test]
