@@ -1,8 +1,8 @@
-//! Measured: messages of several fields that go from one end to another, by a way of sending that
-//! is chosen: as fast as they can, each answered by one, or as they are asked for.
+//! Measured: messages of several fields that go from one end to another by a chosen way of sending:
+//! as fast as they can, each answered by one, or as they are asked for.
 //!
 //! A flow is one connection, or the datagrams between two sockets, with a thread at each end. The
-//! receiver reads what comes and looks at a word of each piece: what a message holds follows from
+//! receiver reads what comes and compares a word of each piece: the contents of a message follow from
 //! its number. Both ends note now and then how far they are and how much processor time they have
 //! had until then: reading that clock is the one system call beside the messages' own.
 //!

@@ -4,10 +4,7 @@ use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
 use crate::terminal::{log, watch_interrupts};
 use costof_model::axis::AxisValue;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::run_file::Run;
-use costof_probes::interactive::{self, Address, Event, Receiver, Refusal, Sending};
+use costof_probes::interactive::{self, Address, Event, Outcome, Receiver, Refusal, Sending};
 use costof_report::interactive as text;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
@@ -53,22 +50,16 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     if sent.ended_by_receiver {
         log(format_args!("the receiver at {address} has ended it"));
     }
-    let (messages, bytes) = (sent.messages, sent.arrived_bytes);
-    if let Err(failure) = &sent.measured {
-        let arrived = text::counted(bytes / sent.point.axes.number("size"), bytes);
+    let outcome = sent.outcome;
+    if let Err(failure) = &outcome.measured {
+        let (messages, bytes) = (outcome.messages, outcome.arrived_bytes);
+        let arrived = text::counted(bytes / outcome.point.axes.number("size"), bytes);
         log(format_args!(
             "{messages} messages were sent, {arrived} arrived"
         ));
         return Err(Error::Nothing(failure.reason.clone()));
     }
-    Shown {
-        client: None,
-        point: &sent.point,
-        messages,
-        bytes,
-        measured: &sent.measured,
-    }
-    .write(options.json)?;
+    show(options.json, None, &outcome)?;
     Ok(ExitCode::from(if is_interrupted() {
         INTERRUPTED
     } else {
@@ -163,80 +154,64 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
         }
         Event::Ended(served) => {
             let (client, from) = (served.client, &*served.from);
-            let (messages, bytes) = (served.messages, served.bytes);
             if let Some(why) = &served.early {
-                let came = text::counted(messages, bytes);
+                let came = counted(&served.outcome);
                 log(format_args!(
                     "client {client} ({from}) ended early, after {came}: {why}"
                 ));
             }
-            Shown {
-                client: Some((client, from)),
-                point: &served.point,
-                messages,
-                bytes,
-                measured: &served.measured,
-            }
-            .write(json)?;
+            show(json, Some((client, from)), &served.outcome)?;
         }
     }
     Ok(())
 }
 
-/// What is shown on standard output.
-struct Shown<'a> {
-    /// The client's number and address, at the end that listens.
-    client: Option<(u64, &'a str)>,
-    point: &'a Point,
-    messages: u64,
-    bytes: u64,
-    measured: &'a Result<Run, Failure>,
+fn counted(outcome: &Outcome) -> String {
+    text::counted(outcome.messages, outcome.arrived_bytes)
 }
 
-impl Shown<'_> {
-    fn write(&self, json: bool) -> Result<(), Error> {
-        let text = if json {
-            format!("{}\n", self.row())
-        } else {
-            self.text()
-        };
-        io::stdout().lock().write_all(text.as_bytes())?;
-        Ok(())
-    }
+/// Writes what was measured; at the end that listens, of a client with its number and address.
+fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
+    let text = if json {
+        format!("{}\n", row(client, outcome))
+    } else {
+        table(client, outcome)
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
 
-    fn row(&self) -> serde_json::Value {
-        let mut row = json!({
-            "point": self.point,
-            "messages": self.messages,
-            "arrived_bytes": self.bytes,
-        });
-        if let Some((client, from)) = self.client {
-            row["client"] = client.into();
-            row["from"] = from.into();
-        }
-        match self.measured {
-            Ok(run) => {
-                row["metrics"] = json!(interactive::metrics(run));
-                let found = costof_findings::all::findings(run);
-                let sentences = found.into_iter().map(|found| found.sentence());
-                row["findings"] = sentences.collect();
-            }
-            Err(failure) => row["failure"] = failure.reason.clone().into(),
-        }
-        row
+fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
+    let mut row = json!({
+        "point": outcome.point,
+        "messages": outcome.messages,
+        "arrived_bytes": outcome.arrived_bytes,
+    });
+    if let Some((client, from)) = client {
+        row["client"] = client.into();
+        row["from"] = from.into();
     }
-
-    fn text(&self) -> String {
-        let what = text::what(self.point, interactive::info());
-        let arrived = text::counted(self.messages, self.bytes);
-        let title = match self.client {
-            Some((client, from)) => format!("client {client} ({from}), {what}: {arrived} arrived"),
-            None => format!("{what}: {arrived} arrived"),
-        };
-        match self.measured {
-            Ok(run) => format!("{title}\n{}\n", text::metrics(run)),
-            Err(failure) => format!("{title}: {}\n\n", failure.reason),
+    match &outcome.measured {
+        Ok(run) => {
+            row["metrics"] = json!(interactive::metrics(run));
+            let found = costof_findings::all::findings(run);
+            let sentences = found.into_iter().map(|found| found.sentence());
+            row["findings"] = sentences.collect();
         }
+        Err(failure) => row["failure"] = failure.reason.clone().into(),
+    }
+    row
+}
+
+fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
+    let who = client.map_or_else(String::new, |(client, from)| {
+        format!("client {client} ({from}), ")
+    });
+    let what = text::what(&outcome.point, interactive::info());
+    let arrived = counted(outcome);
+    match &outcome.measured {
+        Ok(run) => format!("{who}{what}: {arrived} arrived\n{}\n", text::metrics(run)),
+        Err(failure) => format!("{who}{what}: {arrived} arrived: {}\n\n", failure.reason),
     }
 }
 

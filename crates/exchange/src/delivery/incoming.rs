@@ -99,7 +99,7 @@ impl Incoming {
     ///
     /// # Errors
     ///
-    /// What recv(2) says; `WouldBlock` also where nothing came but the token once more; `InvalidData`
+    /// Those of recv(2); `WouldBlock` also where nothing came but the token once more; `InvalidData`
     /// where something came that was not sent.
     #[inline]
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {

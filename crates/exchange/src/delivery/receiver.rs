@@ -26,11 +26,11 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Receiver {
     socket: OwnedFd,
     transport: Transport,
-    shape: Shape,
+    pub(super) shape: Shape,
     incoming: Incoming,
     /// From how many bytes on it notes how far it is.
     marked_from_bytes: u64,
-    ended: bool,
+    pub(super) ended: bool,
     marks: Marks,
     allocations: u64,
 }
@@ -76,7 +76,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// What recv(2) says; `InvalidData` where something came that was not sent.
+    /// Those of recv(2); `InvalidData` where something came that was not sent.
     pub fn receive(&mut self, stop: &AtomicBool) -> io::Result<()> {
         self.counting_allocations(|receiver| {
             while !stop.load(Ordering::Acquire) {
@@ -132,7 +132,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of [`Receiver::receive`], and what send(2) says.
+    /// Those of [`Receiver::receive`], and those of send(2).
     pub fn ask(
         &mut self,
         burst: u64,
@@ -255,11 +255,6 @@ impl Receiver {
         self.incoming.last_piece_is_right()
     }
 
-    /// Whether the sender has ended what it sent, as it can where something is connected.
-    pub fn has_ended(&self) -> bool {
-        self.ended
-    }
-
     /// How far it was, from time to time.
     pub fn marks(&self) -> &[Mark] {
         self.marks.marks()
@@ -279,7 +274,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn dropped(&self) -> io::Result<u64> {
         if self.transport.is_datagrams() {
             Ok(socket::dropped_datagrams(&self.socket)?.into())

@@ -169,7 +169,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// What setsockopt(2) says.
+    /// Those of setsockopt(2).
     pub fn join_small(&mut self) -> io::Result<()> {
         Ok(sockopt::set_tcp_nodelay(self.fields.socket(), false)?)
     }
@@ -345,7 +345,7 @@ impl Sender {
     }
 
     /// How long it takes until a message's bytes could be changed, in nanoseconds from before it is
-    /// sent: until the kernel has copied them, or has said that it is done with them.
+    /// sent: until the kernel has copied them, or has reported that it is done with them.
     ///
     /// # Errors
     ///
@@ -360,7 +360,7 @@ impl Sender {
 
     /// How much longer it takes to read an array that has filled a cache after so many messages than
     /// before, in nanoseconds; it may also be shorter, by chance. The messages are sent and, where
-    /// the kernel says when it is done with them, that is waited for.
+    /// the kernel reports when it is done with them, it waits for that.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// What shutdown(2) and recv(2) say; those of [`FieldSender::complete`].
+    /// Those of shutdown(2) and recv(2); those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
         self.end_within(DRAIN + 4 * self.round_trip)
     }
@@ -471,11 +471,11 @@ impl Sender {
         (self.asked, self.unanswered)
     }
 
-    /// What TCP says; none of other sockets.
+    /// The state of a TCP connection; none of other sockets.
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
         match self.transport {
             Transport::Tcp => socket::tcp_info(self.fields.socket()).map(Some),

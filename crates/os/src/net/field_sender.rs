@@ -201,7 +201,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say; `TimedOut` where the other end takes nothing for ten seconds.
+    /// Those of the system calls; `TimedOut` where the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self) -> io::Result<()> {
         self.send_by(true, &mut || Err(stalled()))
@@ -213,7 +213,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say, and `blocked`.
+    /// Those of the system calls, and `blocked`.
     #[inline]
     pub fn send_or(&mut self, blocked: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         self.send_by(false, blocked)
@@ -251,7 +251,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say; `TimedOut` where that takes ten seconds.
+    /// Those of the system calls; `TimedOut` where that takes ten seconds.
     pub fn complete(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::ZeroCopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
@@ -265,7 +265,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say.
+    /// Those of the system calls.
     pub fn reap(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),

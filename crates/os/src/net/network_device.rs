@@ -1,4 +1,4 @@
-//! What the kernel says of a network device of the calling thread's network namespace.
+//! What the kernel knows of a network device of the calling thread's network namespace.
 //!
 //! Source: netdevice(7), linux/ethtool.h (`ETHTOOL_GSG`, `ETHTOOL_GTSO`, `ETHTOOL_GGSO`,
 //! `ETHTOOL_GGRO`, `ETHTOOL_GDRVINFO`).
@@ -147,7 +147,7 @@ pub(super) fn question(device: &str) -> io::Result<libc::ifreq> {
 
 /// Asks the kernel. Of `SIOCETHTOOL`, the question points to a value that is alive.
 fn ask(mut question: libc::ifreq, request: libc::Ioctl) -> io::Result<libc::ifreq> {
-    // Any socket does: it says which namespace is meant.
+    // Any socket does: it stands for its namespace.
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.

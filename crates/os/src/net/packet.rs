@@ -41,7 +41,7 @@ impl FrameSender {
     ///
     /// # Errors
     ///
-    /// What send(2) says: ENOBUFS where the device takes no more, ENETDOWN where it is down.
+    /// Those of send(2): ENOBUFS where the device takes no more, ENETDOWN where it is down.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame and the address are valid to read for their lengths.
         check(unsafe {

@@ -1,4 +1,4 @@
-//! Waiting until sockets have something to say.
+//! Waiting until sockets can be read or written, or have an error to report.
 //!
 //! Source: poll(2), ppoll(2).
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// Those of poll(2).
 pub fn wait(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<bool> {
     let time = Timespec::try_from(time).map_err(io::Error::other)?;
     Ok(retry_on_intr(|| poll(sockets, Some(&time)))? > 0)
@@ -25,7 +25,7 @@ pub fn wait(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<bool> {
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// Those of poll(2).
 pub fn wait_for_any(descriptors: [BorrowedFd<'_>; 3], limit_ns: Option<u64>) -> io::Result<bool> {
     let mut polled = descriptors.each_ref().map(readable);
     let limit = limit_ns.map(|ns| Timespec::try_from(Duration::from_nanos(ns)));
@@ -41,7 +41,7 @@ pub fn wait_for_any(descriptors: [BorrowedFd<'_>; 3], limit_ns: Option<u64>) -> 
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// Those of poll(2).
 pub fn able(socket: &impl AsFd, what: PollFlags, time: Duration) -> io::Result<Option<PollFlags>> {
     let mut polled = [PollFd::new(socket, what)];
     Ok(wait(&mut polled, time)?.then(|| polled[0].revents()))

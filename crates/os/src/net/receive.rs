@@ -124,7 +124,7 @@ impl Receiver {
     /// # Errors
     ///
     /// `InvalidInput` for a shape outside its bounds; `Unsupported` where this kernel or this socket
-    /// has no such way, with what to do about it; what send(2) says.
+    /// has no such way, with what to do about it; those of send(2).
     pub fn new(how: How, socket: OwnedFd, shape: Shape) -> io::Result<Self> {
         let Shape { size, fields } = shape;
         if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size)
@@ -153,7 +153,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// What the way's calls say; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
+    /// Those of the way's calls; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
     /// has come for ten seconds.
     pub fn receive(&mut self, n: u64) -> io::Result<()> {
         let began_ns = (now_ns(ClockId::MonotonicRaw), now_ns(ClockId::ThreadCpu));

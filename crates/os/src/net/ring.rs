@@ -45,7 +45,7 @@ pub(super) fn open(
 ///
 /// # Errors
 ///
-/// `TimedOut` where that takes longer than `limit`; what io_uring_enter(2) says.
+/// `TimedOut` where that takes longer than `limit`; those of io_uring_enter(2).
 #[inline]
 pub(super) fn wait(ring: &IoUring, complete: usize, limit: Duration) -> io::Result<()> {
     let limit = Timespec::from(limit);

@@ -74,7 +74,7 @@ impl Acknowledger {
                     acknowledge(&coming, &back);
                 }
             })?;
-        is_pinned.recv().expect("the thread says how it began")?;
+        is_pinned.recv().expect("the thread reports how it began")?;
         Ok(Self {
             flows: Some(flows),
             thread: Some(thread),
@@ -89,7 +89,7 @@ impl Acknowledger {
     /// # Errors
     ///
     /// `PermissionDenied` without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for a
-    /// window or a segment that cannot be; what connect(2) says of the route; those of
+    /// window or a segment that cannot be; those of connect(2) of the route; those of
     /// [`crate::net::socket::set_congestion_control`].
     pub fn connect(
         &self,
@@ -113,7 +113,7 @@ impl Drop for Acknowledger {
     fn drop(&mut self) {
         self.flows = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, it has said so.
+            // If it panicked, it has reported that.
             let _ = thread.join();
         }
     }

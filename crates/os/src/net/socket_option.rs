@@ -23,7 +23,7 @@ unsafe impl Plain for u32 {}
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn set<T: Plain>(
     socket: impl AsFd,
     (level, option): (c_int, c_int),
@@ -46,7 +46,7 @@ pub fn set<T: Plain>(
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 #[inline]
 pub fn fetch<T: Plain>(
     socket: impl AsFd,
@@ -72,7 +72,7 @@ pub fn fetch<T: Plain>(
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 #[inline]
 pub fn ask(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];

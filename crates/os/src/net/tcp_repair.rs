@@ -61,7 +61,7 @@ pub(crate) struct Sequence {
 /// # Errors
 ///
 /// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput`
-/// for a window or a segment that cannot be; what connect(2) says of the route.
+/// for a window or a segment that cannot be; those of connect(2) of the route.
 pub(crate) fn establish(
     from: SocketAddrV4,
     to: SocketAddrV4,
@@ -116,7 +116,7 @@ pub(crate) fn establish(
 ///
 /// # Errors
 ///
-/// What getsockopt(2) or ioctl(2) says.
+/// Those of getsockopt(2) or ioctl(2).
 #[inline]
 pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
     // What was written is asked for first: more may be sent until the second call, never less.
@@ -129,7 +129,7 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// What ioctl(2) says.
+/// Those of ioctl(2).
 pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
     // In this order: what is sent or acknowledged between the two makes it less, and never more than
     // there may be.
@@ -149,7 +149,7 @@ fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// What getsockname(2) says; `InvalidInput` where they are not of IPv4.
+/// Those of getsockname(2); `InvalidInput` where they are not of IPv4.
 pub(crate) fn addresses(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
     match (stream.local_addr()?, stream.peer_addr()?) {
         (SocketAddr::V4(own), SocketAddr::V4(other)) => Ok((own, other)),

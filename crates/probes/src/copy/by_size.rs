@@ -1,4 +1,4 @@
-//! What measured points of other probes say: of a size between theirs, too.
+//! Points of other probes that were measured, and values for sizes between theirs.
 
 use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
 use costof_model::prediction::Known;

@@ -207,7 +207,7 @@ impl<'a> Pieces<'a> {
             })
         };
         let at = |points: &[(f64, f64)], bytes: f64| match *points {
-            // What one size does not say: two copies each way.
+            // Another size adds two copies each way.
             [(size, ns)] => {
                 let more = (bytes - size).max(0.0);
                 let copies = self.copy_in(more, true) + self.copy_out(more);

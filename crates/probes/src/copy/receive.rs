@@ -7,7 +7,7 @@ use crate::arenas::Pages;
 use crate::derived;
 use crate::net::both_ends::joined;
 use crate::prelude::*;
-use costof_exchange::{receive::By, rendezvous};
+use costof_exchange::{receive as exchange, rendezvous};
 use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};
@@ -42,7 +42,7 @@ words! {
 
 words! {
     /// How the other end sends.
-    pub(crate) enum SentBy => By {
+    pub(crate) enum SentBy => exchange::SentBy {
         /// send, from one buffer
         Send = "send",
         /// MSG_ZEROCOPY, whose copy, where the receiver is on this machine, is made page by page
@@ -192,63 +192,13 @@ impl Measure for Receive {
             return None;
         }
         let pieces = Pieces::new(known, facts)?;
-        let bytes = point.size as f64;
-        let fields = point.fields as f64;
-        let pages = bytes / base_page_bytes() as f64;
-        let uncopied = point.sent_by == SentBy::ZeroCopy;
-        let packets = packets(bytes, if uncopied { pages + 1.0 } else { 0.0 });
-        let (sends, receives, packet) = pieces.packet(&point.link, point.over.into());
-
-        let mut sender = Cost::default();
-        sender += Cost::new(pieces.calls(Range::from(1.0)), "of calls");
-        if uncopied {
-            // They are copied after all, into others.
-            let references = pieces.references(2.0 * (pages + 1.0), Pages::Base);
-            sender += Cost::new(references, "for references to pages and from them");
-        }
-        sender += Cost::new(pieces.copy_in(bytes, true), "of copying into the kernel");
-        sender += Cost::new(packets * sends, format!("for its packets, {packet}"));
-        if point.over == Over::Tcp {
-            sender += pieces.pacing(None, bytes)?;
-        }
-
-        let mut receiver = Cost::default();
-        // Whole messages at best, else what has come.
-        let calls = match point.how {
-            How::Multishot => Range(0.1, 1.0),
-            How::Buffered | How::Scattered | How::Mapped | How::Discarded => Range(1.0, 2.0),
-        };
-        receiver += Cost::new(pieces.calls(calls), "of calls");
-        receiver += Cost::new(packets * receives, "for its packets");
-        let copy = pieces.copy_out(bytes);
-        match point.how {
-            How::Discarded => {}
-            How::Mapped if uncopied => {
-                receiver += Cost::new(Range(0.0, copy.1), "of copying what is not mapped");
-                let mapped = PAGE_READS * (pages * pieces.read_ns);
-                receiver += Cost::new(mapped, format!("for {pages:.0} mapped pages"));
-            }
-            How::Buffered | How::Scattered | How::Mapped | How::Multishot => {
-                receiver += Cost::new(copy, "of copying out of the kernel");
-            }
-        }
-        match point.how {
-            How::Buffered | How::Multishot => {
-                let copied = pieces.serialise(bytes, fields, true);
-                receiver += Cost::new(copied, "of copying into the fields");
-            }
-            How::Scattered if fields > 1.0 => {
-                receiver += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
-            }
-            How::Scattered | How::Mapped | How::Discarded => {}
-        }
-
-        let (sender, receiver) = (sender.named("the sender"), receiver.named("the receiver"));
+        let sender = sender_cost(point, &pieces)?.named("the sender");
+        let receiver = receiver_cost(point, &pieces).named("the receiver");
         let message = match facts.planned_cpus().len() {
             1 => sender + receiver,
             _ => receiver.max(sender),
         };
-        message.predict_throughput(bytes)
+        message.predict_throughput(point.size as f64)
     }
 
     /// The receiver's report with what the sender adds.
@@ -264,6 +214,76 @@ impl Measure for Receive {
 
 /// What mapping a page and taking it away again is, in reads of one byte.
 const PAGE_READS: Range = Range(0.1, 3.0);
+
+/// How many pages a message fills.
+fn pages(point: &Receive) -> f64 {
+    point.size as f64 / base_page_bytes() as f64
+}
+
+/// How many packets a message is.
+fn message_packets(point: &Receive) -> Range {
+    let pieces = match point.sent_by {
+        SentBy::Send => 0.0,
+        SentBy::ZeroCopy => pages(point) + 1.0,
+    };
+    packets(point.size as f64, pieces)
+}
+
+/// What the sender does for a message.
+fn sender_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Option<Cost> {
+    let bytes = point.size as f64;
+    let (sends, _, packet) = pieces.packet(&point.link, point.over.into());
+    let mut sender = Cost::new(pieces.calls(Range::from(1.0)), "of calls");
+    if point.sent_by == SentBy::ZeroCopy {
+        // They are copied after all, into others.
+        let references = pieces.references(2.0 * (pages(point) + 1.0), Pages::Base);
+        sender += Cost::new(references, "for references to pages and from them");
+    }
+    sender += Cost::new(pieces.copy_in(bytes, true), "of copying into the kernel");
+    let packets = message_packets(point) * sends;
+    sender += Cost::new(packets, format!("for its packets, {packet}"));
+    if point.over == Over::Tcp {
+        sender += pieces.pacing(None, bytes)?;
+    }
+    Some(sender)
+}
+
+/// What the receiver does for a message.
+fn receiver_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Cost {
+    let (bytes, fields) = (point.size as f64, point.fields as f64);
+    let (_, receives, _) = pieces.packet(&point.link, point.over.into());
+    // Whole messages at best, else what has come.
+    let calls = match point.how {
+        How::Multishot => Range(0.1, 1.0),
+        How::Buffered | How::Scattered | How::Mapped | How::Discarded => Range(1.0, 2.0),
+    };
+    let mut receiver = Cost::new(pieces.calls(calls), "of calls");
+    receiver += Cost::new(message_packets(point) * receives, "for its packets");
+    let copy = pieces.copy_out(bytes);
+    match point.how {
+        How::Discarded => {}
+        How::Mapped if point.sent_by == SentBy::ZeroCopy => {
+            receiver += Cost::new(Range(0.0, copy.1), "of copying what is not mapped");
+            let pages = pages(point);
+            let mapped = PAGE_READS * (pages * pieces.read_ns);
+            receiver += Cost::new(mapped, format!("for {pages:.0} mapped pages"));
+        }
+        How::Buffered | How::Scattered | How::Mapped | How::Multishot => {
+            receiver += Cost::new(copy, "of copying out of the kernel");
+        }
+    }
+    match point.how {
+        How::Buffered | How::Multishot => {
+            let copied = pieces.serialise(bytes, fields, true);
+            receiver += Cost::new(copied, "of copying into the fields");
+        }
+        How::Scattered if fields > 1.0 => {
+            receiver += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
+        }
+        How::Scattered | How::Mapped | How::Discarded => {}
+    }
+    receiver
+}
 
 impl Receive {
     fn shape(&self) -> Shape {

@@ -87,9 +87,8 @@ const LEFT_COST: &str = "left_cost";
 
 #[cfg(test)]
 mod tests {
-    use super::axes::{Allocate, Buffers, Nagle, Over, Pattern, Primitive, Source, check};
+    use super::axes::{Allocate, Buffers, Primitive, check};
     use super::*;
-    use crate::net::congestion_control::CongestionControl;
     use costof_exchange::delivery::Shape;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Measured;
@@ -97,34 +96,34 @@ mod tests {
     use costof_os::memory::fields;
     use costof_os::net::field_sender;
 
-    fn on_loopback(axes: CopySend) -> At<CopySend> {
-        let link = "loopback".into();
+    /// The default point with these values: `over=udp size=64`.
+    pub(super) fn point(values: &str) -> CopySend {
+        let mut axes = PROBE.info.defaults();
+        for value in values.split(' ').filter(|value| !value.is_empty()) {
+            let (name, value) = value.split_once('=').expect("an axis and a value");
+            let axis = PROBE.info.axis(name).expect("an axis of the probe");
+            let value = axis.parse(value).expect("a value of the axis");
+            axes.0.insert(axis.name.clone(), value);
+        }
+        CopySend::read(&axes).expect("a point of the probe")
+    }
+
+    fn at(values: &str, link: &'static str) -> At<CopySend> {
+        let (axes, link) = (point(values), link.into());
         At { axes, link }
     }
 
     #[test]
     fn cold_messages_fill_the_working_set_and_hot_is_one() {
-        assert_eq!(CopySend::default().shape().count, 1);
-        let cold = CopySend {
-            source: Source::Cold,
-            size: 4096,
-            ..CopySend::default()
-        };
+        assert_eq!(point("").shape().count, 1);
         for threads in [1, 4] {
-            let several = CopySend {
-                threads,
-                ..cold.clone()
-            };
+            let several = point(&format!("source=cold size=4096 threads={threads}"));
             let Shape { size, count } = several.shape();
             let bytes = (fields::memory_bytes(count, size, 8).unwrap() * threads) as u64;
             assert!(bytes <= 128 << 20 && bytes > 127 << 20, "{bytes}");
             assert!(several.memory_bytes() >= bytes);
         }
-        let large = CopySend {
-            size: 16 << 20,
-            working_set: 1 << 20,
-            ..cold
-        };
+        let large = point("source=cold size=16MiB working_set=1MiB");
         assert_eq!(large.shape().count, 2);
     }
 
@@ -153,76 +152,47 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_why_and_what_else_can() {
-        let usual = CopySend::default;
-        let over = |over| CopySend { over, ..usual() };
-        let pattern = |pattern| CopySend { pattern, ..usual() };
-        let size = 65_508;
-        let datagram = CopySend {
-            size,
-            ..over(Over::Udp)
-        };
-        let segmented = CopySend {
-            size,
-            ..over(Over::UdpGso)
-        };
-        let congestion_control = CongestionControl::Reno;
-        let controlled = CopySend {
-            congestion_control,
-            ..over(Over::Udp)
-        };
-        let several = CopySend {
-            in_flight: 2,
-            ..usual()
-        };
-        let nagle = Nagle::On;
-        let joined = CopySend {
-            nagle,
-            ..over(Over::Unix)
-        };
-        let joined_echo = CopySend {
-            nagle,
-            ..pattern(Pattern::Echo)
-        };
-        let buffers = Buffers::Registered;
-        let registered = CopySend { buffers, ..usual() };
-        let allocated = CopySend {
-            allocate: Allocate::PerMessage,
-            primitive: Primitive::OneCopy,
-            ..usual()
-        };
-        for (axes, link, says) in [
-            (datagram, "loopback", "size=65507"),
-            (segmented, "loopback", "size=65507"),
-            (controlled, "loopback", "only TCP"),
-            (several, "loopback", "pattern=echo"),
-            (joined, "loopback", "nagle=off"),
-            (joined_echo, "loopback", "nagle=off"),
-            (pattern(Pattern::Echo), "sink", "nobody answers"),
-            (pattern(Pattern::Trigger), "sink", "pattern=stream"),
-            (registered, "loopback", "uring_send"),
-            (allocated, "loopback", "allocate=once"),
+        for (values, link, says) in [
+            ("over=udp size=65508", "loopback", "size=65507"),
+            ("over=udp_gso size=65508", "loopback", "size=65507"),
+            ("over=udp congestion_control=reno", "loopback", "only TCP"),
+            ("in_flight=2", "loopback", "pattern=echo"),
+            ("over=unix nagle=on", "loopback", "nagle=off"),
+            ("pattern=echo nagle=on", "loopback", "nagle=off"),
+            ("pattern=echo", "sink", "nobody answers"),
+            ("pattern=trigger", "sink", "pattern=stream"),
+            ("buffers=registered", "loopback", "uring_send"),
+            (
+                "primitive=one_copy allocate=per_message",
+                "loopback",
+                "allocate=once",
+            ),
         ] {
-            let link = link.into();
-            let failure = check(&At { axes, link }).unwrap_err();
+            let failure = check(&at(values, link)).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(failure.reason.contains(says), "{}", failure.reason);
         }
-        assert_eq!(check(&on_loopback(usual())), Ok(()));
         // As much as is wanted may be unanswered, and over UDP too.
-        let many = CopySend {
-            in_flight: 1024,
-            ..pattern(Pattern::Echo)
-        };
-        let large = CopySend {
-            size: 16 << 20,
-            ..many.clone()
-        };
-        let segmented = CopySend {
-            over: Over::UdpGso,
-            ..many
-        };
-        assert_eq!(check(&on_loopback(large)), Ok(()));
-        assert_eq!(check(&on_loopback(segmented)), Ok(()));
+        for values in [
+            "",
+            "pattern=echo in_flight=1024 size=16MiB",
+            "pattern=echo in_flight=1024 over=udp_gso",
+        ] {
+            assert_eq!(check(&at(values, "loopback")), Ok(()), "{values}");
+        }
+    }
+
+    /// Ways of sending share a block, and so their messages.
+    #[test]
+    fn blocks_differ_in_all_but_the_ways_of_sending() {
+        let ways = ["primitive", "nagle", "allocate", "buffers"];
+        for axis in CopySend::AXES {
+            assert_ne!(
+                axes::BLOCKS_BY.contains(axis),
+                ways.contains(axis),
+                "{axis}"
+            );
+        }
     }
 
     fn report(metrics: &[(&'static str, Data)]) -> Report {
@@ -247,7 +217,7 @@ mod tests {
             (LEFT, Data::Value(65_536.0)),
             (LEFT_COST, Data::Samples(vec![(1, 2.0)])),
         ]);
-        let point = on_loopback(CopySend::default());
+        let point = at("", "loopback");
         let sunk = CopySend::derive(&point, vec![report(&[]), sender.clone()]);
         assert_eq!(value(&sunk, "throughput"), Some(Data::Value(65_536.0)));
         assert_eq!(value(&sunk, "rate"), Some(Data::Value(2.0)));

@@ -2,7 +2,7 @@
 //! one io_uring_enter(2) submits it. Where it is not sent when that returns, as of a stream that has
 //! no room, another one waits for it. A request of one field without a copy names its memory itself,
 //! registered or not, and needs no message header. When the kernel is done with the bytes of a send
-//! that asked for no copy, it says so in the ring.
+//! that asked for no copy, it reports that in the ring.
 //!
 //! From Linux 6.1 on that is put into the ring only when it is asked for, which it is after so many
 //! sends, and never interrupts the sender: programs that want the most set their rings up so, which
@@ -49,8 +49,8 @@ pub(super) struct Uring {
     rest: Rest,
     /// The number of the next request.
     number: u64,
-    /// Requests that sent nothing: the kernel may say of them, too, that it is done with their bytes,
-    /// and that it has copied these.
+    /// Requests that sent nothing: the kernel may report of them, too, that it is done with their
+    /// bytes, and that it has copied these.
     futile: VecDeque<u64>,
     /// Sends since completions were asked for.
     not_reaped: u64,
@@ -192,7 +192,8 @@ impl Uring {
             unsafe { queue.push(&entry) }
                 .map_err(|_| io::Error::other("the ring is full of requests that failed"))
         };
-        if !self.is_registered && !(self.is_zero_copy && parts.len() == 1) {
+        let goes_by_part = self.is_registered || (self.is_zero_copy && parts.len() == 1);
+        if !goes_by_part {
             *self.message = message_of(parts);
             let message = &raw const *self.message;
             let flags = flags.cast_unsigned();
@@ -235,7 +236,7 @@ impl Uring {
         unless_interrupted(self.ring.0.submitter().submit())
     }
 
-    /// Has the kernel say which sends it is done with, and waits for none.
+    /// Has the kernel report which sends it is done with, and waits for none.
     #[inline]
     fn reap(&mut self, counts: &mut Counts) -> io::Result<()> {
         self.not_reaped = 0;
@@ -301,7 +302,7 @@ fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<
     })
 }
 
-/// Counts it if it says that the kernel is done with the bytes of a send, and says whether it does.
+/// Counts a completion if it reports that the kernel is done with the bytes of a send: whether it does.
 #[inline]
 fn count_notification(
     completion: &cqueue::Entry,

@@ -35,7 +35,7 @@ pub(super) struct Multishot {
     is_armed: bool,
 }
 
-/// Buffers, and the ring by which the kernel is told of those that it may fill.
+/// Buffers, and the ring by which the kernel learns which of them it may fill.
 struct Buffers {
     entries: Arena,
     memory: Arena,

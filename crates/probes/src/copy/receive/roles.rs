@@ -83,17 +83,17 @@ impl RoleAt<Receive> for Sending {
                  has no timestamps (--set segments=usual, or --link loopback)"
             );
         }
-        sender.send(stop).map_err(|error| failed(&error))?;
+        let work = sender.send(stop).map_err(|error| failed(&error))?;
         // Segments grow with the receiver's window: what they were at the end counts.
         if let Some(segment) = Sending::segment_bytes(&sender)? {
             meter.value("segment", f64::from(segment));
         }
-        if sender.bytes() > 0 && sender.wall_ns() > 0 {
-            let (cpu_ns, wall_ns) = (sender.cpu_ns() as f64, sender.wall_ns() as f64);
-            meter.value("cpu_sender", cpu_ns / (sender.bytes() as f64 / KIB));
+        if work.bytes > 0 && work.wall_ns > 0 {
+            let (cpu_ns, wall_ns) = (work.cpu_ns as f64, work.wall_ns as f64);
+            meter.value("cpu_sender", cpu_ns / (work.bytes as f64 / KIB));
             meter.value("sender_running", (cpu_ns / wall_ns).min(1.0));
         }
-        meter.allocated(sender.allocations());
+        meter.allocated(work.allocations);
         Ok(())
     }
 }

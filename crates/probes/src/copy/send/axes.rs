@@ -31,8 +31,8 @@ words! {
         SendfileMemory = "sendfile_memory",
         /// the same from a file on a disk, which is in the page cache
         SendfileFile = "sendfile_file",
-        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing says
-        /// when they may be changed
+        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing
+        /// reports when they may be changed
         Splice = "splice",
     }
 }
@@ -46,9 +46,9 @@ words! {
         /// over UDP in windows: all in_flight are sent, and what is not answered within 50 ms and four
         /// round trips is lost
         Echo = "echo",
-        /// the receiver asks with 64 B for in_flight messages, and for the next ones when these have come
-        /// whole; its throughput has the requests' time in it, and nears that of a stream the more it asks
-        /// for
+        /// the receiver asks with 64 B for in_flight messages, and for the next ones when they have been
+        /// received completely; its throughput includes the requests' time, and nears that of a stream
+        /// the more it asks for
         Trigger = "trigger",
     }
 }
@@ -84,7 +84,7 @@ words! {
     pub(crate) enum Nagle {
         /// TCP_NODELAY: the end of a message leaves at once, in a packet of its own
         Off = "off",
-        /// as a socket is that nobody asked: it waits for the beginning of the next message, or for an
+        /// the socket's default: it waits for the beginning of the next message, or for an
         /// acknowledgement
         On = "on",
     }
@@ -147,7 +147,7 @@ point! {
     /// control that paces, as BBR does, is there most of what sending takes, so that
     /// congestion_control=reno, which every kernel and user has, tells more; it is chosen before
     /// the connection begins, since one that BBR has begun stays paced. When a message's bytes
-    /// could be changed is seen at nine single messages beforehand, three where they are larger
+    /// could be changed is measured with nine single messages beforehand, three where they are larger
     /// than 1 MiB, and what sending threw out of the sender's caches at arrays that had filled
     /// them; a first connection has these before its stream, and they count for no other metric.
     ///
@@ -254,7 +254,7 @@ impl CopySend {
         self.threads as u64 * each + (64 << 20)
     }
 
-    /// The primitive, with what other axes say of it.
+    /// The primitive, with what other axes add to it.
     ///
     /// # Errors
     /// `Unsupported` for a combination that does not exist.

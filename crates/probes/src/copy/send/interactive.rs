@@ -51,6 +51,19 @@ pub enum Refusal {
     Nothing(String),
 }
 
+/// What was sent, and what that shows.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was sent.
+    pub point: Point,
+    /// Messages: that this end has sent, or that have come here completely.
+    pub messages: u64,
+    /// Payload that arrived, in bytes.
+    pub arrived_bytes: u64,
+    /// What this end knows of the measurement: the sender both ends' half, the receiver its own.
+    pub measured: Result<Run, Failure>,
+}
+
 /// A token that nobody else can guess: 32 hexadecimal digits.
 ///
 /// # Errors

@@ -7,7 +7,8 @@ use super::admission::{Admission, Slot, held_bytes};
 use super::control::{Control, Lines, Listener};
 use super::protocol::{FIRST_MOST_BYTES, LINE_MOST_BYTES, Reply, Request, token_of};
 use super::{
-    Address, Refusal, ThisEnd, between, empty_report, info, point, printable, token, watch_link_end,
+    Address, Outcome, Refusal, ThisEnd, between, empty_report, info, point, printable, token,
+    watch_link_end,
 };
 use crate::copy::send::axes::{CopySend, Over, check};
 use crate::copy::send::roles::Receiving as Role;
@@ -15,7 +16,6 @@ use costof_measure::probe::RoleAt;
 use costof_model::failure::{Failure, OrFailure};
 use costof_model::point::Point;
 use costof_model::protocol::{Offers, Report};
-use costof_model::run_file::Run;
 use costof_model::typed::At;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,16 +73,10 @@ pub struct Served {
     pub client: u64,
     /// Its address.
     pub from: String,
-    /// What it sent.
-    pub point: Point,
-    /// Messages that have come completely.
-    pub messages: u64,
-    /// Payload that has come, in bytes.
-    pub bytes: u64,
     /// Why it ended before it was done.
     pub early: Option<String>,
-    /// This end's half of what was measured.
-    pub measured: Result<Run, Failure>,
+    /// What it sent, and this end's half of what was measured.
+    pub outcome: Outcome,
 }
 
 /// How a session ended.
@@ -96,11 +90,11 @@ enum End {
 enum Rejection {
     /// It is not from a costof, or sends nothing: it learns nothing of what listens.
     Stranger(String),
-    /// The sender is told why.
+    /// The sender gets the reason.
     Refused(Refusal),
 }
 
-/// Who is told what happens.
+/// Called with everything that happens.
 type Observer<'a> = &'a (dyn Fn(Event) + Sync);
 
 impl Receiver {
@@ -236,12 +230,12 @@ impl Receiver {
             .ok_or_else(|| Rejection::Stranger("it is no `costof send`".to_owned()))?;
         match &self.token {
             Some(_) if token.is_empty() => Err(Rejection::wrong(
-                "the sender has said no token: --token or COSTOF_TOKEN as the receiver shows it, or \
+                "the sender has sent no token: --token or COSTOF_TOKEN as the receiver shows it, or \
                  --open there",
             )),
             Some(own) if !is_same(own.as_bytes(), token) => Err(Rejection::wrong(
-                "the sender has another token than the receiver, which draws a new one each time \
-                 unless it is told one (--token, --token-file, COSTOF_TOKEN)",
+                "the sender has another token than the receiver, which generates a new one each \
+                 time unless it gets one (--token, --token-file, COSTOF_TOKEN)",
             )),
             _ => Ok(()),
         }
@@ -258,15 +252,15 @@ impl Rejection {
 impl From<io::Error> for Rejection {
     fn from(error: io::Error) -> Rejection {
         Rejection::Stranger(match error.kind() {
-            ErrorKind::Interrupted => "it has said nothing in time".to_owned(),
+            ErrorKind::Interrupted => "it has sent nothing in time".to_owned(),
             ErrorKind::InvalidData => UNEXPECTED.to_owned(),
-            ErrorKind::UnexpectedEof => "it has gone before it said anything".to_owned(),
+            ErrorKind::UnexpectedEof => "it has gone before it sent anything".to_owned(),
             _ => error.to_string(),
         })
     }
 }
 
-const UNEXPECTED: &str = "it has said what no `costof send` says";
+const UNEXPECTED: &str = "it has sent what no `costof send` sends";
 
 /// Whether two tokens are the same, in a time that does not depend on where they differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -329,14 +323,16 @@ impl Session<'_> {
         observe(Event::Ended(Box::new(Served {
             client: self.client,
             from,
-            point: Point::from(&self.point),
-            messages: bytes / self.point.size,
-            bytes,
             early: match end {
                 End::Done => None,
                 End::Early(why) | End::Gone(why) => Some(why),
             },
-            measured: measured.and_then(run),
+            outcome: Outcome {
+                point: Point::from(&self.point),
+                messages: bytes / self.point.size,
+                arrived_bytes: bytes,
+                measured: measured.and_then(run),
+            },
         })));
         Ok(())
     }

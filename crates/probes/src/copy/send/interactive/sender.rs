@@ -2,7 +2,7 @@
 
 use super::control::{Control, Lines};
 use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
-use super::{Address, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
+use super::{Address, Outcome, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
 use crate::copy::send::axes::CopySend;
 use crate::copy::send::roles::{Ending, Sending as Role};
 use crate::net::both_ends::{ARRIVED, DROPPED};
@@ -13,7 +13,6 @@ use costof_model::axis::Axes;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{Offers, Report};
-use costof_model::run_file::Run;
 use costof_model::typed::At;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -49,16 +48,10 @@ pub struct Sending<'a> {
 /// What was sent.
 #[derive(Debug)]
 pub struct Sent {
-    /// What.
-    pub point: Point,
-    /// Messages.
-    pub messages: u64,
-    /// Payload that arrived, in bytes.
-    pub arrived_bytes: u64,
+    /// What, and what both ends measured.
+    pub outcome: Outcome,
     /// Whether the receiver has ended it.
     pub ended_by_receiver: bool,
-    /// What both ends measured.
-    pub measured: Result<Run, Failure>,
 }
 
 /// What the receiver has replied while messages went.
@@ -177,10 +170,12 @@ impl Session<'_> {
             Failure::error(format!("the receiver: {}", printable(&failure.reason)))
         };
         Ok(Sent {
-            measured: arrived.map_err(receiver_failed).and_then(both),
-            point: Point::from(&self.point),
-            messages,
-            arrived_bytes,
+            outcome: Outcome {
+                measured: arrived.map_err(receiver_failed).and_then(both),
+                point: Point::from(&self.point),
+                messages,
+                arrived_bytes,
+            },
             ended_by_receiver: replies.ended,
         })
     }
