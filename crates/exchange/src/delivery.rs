@@ -111,7 +111,7 @@ pub fn call(
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(flow, messages)| {
-            let round_trip = flow.round_trip;
+            let round_trip = Some(flow.round_trip);
             sender(
                 flow.into_socket()?,
                 transport,
@@ -159,7 +159,7 @@ pub fn into_sink(
     };
     let senders = messages.into_iter();
     senders
-        .map(|messages| sender(connect()?, transport, primitive, messages, Duration::ZERO))
+        .map(|messages| sender(connect()?, transport, primitive, messages, None))
         .collect()
 }
 
@@ -174,7 +174,7 @@ fn sender(
     transport: Transport,
     primitive: Primitive,
     messages: Messages,
-    round_trip: Duration,
+    round_trip: Option<Duration>,
 ) -> io::Result<Sender> {
     let socket = transport.configured(socket)?;
     let fields = FieldSender::new(socket, primitive, messages)?;

@@ -35,7 +35,8 @@ const LAST: Duration = Duration::from_millis(20);
 pub struct Sender {
     pub(super) fields: FieldSender,
     transport: Transport,
-    round_trip: Duration,
+    /// When the flow began; none where nobody receives it.
+    round_trip: Option<Duration>,
     pub(super) progress: Progress,
     /// Datagrams that a device's queue had no room for.
     refused: u64,
@@ -110,7 +111,11 @@ impl Limits {
 }
 
 impl Sender {
-    pub(super) fn new(fields: FieldSender, transport: Transport, round_trip: Duration) -> Self {
+    pub(super) fn new(
+        fields: FieldSender,
+        transport: Transport,
+        round_trip: Option<Duration>,
+    ) -> Self {
         Self {
             fields,
             transport,
@@ -222,7 +227,7 @@ impl Sender {
         if self.verifies {
             answers.verify();
         }
-        let mut echo = Echo::new(in_flight, answers, size, self.round_trip, latency)?;
+        let mut echo = Echo::new(in_flight, answers, size, self.round_trip(), latency)?;
         let echoed = self.measured(|sender| {
             let begin_ns = sender.progress.add(0);
             echo.begin(begin_ns, sender.limits(begin_ns, duration));
@@ -376,15 +381,15 @@ impl Sender {
         Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
     }
 
-    /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
-    /// for half a second and four round trips, after which the rest is thrown away. Of so many messages
-    /// that were asked for all are waited for, a minute at most.
+    /// Ends the flow, and waits until the kernel is done with what was sent and the receiver has it: for
+    /// half a second and four round trips, after which the rest is discarded. With [`Sender::end_by`] it
+    /// waits for all messages, a minute at most; in a sink for the kernel alone.
     ///
     /// # Errors
     ///
     /// Those of shutdown(2) and recv(2); those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
-        self.end_within(DRAIN + 4 * self.round_trip)
+        self.end_within(DRAIN + 4 * self.round_trip())
     }
 
     /// As [`Sender::end`], with another time for the receiver to have it.
@@ -394,8 +399,11 @@ impl Sender {
     /// Those of [`Sender::end`].
     pub fn end_within(&mut self, time: Duration) -> io::Result<()> {
         self.fields.complete()?;
+        if self.round_trip.is_none() {
+            return Ok(());
+        }
         if self.transport.is_datagrams() {
-            std::thread::sleep(LAST + self.round_trip);
+            std::thread::sleep(LAST + self.round_trip());
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
@@ -421,15 +429,6 @@ impl Sender {
         }
     }
 
-    /// Waits until the kernel is done with what was sent, where nobody receives it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`FieldSender::complete`].
-    pub fn end_in_sink(&mut self) -> io::Result<()> {
-        self.fields.complete()
-    }
-
     /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
     pub fn into_messages(self) -> Messages {
         self.fields.into_messages()
@@ -453,7 +452,7 @@ impl Sender {
 
     /// A round trip when the flow began, as far as it is known.
     pub fn round_trip(&self) -> Duration {
-        self.round_trip
+        self.round_trip.unwrap_or_default()
     }
 
     /// How far it was, from time to time.

@@ -29,7 +29,7 @@ const PART_BYTES: usize = 64 << 10;
 /// # Errors
 ///
 /// Those of socket(2) and recv(2), and `InvalidData` where the kernel answers what is none.
-pub fn of(device_index: u32) -> io::Result<Vec<String>> {
+pub fn kinds(device_index: u32) -> io::Result<Vec<String>> {
     // The protocol 0 is NETLINK_ROUTE.
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_of_loopback() {
-        let kinds = of(1).unwrap();
+        let kinds = kinds(1).unwrap();
         assert!(kinds.iter().all(|kind| !kind.is_empty()), "{kinds:?}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-use crate::net::socket_option::{Plain, ask, fetch};
+use crate::net::socket_option::{Plain, fetch, fetch_number};
 
 /// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
 /// long: 65,535 less 20 and 8 of headers.
@@ -103,8 +103,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 /// `NotConnected` (ENOTCONN) for a socket that is not; those of getsockopt(2) of one without IP.
 pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
     let fd = socket.as_fd();
-    ask(fd, (libc::IPPROTO_IP, libc::IP_MTU))
-        .or_else(|_| ask(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
+    fetch_number(fd, (libc::IPPROTO_IP, libc::IP_MTU))
+        .or_else(|_| fetch_number(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
 }
 
 /// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts

@@ -1,4 +1,4 @@
-//! Setting and asking for socket options that neither the standard library nor rustix knows.
+//! Setting and fetching socket options that neither the standard library nor rustix knows.
 //!
 //! Source: setsockopt(2), getsockopt(2).
 
@@ -68,13 +68,13 @@ pub fn fetch<T: Plain>(
     .map(drop)
 }
 
-/// What an option that is one number is set to.
+/// As [`fetch`], of an option that is one number.
 ///
 /// # Errors
 ///
 /// Those of getsockopt(2).
 #[inline]
-pub fn ask(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
+pub fn fetch_number(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];
     fetch(socket, option, &mut value)?;
     Ok(value[0])

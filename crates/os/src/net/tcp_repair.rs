@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::net::socket;
-use crate::net::socket_option::{ask, set};
+use crate::net::socket_option::{fetch_number, set};
 use crate::system_call::{check, invalid};
 
 const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
@@ -81,7 +81,7 @@ pub(crate) fn establish(
     set(&socket, REPAIR, &[1_u32])?;
     set(&socket, QUEUE, &[RECEIVE_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.receiver])?;
-    // The queue that is chosen last is the one whose sequence number `sent` asks for.
+    // The queue that is chosen last is the one whose sequence number `sent` fetches.
     set(&socket, QUEUE, &[SEND_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.sender])?;
     // As an option of the handshake it would come too late to be used.
@@ -119,8 +119,8 @@ pub(crate) fn establish(
 /// Those of getsockopt(2) or ioctl(2).
 #[inline]
 pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
-    // What was written is asked for first: more may be sent until the second call, never less.
-    let written = ask(stream, SEQUENCE)?;
+    // What was written is fetched first: more may be sent until the second call, never less.
+    let written = fetch_number(stream, SEQUENCE)?;
     Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::net::network_device::question;
+use crate::net::network_device::about;
 use crate::system_call::check;
 
 /// A TUN device without offloads: every packet is one of the device's MTU at most, with its
@@ -30,7 +30,7 @@ impl Tun {
         if name.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut request = question(name)?;
+        let mut request = about(name)?;
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
         let device = OpenOptions::new()
             .read(true)

@@ -139,7 +139,9 @@ impl Receiver {
                     // It has gone before it was accepted.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                     Err(error) => {
-                        observe(Event::Trouble(format!("cannot take a call: {error}")));
+                        observe(Event::Trouble(format!(
+                            "cannot accept a connection: {error}"
+                        )));
                         sleep(AFTER_FAILURE);
                         continue;
                     }
@@ -210,7 +212,7 @@ impl Receiver {
             } if method == info().method && info().allows(&axes) => (axes, place),
             Request::Will { .. } | Request::Done { .. } | Request::Failed { .. } => {
                 return Err(Rejection::wrong(
-                    "the sender's costof sends otherwise than the receiver's (the same release at both \
+                    "sender and receiver are different releases of costof (use the same one at both \
                      ends)",
                 ));
             }
@@ -252,15 +254,17 @@ impl Rejection {
 impl From<io::Error> for Rejection {
     fn from(error: io::Error) -> Rejection {
         Rejection::Stranger(match error.kind() {
-            ErrorKind::Interrupted => "it has sent nothing in time".to_owned(),
+            ErrorKind::Interrupted => "it sent nothing in time".to_owned(),
             ErrorKind::InvalidData => UNEXPECTED.to_owned(),
-            ErrorKind::UnexpectedEof => "it has gone before it sent anything".to_owned(),
+            ErrorKind::UnexpectedEof => {
+                "it closed the connection before it sent anything".to_owned()
+            }
             _ => error.to_string(),
         })
     }
 }
 
-const UNEXPECTED: &str = "it has sent what no `costof send` sends";
+const UNEXPECTED: &str = "unexpected message (is it a `costof send` of this release?)";
 
 /// Whether two tokens are the same, in a time that does not depend on where they differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -378,7 +382,7 @@ impl Session<'_> {
                         until = Some(Instant::now() + ENDING);
                         continue;
                     }
-                    End::Early("it did not come to an end".to_owned())
+                    End::Early("it did not end in time".to_owned())
                 }
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     End::Gone(UNEXPECTED.to_owned())

@@ -339,7 +339,6 @@ impl RoleAt<CopySend> for Sending {
 
     fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (layout, messages) = self.messages.take().expect("a point is prepared");
-        let in_sink = self.meeting.sink.is_some();
         let is_first = is_first(&mut self.seen, point);
         let acknowledger = self.acknowledger(point)?;
         let mut flows = self.connect(point, acknowledger.as_ref(), messages)?;
@@ -350,14 +349,9 @@ impl RoleAt<CopySend> for Sending {
         let sent = self.send(point, &mut flows, meter);
         self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
         sent?;
-        let end = if in_sink {
-            Sender::end_in_sink
-        } else {
-            Sender::end
-        };
-        each(&mut flows, &self.cpus, end).map_err(|error| failed(point, &error))?;
+        each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;
-        if in_sink {
+        if self.meeting.sink.is_some() {
             // No receiver checks which message comes: the next point goes on with those that were not
             // sent for longest, so that cold ones are.
             let messages = flows.into_iter().map(Sender::into_messages);
