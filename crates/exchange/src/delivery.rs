@@ -21,7 +21,7 @@ mod usage;
 
 pub use costof_os::net::field_sender::Counts;
 pub use receiver::Receiver;
-pub use sender::Sender;
+pub use sender::{Ending, Sender};
 pub use transport::Transport;
 pub use usage::ThreadUsage;
 

@@ -74,11 +74,13 @@ impl Progress {
     }
 }
 
-/// When a flow ends, where that is not by its time alone.
-#[derive(Debug)]
-struct Ending {
-    messages: u64,
-    stop: Arc<AtomicBool>,
+/// When a flow ends, where that is not by its time alone: by the first of these.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// After so many messages.
+    pub messages: u64,
+    /// Soon after this is set.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// When a flow that has begun ends.
@@ -135,10 +137,10 @@ impl Sender {
         }
     }
 
-    /// Ends after so many messages too, and soon after `stop` is set. It then lasts as long as it is
-    /// asked to, however few marks it has made, and waits longer until all has arrived.
-    pub fn end_by(&mut self, messages: u64, stop: Arc<AtomicBool>) {
-        self.ending = Some(Ending { messages, stop });
+    /// Ends by `ending` too. It then lasts as long as it is asked to, however few marks it has made, and
+    /// waits longer until all has arrived.
+    pub fn end_by(&mut self, ending: Ending) {
+        self.ending = Some(ending);
     }
 
     fn is_stopped(&self) -> bool {

@@ -67,9 +67,9 @@ fn there<T>(result: io::Result<T>, what: &str) -> Option<T> {
 }
 
 /// Sets the flag of a loop that has to end, also where a test panics.
-struct Ending<'s>(&'s AtomicBool);
+struct AtEnd<'s>(&'s AtomicBool);
 
-impl Drop for Ending<'_> {
+impl Drop for AtEnd<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -91,7 +91,7 @@ fn work<T: Send>(
     };
     let pin = &pin;
     thread::scope(|scope| {
-        let ending = Ending(stop);
+        let ending = AtEnd(stop);
         let receiving: Vec<_> = (receivers.iter_mut().zip(1..))
             .map(|(flow, at)| scope.spawn(move || pin(at).and_then(|()| receive(flow, stop))))
             .collect();
@@ -145,6 +145,11 @@ impl Pattern {
             Pattern::Trigger(burst) => sender.trigger(duration, burst),
         }
     }
+}
+
+fn ending(messages: u64, stop: &Arc<AtomicBool>) -> sender::Ending {
+    let stop = Arc::clone(stop);
+    sender::Ending { messages, stop }
 }
 
 /// Sets a flag a while after something has begun.
@@ -302,7 +307,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
             let what = format!("{most} {pattern:?}");
             let mut ends = meet(Transport::Tcp, 1, shape(4099, 1), Primitive::OneCopy);
             let stop = Arc::new(AtomicBool::new(false));
-            ends.1[0].end_by(most, Arc::clone(&stop));
+            ends.1[0].end_by(ending(most, &stop));
             exchange(
                 &mut ends,
                 &what,
@@ -484,7 +489,7 @@ fn with_answers_over_udp(
             own,
         );
         // Also where the work fails.
-        let ending = Ending(&stop);
+        let ending = AtEnd(&stop);
         work(&mut called.unwrap()[0]);
         drop(ending);
         answering.join().unwrap();
@@ -666,7 +671,7 @@ fn the_first_request_may_come_with_the_token() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let (listener, stop) = (&listener, &stop);
-            let ending = Ending(stop);
+            let ending = AtEnd(stop);
             let asking = scope.spawn(move || {
                 let mut flows = accept(listener, over, shape, stop).unwrap();
                 flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
@@ -744,7 +749,7 @@ fn a_stop_is_heard_while_nothing_comes() {
         let what = format!("{pattern:?}");
         let mut ends = meet(Transport::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
         let stop = Arc::new(AtomicBool::new(false));
-        ends.1[0].end_by(u64::MAX, Arc::clone(&stop));
+        ends.1[0].end_by(ending(u64::MAX, &stop));
         // The receiver answers nothing, and asks for nothing.
         exchange(&mut ends, &what, Receiver::receive, |sender| {
             thread::scope(|scope| {
@@ -760,7 +765,7 @@ fn a_stop_is_heard_while_nothing_comes() {
 fn an_echo_that_is_stopped_has_latencies() {
     let mut ends = meet(Transport::Unix, 1, shape(64, 1), Primitive::OneCopy);
     let stop = Arc::new(AtomicBool::new(false));
-    ends.1[0].end_by(u64::MAX, Arc::clone(&stop));
+    ends.1[0].end_by(ending(u64::MAX, &stop));
     let heard = exchange(
         &mut ends,
         "echo",

@@ -40,10 +40,8 @@ impl Transport {
 
     /// As how many datagrams a message of `size` bytes goes; as one where it goes in a stream.
     pub fn datagrams_per_message(self, size: usize) -> usize {
-        match self {
-            Self::UdpGso => segments::count(size),
-            Self::Tcp | Self::Udp | Self::Unix => 1,
-        }
+        let datagram = self.datagram_bytes(size);
+        datagram.map_or(1, |bytes| size.div_ceil(bytes))
     }
 
     /// Bytes of the longest datagram of messages of `size` bytes; none of a stream.

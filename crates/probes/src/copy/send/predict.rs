@@ -100,37 +100,25 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     let fields = point.fields as f64;
     let registered = point.buffers == Buffers::Registered;
     let mut sum = Cost::default();
-    let calls = match point.primitive {
-        Primitive::WriteEach => Range::from(fields),
-        Primitive::Splice => Range::from(2.0),
+    let (calls, is_gathered) = match point.primitive {
+        Primitive::TwoCopy | Primitive::SendfileMemory | Primitive::SendfileFile => {
+            (Range::from(1.0), false)
+        }
+        Primitive::OneCopy | Primitive::ZeroCopy => (Range::from(1.0), true),
+        Primitive::WriteEach => (Range::from(fields), false),
+        Primitive::Splice => (Range::from(2.0), true),
         // io_uring does for each request what a call does, and is entered once.
         Primitive::UringSend | Primitive::UringZeroCopy if registered => {
-            Range(0.5 * fields, fields + 1.0)
+            (Range(0.5 * fields, fields + 1.0), false)
         }
-        Primitive::UringSend | Primitive::UringZeroCopy => Range(1.0, 2.0),
-        Primitive::TwoCopy
-        | Primitive::OneCopy
-        | Primitive::ZeroCopy
-        | Primitive::SendfileMemory
-        | Primitive::SendfileFile => Range::from(1.0),
+        Primitive::UringSend | Primitive::UringZeroCopy => (Range(1.0, 2.0), true),
     };
     sum += Cost::new(pieces.calls(calls), "of calls");
     if point.primitive == Primitive::TwoCopy {
         let serialised = pieces.serialise(bytes, fields, point.source == Source::Hot);
         sum += Cost::new(serialised, "of serialising");
     }
-    let by_entries = match point.primitive {
-        Primitive::OneCopy
-        | Primitive::ZeroCopy
-        | Primitive::UringSend
-        | Primitive::UringZeroCopy
-        | Primitive::Splice => true,
-        Primitive::TwoCopy
-        | Primitive::WriteEach
-        | Primitive::SendfileMemory
-        | Primitive::SendfileFile => false,
-    };
-    if by_entries && !registered && fields > 1.0 {
+    if is_gathered && fields > 1.0 {
         sum += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
     }
     let pages = references(point);

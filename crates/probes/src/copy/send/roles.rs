@@ -8,7 +8,7 @@ mod singles;
 
 pub(super) use duration::least_ns;
 pub(super) use receiving::Receiving;
-pub(super) use sending::{Ending, Sending};
+pub(super) use sending::Sending;
 
 use super::axes::{CopySend, Over};
 use crate::arenas::{self, Pages};

@@ -22,11 +22,7 @@ pub(super) struct Admission {
 }
 
 /// The place of a client that is served, and its memory.
-#[derive(Debug)]
-pub(super) struct Slot<'a> {
-    _client: Taken<'a>,
-    _memory: Taken<'a>,
-}
+pub(super) type Slot<'a> = (Taken<'a>, Taken<'a>);
 
 /// An amount of something, until this is dropped: also where its holder panics.
 #[derive(Debug)]
@@ -74,10 +70,7 @@ impl Admission {
                 display_bytes(promised),
             ))
         })?;
-        Ok(Slot {
-            _client: client,
-            _memory: memory,
-        })
+        Ok((client, memory))
     }
 }
 

@@ -4,9 +4,10 @@ use super::control::{Control, Lines};
 use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
 use super::{Address, Outcome, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
 use crate::copy::send::axes::CopySend;
-use crate::copy::send::roles::{Ending, Sending as Role};
+use crate::copy::send::roles::Sending as Role;
 use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::meeting;
+use costof_exchange::delivery::Ending;
 use costof_exchange::rendezvous::Address as Endpoint;
 use costof_measure::probe::RoleAt;
 use costof_model::axis::Axes;
@@ -183,12 +184,12 @@ impl Session<'_> {
     fn prepare(&self, token: String, offers: &Offers) -> Result<Role, Failure> {
         let (this_end, address) = (&self.this_end, self.control.local);
         let launch = this_end.launch("sender", &self.point, address, (0, 0), token);
+        let duration = self.sending.duration.unwrap_or(EVER);
         let ending = Ending {
-            duration: self.sending.duration.unwrap_or(EVER),
             messages: self.sending.messages.unwrap_or(u64::MAX),
             stop: Arc::clone(&self.stop),
         };
-        let mut role = Role::interactive(&launch, ending)?;
+        let mut role = Role::interactive(&launch, duration, ending)?;
         role.prepare(&self.point, offers)?;
         Ok(role)
     }

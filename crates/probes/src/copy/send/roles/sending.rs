@@ -12,7 +12,7 @@ use crate::net::meeting::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Counts, Sender};
+use costof_exchange::delivery::{self, Counts, Ending, Sender};
 use costof_exchange::rendezvous::Address;
 use costof_model::protocol::{ClockSource, Meeting};
 use costof_os::memory::fields::Messages;
@@ -20,8 +20,6 @@ use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Sends as fast as it can, or as answers come.
@@ -40,19 +38,10 @@ pub(in crate::copy::send) struct Sending {
     seen: Vec<At<CopySend>>,
     /// An array for each level of caches, and its metric.
     victims: Victims,
-    /// Where people send, when that ends.
-    ending: Option<Ending>,
+    /// Where people send: for how long, and what else ends it.
+    ending: Option<(Duration, Ending)>,
     /// Messages that were sent at the last point, even where that failed.
     pub(in crate::copy::send) sent: u64,
-}
-
-/// When it ends where people send: by the first of these.
-#[derive(Clone, Debug)]
-pub(in crate::copy::send) struct Ending {
-    pub(in crate::copy::send) duration: Duration,
-    /// Messages of each connection.
-    pub(in crate::copy::send) messages: u64,
-    pub(in crate::copy::send) stop: Arc<AtomicBool>,
 }
 
 impl Sending {
@@ -64,12 +53,17 @@ impl Sending {
     /// The sending end where people send: nothing but what they asked for.
     pub(in crate::copy::send) fn interactive(
         launch: &Launch,
+        duration: Duration,
         ending: Ending,
     ) -> Result<Sending, Failure> {
-        Sending::new(launch, Vec::new(), Some(ending))
+        Sending::new(launch, Vec::new(), Some((duration, ending)))
     }
 
-    fn new(launch: &Launch, victims: Victims, ending: Option<Ending>) -> Result<Sending, Failure> {
+    fn new(
+        launch: &Launch,
+        victims: Victims,
+        ending: Option<(Duration, Ending)>,
+    ) -> Result<Sending, Failure> {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
@@ -155,12 +149,12 @@ impl Sending {
     ) -> Result<(), Failure> {
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = match &self.ending {
-            Some(ending) => ending.duration,
+            Some((duration, _)) => *duration,
             None => duration(point, meter.time_ns(), round_trip.unwrap_or_default()),
         };
-        if let Some(ending) = &self.ending {
+        if let Some((_, ending)) = &self.ending {
             for flow in &mut *flows {
-                flow.end_by(ending.messages, Arc::clone(&ending.stop));
+                flow.end_by(ending.clone());
             }
         }
         let used = self.cpus.used(flows.len());
@@ -205,7 +199,10 @@ impl Sending {
         match point.pattern {
             Pattern::Echo => {
                 // Room for as many as there can be, so that none is allocated meanwhile.
-                let most = self.ending.as_ref().map_or(u64::MAX, |end| end.messages);
+                let most = self
+                    .ending
+                    .as_ref()
+                    .map_or(u64::MAX, |(_, end)| end.messages);
                 let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
                 latencies.reserve_exact(most as usize);
                 flow.echo(duration, point.in_flight as usize, &mut |ns| {
