@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_probes::by_hand::Address;
+use costof_probes::interactive::Address;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;

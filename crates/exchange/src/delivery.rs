@@ -1,8 +1,8 @@
-//! Measured: messages of several fields that go from one end to another, by a way of sending that
-//! is chosen: as fast as they can, each answered by one, or as they are asked for.
+//! Measured: messages of several fields that go from one end to another by a chosen way of sending:
+//! as fast as they can, each answered by one, or as they are asked for.
 //!
 //! A flow is one connection, or the datagrams between two sockets, with a thread at each end. The
-//! receiver reads what comes and looks at a word of each piece: what a message holds follows from
+//! receiver reads what comes and compares a word of each piece: the contents of a message follow from
 //! its number. Both ends note now and then how far they are and how much processor time they have
 //! had until then: reading that clock is the one system call beside the messages' own.
 //!
@@ -10,17 +10,20 @@
 //!
 //! Source: tcp(7), udp(7), unix(7); `CLOCK_THREAD_CPUTIME_ID`; getrusage(2) on `RUSAGE_THREAD`.
 
-mod counted;
 mod echo;
-mod intake;
+mod incoming;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod transport;
+mod usage;
 
-pub use counted::Counted;
+pub use costof_os::net::field_sender::Counts;
 pub use receiver::Receiver;
-pub use sender::Sender;
+pub use sender::{Ending, Sender};
+pub use transport::Transport;
+pub use usage::ThreadUsage;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddrV4, UdpSocket};
@@ -30,17 +33,14 @@ use std::time::Duration;
 
 use rustix::net::{SendFlags, send};
 
-use crate::rendezvous::{self, Address, Listener, Over};
+use crate::rendezvous::{self, Address, Listener};
 use costof_os::memory::fields::{self, Messages};
-pub use costof_os::net::field_sender::Counts;
 use costof_os::net::field_sender::{FieldSender, Primitive};
-use costof_os::net::segments;
 use costof_os::net::sink::{self, Acknowledger};
-use costof_os::net::socket::receive_within;
 
-/// How long a receive waits before it looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long nothing may go on before a flow is given up.
+/// How long a receive waits before it checks whether to go on.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// After how long without progress a flow is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
 /// What arrives: messages of so many bytes, of which so many are different.
@@ -60,82 +60,65 @@ pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
 /// How long a request for messages is.
 pub const REQUEST_BYTES: usize = 64;
 
-/// What it says: no message has these bytes.
+/// Its contents: no message has these bytes.
 fn request() -> [u8; REQUEST_BYTES] {
     let mut request = [0; REQUEST_BYTES];
     fields::write_contents(u32::MAX as usize, 0, &mut request);
     request
 }
 
-/// Waits for the one that calls a listener and says its token: the receiving ends of its flows.
+/// Waits for the client that knows the listener's token: the receivers of its flows.
 ///
 /// # Errors
 ///
-/// Those of [`Listener::accept`].
-pub fn accept(listener: &Listener, shape: Shape, stop: &AtomicBool) -> io::Result<Vec<Receiver>> {
-    accept_by(listener, shape, false, stop)
-}
-
-/// As [`accept`], of senders that [`Sender::segment`] their messages.
-///
-/// # Errors
-///
-/// Those of [`accept`]; `Unsupported` where the kernel or the way has no such datagrams.
-pub fn accept_segmented(
+/// Those of [`Listener::accept`]; `Unsupported` where the kernel or the path has no datagrams of
+/// [`Transport::UdpGso`].
+pub fn accept(
     listener: &Listener,
+    transport: Transport,
     shape: Shape,
     stop: &AtomicBool,
 ) -> io::Result<Vec<Receiver>> {
-    accept_by(listener, shape, true, stop)
-}
-
-fn accept_by(
-    listener: &Listener,
-    shape: Shape,
-    is_segmented: bool,
-    stop: &AtomicBool,
-) -> io::Result<Vec<Receiver>> {
-    let mut flows = listener.accept(stop)?;
-    let mut receivers = Vec::with_capacity(flows.len());
-    for mut flow in flows.drain(..) {
-        flow.connect()?;
-        receive_within(&flow.socket, LOOK)?;
-        if is_segmented {
-            segments::enable(&flow.socket)?;
-        }
-        let mut receiver = Receiver::of(flow.socket, flow.over, shape, is_segmented)?;
-        receiver.met_by(listener.token());
-        receivers.push(receiver);
-    }
-    // All are ready when the other end learns that it may begin.
+    let flows = listener.accept(stop)?.into_iter();
+    let receivers = flows.map(|flow| {
+        let socket = transport.configured(flow.into_socket()?)?;
+        Receiver::new(socket, transport, shape, listener.token())
+    });
+    let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
+    // All are ready when the sender learns that it may begin.
     for receiver in &receivers {
         send(receiver.socket(), listener.token(), SendFlags::NOSIGNAL)?;
     }
     Ok(receivers)
 }
 
-/// Calls a listener, for a flow of each of these messages, by a congestion control where one is
+/// Connects to a listener: a flow for each of these messages, by a congestion control where one is
 /// named.
 ///
 /// # Errors
 ///
-/// `NotFound` for a congestion control that is not there; those of [`rendezvous::call`] and
-/// [`FieldSender::new`].
+/// `NotFound` where the kernel does not have the congestion control; those of [`rendezvous::call`] and
+/// [`FieldSender::new`]; `Unsupported` as [`accept`].
 pub fn call(
-    over: Over,
+    transport: Transport,
     address: &Address,
     control: Option<&str>,
     token: &[u8],
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = rendezvous::call_by(over, address, messages.len(), control, token)?;
+    let flows = rendezvous::call_by(transport.over(), address, messages.len(), control, token)?;
     let flows = flows.into_iter().zip(messages);
     flows
-        .map(|(mut flow, messages)| {
-            flow.connect()?;
-            let round_trip = flow.round_trip;
-            sender(flow.socket, over, primitive, messages, round_trip)
+        .map(|(flow, messages)| {
+            let round_trip = Some(flow.round_trip);
+            sender(
+                flow.into_socket()?,
+                transport,
+                primitive,
+                messages,
+                round_trip,
+            )
         })
         .collect()
 }
@@ -145,10 +128,10 @@ pub fn call(
 ///
 /// # Errors
 ///
-/// `InvalidInput` for what is no IPv4 or a Unix socket; those of [`Acknowledger::connect`] and
+/// `InvalidInput` for an IPv6 address or a Unix socket; those of [`Acknowledger::connect`] and
 /// [`FieldSender::new`].
 pub fn into_sink(
-    over: Over,
+    transport: Transport,
     (from, to): (IpAddr, IpAddr),
     acknowledger: Option<&Acknowledger>,
     control: Option<&str>,
@@ -160,31 +143,27 @@ pub fn into_sink(
     let (IpAddr::V4(from), IpAddr::V4(to)) = (from, to) else {
         return Err(ErrorKind::InvalidInput.into());
     };
+    let to = SocketAddrV4::new(to, DISCARD);
     let connect = || -> io::Result<OwnedFd> {
-        match (over, acknowledger) {
-            (Over::Tcp, Some(acknowledger)) => {
-                let to = SocketAddrV4::new(to, DISCARD);
-                let stream = acknowledger.connect_by(from, to, SINK_RECEIVER, control)?;
-                Ok(stream.into())
-            }
-            (Over::Udp, _) => {
+        match (transport, acknowledger) {
+            (Transport::Tcp, Some(acknowledger)) => Ok(acknowledger
+                .connect(from, to, SINK_RECEIVER, control)?
+                .into()),
+            (Transport::Udp | Transport::UdpGso, _) => {
                 let socket = UdpSocket::bind((from, 0))?;
-                socket.connect((to, DISCARD))?;
+                socket.connect(to)?;
                 Ok(socket.into())
             }
-            _ => Err(ErrorKind::InvalidInput.into()),
+            (Transport::Tcp | Transport::Unix, _) => Err(ErrorKind::InvalidInput.into()),
         }
     };
-    messages
-        .into_iter()
-        .map(|messages| {
-            let socket = connect()?;
-            sender(socket, over, primitive, messages, Duration::ZERO)
-        })
+    let senders = messages.into_iter();
+    senders
+        .map(|messages| sender(connect()?, transport, primitive, messages, None))
         .collect()
 }
 
-/// What a receiver at the end of an Ethernet would say of itself.
+/// What a receiver at the end of an Ethernet link would advertise.
 const SINK_RECEIVER: sink::Receiver = sink::Receiver {
     mss: 1460,
     window: 4 << 20,
@@ -192,20 +171,20 @@ const SINK_RECEIVER: sink::Receiver = sink::Receiver {
 
 fn sender(
     socket: OwnedFd,
-    over: Over,
+    transport: Transport,
     primitive: Primitive,
     messages: Messages,
-    round_trip: Duration,
+    round_trip: Option<Duration>,
 ) -> io::Result<Sender> {
-    receive_within(&socket, LOOK)?;
+    let socket = transport.configured(socket)?;
     let fields = FieldSender::new(socket, primitive, messages)?;
-    Ok(Sender::of(fields, over, round_trip))
+    Ok(Sender::new(fields, transport, round_trip))
 }
 
 fn other_bytes() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "other bytes arrived than were sent")
 }
 
-fn nothing_comes() -> io::Error {
+fn no_answer() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "the other end answers no more")
 }

@@ -1,18 +1,18 @@
 //! Messages that go as fast as they can to a receiver that takes them out of a stream by a chosen way
-//! ([`costof_os::net::receive`]): how both ends meet, and the sender.
+//! ([`costof_os::net::receive`]): how both ends connect, and the sender.
 
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use sender::{By, Sender};
+pub use sender::{Sender, SentBy, Work};
 
 use crate::rendezvous::{self, Address, Over};
 use costof_os::net::receive::{How, Receiver, Shape};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// Calls a sender that listens there, and has it begin: the receiver, and a round trip.
+/// Connects to a sender that listens there, and lets it begin: the receiver, and a round trip.
 ///
 /// # Errors
 ///
@@ -27,8 +27,7 @@ pub fn call(
     if over == Over::Udp {
         return Err(ErrorKind::InvalidInput.into());
     }
-    let mut met = rendezvous::call(over, address, 1, token)?;
-    let met = met.pop().expect("as many as were asked for");
-    let round_trip = met.round_trip;
-    Ok((Receiver::new(how, met.socket, shape)?, round_trip))
+    let mut flows = rendezvous::call(over, address, 1, token)?;
+    let flow = flows.pop().expect("as many as were asked for");
+    Ok((Receiver::new(how, flow.socket, shape)?, flow.round_trip))
 }

@@ -77,7 +77,7 @@ fn measure(over: &str) {
                             window: 4 << 20,
                         };
                         let to = SocketAddrV4::new(to, 9);
-                        let stream = acknowledger.connect(from, to, receiver).unwrap();
+                        let stream = acknowledger.connect(from, to, receiver, None).unwrap();
                         cost(stream, &arena, size, zero_copy, &mut completions)
                     }
                     "loopback/udp" => {

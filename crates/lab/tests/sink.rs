@@ -184,6 +184,7 @@ fn windows_of_all_sizes() {
             mss: 1460,
             window: 1 << 30,
         },
+        None,
     );
     assert_eq!(too_large.unwrap_err().kind(), io::ErrorKind::InvalidInput);
 }
@@ -333,7 +334,7 @@ fn connect(acknowledger: &Acknowledger, window: u32) -> TcpStream {
     let receiver = Receiver { mss: 1460, window };
     let to = SocketAddrV4::new(v4(FAR_ADDRESS), 9);
     acknowledger
-        .connect(v4(NEAR_ADDRESS), to, receiver)
+        .connect(v4(NEAR_ADDRESS), to, receiver, None)
         .unwrap()
 }
 

@@ -59,7 +59,7 @@ fn about(device: &str, end: &mut LinkEnd) {
         end.offloads.extend(is_on.map(|is_on| (name.into(), is_on)));
     }
     if let Some(index) = end.told("index", network_device::index(device)) {
-        let queues = end.told("queue_disciplines", queue_disciplines::of(index));
+        let queues = end.told("queue_disciplines", queue_disciplines::kinds(index));
         end.queue_disciplines = queues.unwrap_or_default();
         end.sniffers = end.told("sniffers", sniffers::on(index));
     }

@@ -20,6 +20,9 @@ pub trait TypedPoint: Sized + 'static {
     /// The probe's documentation, line by line; [`point!`](crate::point!) takes it from the doc comment.
     const DOC: &'static [&'static str];
 
+    /// The names of the axes, in the order of the fields.
+    const AXES: &'static [&'static str];
+
     /// The axes, in the order of the fields.
     fn axes() -> Vec<Axis>;
 
@@ -151,8 +154,51 @@ impl<T> AxisOf<T> {
 }
 
 /// The axis of a field, whose name may be a word of Rust: `r#where`.
-pub fn axis_name(field: &'static str) -> &'static str {
-    field.strip_prefix("r#").unwrap_or(field)
+pub const fn axis_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// The names of axes without some of them, as an array of as many as are left.
+///
+/// # Panics
+/// While it is compiled, where one of those to leave out is not an axis.
+pub const fn names_without<const LEFT: usize>(
+    names: &[&'static str],
+    without: &[&str],
+) -> [&'static str; LEFT] {
+    let mut left = [""; LEFT];
+    let (mut at, mut kept) = (0, 0);
+    while at < names.len() {
+        if !contains(without, names[at]) {
+            left[kept] = names[at];
+            kept += 1;
+        }
+        at += 1;
+    }
+    assert!(kept == LEFT, "an axis to leave out does not exist");
+    left
+}
+
+const fn contains(names: &[&str], name: &str) -> bool {
+    let mut at = 0;
+    while at < names.len() {
+        if is_same(names[at].as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 /// All words of a type, the first one as the default.
@@ -338,6 +384,8 @@ macro_rules! point {
         impl $crate::typed::TypedPoint for $name {
             const PROBE: &'static str = $probe;
             const DOC: &'static [&'static str] = &[$($doc),+];
+            const AXES: &'static [&'static str] =
+                &[$($crate::typed::axis_name(stringify!($field))),*];
 
             fn axes() -> Vec<$crate::axis::Axis> {
                 vec![$({

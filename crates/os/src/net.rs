@@ -9,9 +9,9 @@ pub mod network_device;
 pub(crate) mod packet;
 pub mod poll;
 pub mod queue_disciplines;
-pub mod readable;
 pub mod receive;
 pub mod reserved_port;
+pub(crate) mod ring;
 pub mod segments;
 pub mod sink;
 pub mod sniffers;
@@ -21,3 +21,9 @@ pub(crate) mod tcp_repair;
 pub mod timestamps;
 pub mod tun;
 pub mod zerocopy;
+
+/// What this kernel, this limit or this socket does not offer: why, and what to do about it.
+#[cold]
+pub fn unsupported(why: impl Into<String>) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::Unsupported, why.into())
+}

@@ -28,5 +28,5 @@ mod testing;
 mod threads;
 mod wake;
 
-pub use copy::send::by_hand;
+pub use copy::send::interactive;
 pub use table::TABLE;

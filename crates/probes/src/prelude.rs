@@ -14,7 +14,8 @@ pub(crate) use costof_model::point::{Headline, Planned};
 pub(crate) use costof_model::prediction::{Known, Prediction};
 pub(crate) use costof_model::protocol::{Launch, Offers, Report};
 pub(crate) use costof_model::typed::{
-    At, TypedPoint, Words, bytes, count, nanoseconds, place, processor, words, words_of,
+    At, TypedPoint, Words, bytes, count, names_without, nanoseconds, place, processor, words,
+    words_of,
 };
 pub(crate) use costof_model::unit::Unit;
 pub(crate) use costof_model::{fail, headlines, point, unsupported, words};

@@ -6,7 +6,7 @@ use clap::builder::{
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
-use costof_probes::by_hand;
+use costof_probes::interactive;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl FromArgMatches for SendAxes {
 impl Args for SendAxes {
     fn augment_args(command: Command) -> Command {
         command.args(SEND_AXES.into_iter().filter_map(|(name, value_name)| {
-            let axis = by_hand::axes().iter().find(|axis| axis.name == name)?;
+            let axis = interactive::info().axis(name).ok()?;
             let option = Arg::new(name)
                 .long(name.replace('_', "-"))
                 .value_name(value_name)
@@ -70,10 +70,10 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
                 PossibleValue::new(choice.value.to_string()).help(choice.about.to_string())
             });
             PossibleValuesParser::new(words)
-                .try_map(|word| by_hand::value(&axis.name, &word))
+                .try_map(|word| interactive::value(&axis.name, &word))
                 .into()
         }
-        _ => ValueParser::new(|text: &str| by_hand::value(&axis.name, text)),
+        _ => ValueParser::new(|text: &str| interactive::value(&axis.name, text)),
     }
 }
 

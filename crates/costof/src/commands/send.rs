@@ -1,14 +1,11 @@
-//! `costof send`: messages by hand, between two terminals.
+//! `costof send`: messages between two terminals.
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
 use crate::terminal::{log, watch_interrupts};
 use costof_model::axis::AxisValue;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::run_file::Run;
-use costof_probes::by_hand::{self, Address, Asked, Heard, Receiver, Refusal, Served};
-use costof_report::by_hand as text;
+use costof_probes::interactive::{self, Address, Event, Outcome, Receiver, Refusal, Sending};
+use costof_report::interactive as text;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -21,7 +18,7 @@ use std::time::Duration;
 
 /// How long is sent where nothing ends it.
 const DURATION: Duration = Duration::from_secs(10);
-/// Where a token may stand that no other process sees, unlike the command line.
+/// The variable that may hold the token: other users cannot read it, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";
 
 pub(crate) fn run(options: &SendOptions) -> Done {
@@ -33,42 +30,36 @@ pub(crate) fn run(options: &SendOptions) -> Done {
 }
 
 fn send(options: &SendOptions, address: &Address) -> Done {
-    let axes = by_hand::what(address, &values(options)?).map_err(wrong)?;
+    let axes = interactive::axes(address, &values(options)?).map_err(wrong)?;
     let token = given_token(options)?;
     let interrupted = watch_interrupts()?;
-    let sending = &options.sending;
-    let unlimited = sending.count.is_none() && sending.duration.is_none();
-    let asked = Asked {
+    let (messages, duration) = (options.sending.count, options.sending.duration);
+    let sending = Sending {
         address,
         token: token.as_deref(),
         axes,
-        messages: sending.count,
-        duration: sending.duration.or(unlimited.then_some(DURATION)),
+        messages,
+        duration: duration.or_else(|| messages.is_none().then_some(DURATION)),
         stop: &interrupted,
     };
     let is_interrupted = || interrupted.load(Ordering::Relaxed);
-    let sent = match by_hand::send(&asked) {
+    let sent = match interactive::send(&sending) {
         Err(_) if is_interrupted() => return Err(Error::Interrupted),
         sent => sent.map_err(refused)?,
     };
     if sent.ended_by_receiver {
         log(format_args!("the receiver at {address} has ended it"));
     }
-    let (messages, bytes) = (sent.messages, sent.arrived_bytes);
-    if let Err(failure) = &sent.measured {
+    let outcome = sent.outcome;
+    if let Err(failure) = &outcome.measured {
+        let (messages, bytes) = (outcome.messages, outcome.arrived_bytes);
+        let arrived = text::counted(bytes / outcome.point.axes.number("size"), bytes);
         log(format_args!(
-            "{messages} messages were sent, {} arrived",
-            text::counted(bytes / sent.point.axes.number("size"), bytes)
+            "{messages} messages were sent, {arrived} arrived"
         ));
         return Err(Error::Nothing(failure.reason.clone()));
     }
-    show(
-        options.json,
-        None,
-        &sent.point,
-        (messages, bytes),
-        &sent.measured,
-    )?;
+    show(options.json, None, &outcome)?;
     Ok(ExitCode::from(if is_interrupted() {
         INTERRUPTED
     } else {
@@ -86,7 +77,7 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
         if values.iter().any(|(name, _)| name == axis) {
             bail!("the axis {axis} has two values");
         }
-        values.push((axis, by_hand::value(axis, given).map_err(wrong)?));
+        values.push((axis, interactive::value(axis, given).map_err(wrong)?));
     }
     Ok(values)
 }
@@ -100,7 +91,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let generated = if options.open || given.is_some() {
         None
     } else {
-        let token = by_hand::token();
+        let token = interactive::token();
         Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
     let interrupted = watch_interrupts()?;
@@ -114,7 +105,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         _ => None,
     };
     log(format_args!("listening at {address} until Ctrl-C"));
-    let to = shown(&address);
+    let to = reachable(&address);
     log(match (options.open, &options.token_file, &generated) {
         (true, ..) => format!("senders: costof send --to {to} (--open: without a token)"),
         (_, Some(path), _) => format!(
@@ -125,9 +116,9 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         _ => format!("senders: costof send --to {to}, with the same token"),
     });
     let failed = Mutex::new(None);
-    receiver.serve(&interrupted, &|heard| {
-        if let Err(error) = show_event(options.json, heard) {
-            // Nobody reads what there is to be said.
+    receiver.serve(&interrupted, &|event| {
+        if let Err(error) = show_event(options.json, event) {
+            // Nobody reads the output any more.
             interrupted.store(true, Ordering::Relaxed);
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
@@ -139,8 +130,8 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     }
 }
 
-/// The address as others call it: one that stands for all addresses of this machine is none.
-fn shown(address: &Address) -> String {
+/// The address as senders use it: one that stands for all addresses of this machine is none.
+fn reachable(address: &Address) -> String {
     match address {
         Address::Ip(host, port) if ["0.0.0.0", "::"].contains(&host.as_str()) => {
             format!("HOST:{port}, HOST being a name or address of this machine")
@@ -149,87 +140,79 @@ fn shown(address: &Address) -> String {
     }
 }
 
-fn show_event(json: bool, heard: Heard) -> Result<(), Error> {
-    match heard {
-        Heard::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
-        Heard::Trouble(what) => log(what),
-        Heard::Began {
+fn show_event(json: bool, event: Event) -> Result<(), Error> {
+    match event {
+        Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
+        Event::Trouble(what) => log(what),
+        Event::Began {
             client,
             from,
             point,
-        } => log(format_args!(
-            "client {client} ({from}) sends: {}",
-            text::what(&point, by_hand::info())
-        )),
-        Heard::Ended(served) => {
-            let Served {
-                client,
-                from,
-                point,
-                messages,
-                bytes,
-                early,
-                measured,
-            } = *served;
-            if let Some(why) = early {
+        } => {
+            let what = text::what(&point, interactive::info());
+            log(format_args!("client {client} ({from}) sends: {what}"));
+        }
+        Event::Ended(served) => {
+            let (client, from) = (served.client, &*served.from);
+            if let Some(why) = &served.early {
+                let came = counted(&served.outcome);
                 log(format_args!(
-                    "client {client} ({from}) ended early, after {}: {why}",
-                    text::counted(messages, bytes)
+                    "client {client} ({from}) ended early, after {came}: {why}"
                 ));
             }
-            show(
-                json,
-                Some((client, &from)),
-                &point,
-                (messages, bytes),
-                &measured,
-            )?;
+            show(json, Some((client, from)), &served.outcome)?;
         }
     }
     Ok(())
 }
 
-/// What was measured; of a client, at the end that listens.
-fn show(
-    json: bool,
-    client: Option<(u64, &str)>,
-    point: &Point,
-    (messages, bytes): (u64, u64),
-    measured: &Result<Run, Failure>,
-) -> Result<(), Error> {
-    let written = if json {
-        let mut row = json!({
-            "point": point,
-            "messages": messages,
-            "arrived_bytes": bytes,
-        });
-        if let Some((client, from)) = client {
-            row["client"] = client.into();
-            row["from"] = from.into();
-        }
-        match measured {
-            Ok(run) => {
-                row["metrics"] = json!(by_hand::metrics(run));
-                let found = costof_findings::all::findings(run);
-                let sentences = found.into_iter().map(|found| found.sentence());
-                row["findings"] = sentences.collect();
-            }
-            Err(failure) => row["failure"] = failure.reason.clone().into(),
-        }
-        format!("{row}\n")
+fn counted(outcome: &Outcome) -> String {
+    text::counted(outcome.messages, outcome.arrived_bytes)
+}
+
+/// Writes what was measured; at the end that listens, of a client with its number and address.
+fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
+    let text = if json {
+        format!("{}\n", row(client, outcome))
     } else {
-        let what = text::what(point, by_hand::info());
-        let arrived = text::counted(messages, bytes);
-        let who = client.map_or(what.clone(), |(client, from)| {
-            format!("client {client} ({from}), {what}")
-        });
-        match measured {
-            Ok(run) => format!("{who}: {arrived} arrived\n{}\n", text::metrics(run)),
-            Err(failure) => format!("{who}: {arrived} arrived: {}\n\n", failure.reason),
-        }
+        table(client, outcome)
     };
-    io::stdout().lock().write_all(written.as_bytes())?;
+    io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
+}
+
+fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
+    let mut row = json!({
+        "point": outcome.point,
+        "messages": outcome.messages,
+        "arrived_bytes": outcome.arrived_bytes,
+    });
+    if let Some((client, from)) = client {
+        row["client"] = client.into();
+        row["from"] = from.into();
+    }
+    match &outcome.measured {
+        Ok(run) => {
+            row["metrics"] = json!(interactive::metrics(run));
+            let found = costof_findings::all::findings(run);
+            let sentences = found.into_iter().map(|found| found.sentence());
+            row["findings"] = sentences.collect();
+        }
+        Err(failure) => row["failure"] = failure.reason.clone().into(),
+    }
+    row
+}
+
+fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
+    let who = client.map_or_else(String::new, |(client, from)| {
+        format!("client {client} ({from}), ")
+    });
+    let what = text::what(&outcome.point, interactive::info());
+    let arrived = counted(outcome);
+    match &outcome.measured {
+        Ok(run) => format!("{who}{what}: {arrived} arrived\n{}\n", text::metrics(run)),
+        Err(failure) => format!("{who}{what}: {arrived} arrived: {}\n\n", failure.reason),
+    }
 }
 
 /// The token of the options or the environment; none where it is to be generated.
@@ -256,7 +239,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     }
 }
 
-/// A file with a token, for its owner alone, as long as there is somebody who takes it.
+/// A file with a token, which only its owner can read. It is removed at the end.
 struct TokenFile(PathBuf);
 
 impl TokenFile {
@@ -271,7 +254,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // It may have been taken away.
+        // Somebody may have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
-use super::counted::Counted;
-use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
-use super::intake::Intake;
-use super::{LOOK, REQUEST_BYTES, Shape, other_bytes, request};
-use crate::rendezvous::Over;
+use super::echo::{Echo, Waits};
+use super::incoming::Incoming;
+use super::usage::ThreadUsage;
+use super::{POLL_INTERVAL, REQUEST_BYTES, Shape, Transport, other_bytes, request};
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -19,9 +18,7 @@ use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::{Part, Victim};
 use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{Counts, FieldSender};
-use costof_os::net::segments;
-use costof_os::net::socket::is_passing;
-use costof_os::net::socket::{self, TcpInfo};
+use costof_os::net::socket::{self, TcpInfo, is_passing};
 
 /// How long a flow lasts at most, and how many marks it should have.
 const LONGEST_NS: u64 = 15_000_000_000;
@@ -37,34 +34,59 @@ const LAST: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Sender {
     pub(super) fields: FieldSender,
-    pub(super) over: Over,
-    round_trip: Duration,
-    pub(super) marks: Marks,
-    pub(super) bytes: u64,
+    transport: Transport,
+    /// When the flow began; none where nobody receives it.
+    round_trip: Option<Duration>,
+    pub(super) progress: Progress,
     /// Datagrams that a device's queue had no room for.
-    pub(super) refused: u64,
+    refused: u64,
     ending: Option<Ending>,
     sent: Counts,
-    counted: Counted,
+    usage: ThreadUsage,
     /// Of datagrams: messages that were to be answered, and that were not.
     asked: u64,
     unanswered: u64,
-    is_segmented: bool,
     verifies: bool,
     allocations: u64,
 }
 
-/// When a flow ends, where that is not by its time alone.
+/// How far a sender is.
 #[derive(Debug)]
-struct Ending {
-    messages: u64,
-    stop: Arc<AtomicBool>,
+pub(super) struct Progress {
+    marks: Marks,
+    bytes: u64,
 }
 
-/// How long a flow goes on that has begun.
+impl Progress {
+    /// Adds bytes, and notes how far it is: the time.
+    #[inline]
+    pub(super) fn add(&mut self, bytes: u64) -> u64 {
+        self.bytes += bytes;
+        self.marks.note(self.bytes)
+    }
+
+    /// As [`Progress::add`] where it is time to note that.
+    #[inline]
+    fn add_one_of_many(&mut self, bytes: u64) -> Option<u64> {
+        self.bytes += bytes;
+        let is_due = self.marks.is_due_after(bytes);
+        is_due.then(|| self.marks.note(self.bytes))
+    }
+}
+
+/// When a flow ends, where that is not by its time alone: by the first of these.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// After so many messages.
+    pub messages: u64,
+    /// Soon after this is set.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// When a flow that has begun ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// By its time it ends then, if it has made so many marks, and at last.
+    /// By its time it ends then, if it has made so many marks, and at the latest at `last_ns`.
     pub(super) end_ns: u64,
     last_ns: u64,
     marks_least: usize,
@@ -74,15 +96,15 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether it is over at a time, with so many marks.
+    /// Whether it is over at a time, when it is so far.
     #[inline]
-    pub(super) fn is_over(&self, at_ns: u64, marks: usize) -> bool {
-        (at_ns >= self.end_ns && marks >= self.marks_least)
+    pub(super) fn is_over(&self, at_ns: u64, progress: &Progress) -> bool {
+        (at_ns >= self.end_ns && progress.marks.marks().len() >= self.marks_least)
             || at_ns >= self.last_ns
             || self.is_stopped()
     }
 
-    /// Whether whoever asked wants no more.
+    /// Whether somebody has stopped it.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         let stop = self.stop.as_ref();
@@ -91,29 +113,34 @@ impl Limits {
 }
 
 impl Sender {
-    pub(super) fn of(fields: FieldSender, over: Over, round_trip: Duration) -> Self {
+    pub(super) fn new(
+        fields: FieldSender,
+        transport: Transport,
+        round_trip: Option<Duration>,
+    ) -> Self {
         Self {
             fields,
-            over,
+            transport,
             round_trip,
-            marks: Marks::new(),
-            bytes: 0,
+            progress: Progress {
+                marks: Marks::new(),
+                bytes: 0,
+            },
             refused: 0,
             ending: None,
             sent: Counts::default(),
-            counted: Counted::default(),
+            usage: ThreadUsage::default(),
             asked: 0,
             unanswered: 0,
-            is_segmented: false,
             verifies: false,
             allocations: 0,
         }
     }
 
-    /// From now on it ends after so many messages too, and soon after `stop` is set; it lasts as long
-    /// as it is asked to, however few marks it has made, and waits longer until all has arrived.
-    pub fn end_by(&mut self, messages: u64, stop: Arc<AtomicBool>) {
-        self.ending = Some(Ending { messages, stop });
+    /// Ends by `ending` too. It then lasts as long as it is asked to, however few marks it has made, and
+    /// waits longer until all has arrived.
+    pub fn end_by(&mut self, ending: Ending) {
+        self.ending = Some(ending);
     }
 
     fn is_stopped(&self) -> bool {
@@ -121,14 +148,7 @@ impl Sender {
         ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
     }
 
-    /// Of little there may be no other mark than this one.
-    fn mark_end(&mut self) {
-        if self.ending.is_some() {
-            self.marks.end(self.bytes);
-        }
-    }
-
-    /// How long it goes on that has begun then.
+    /// When it ends, if it has begun then.
     fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = begin_ns.saturating_add(duration_ns);
@@ -150,182 +170,155 @@ impl Sender {
         }
     }
 
-    /// Sends each message as several datagrams from now on ([`SEGMENT_BYTES`]), to a receiver of
-    /// [`super::accept_segmented`]; answers come so too.
-    ///
-    /// # Errors
-    ///
-    /// `Unsupported`, with the reason, where that cannot be.
-    ///
-    /// [`SEGMENT_BYTES`]: segments::SEGMENT_BYTES
-    pub fn segment(&mut self) -> io::Result<()> {
-        segments::enable(&self.fields.socket())?;
-        self.is_segmented = true;
-        Ok(())
-    }
-
     /// Holds back what does not fill a packet, as long as something is unacknowledged, so that the end
     /// of a message goes with the beginning of the next (Nagle's algorithm, RFC 896): of TCP, whose
     /// messages each end in a packet of their own otherwise.
     ///
     /// # Errors
     ///
-    /// What setsockopt(2) says.
+    /// Those of setsockopt(2).
     pub fn join_small(&mut self) -> io::Result<()> {
         Ok(sockopt::set_tcp_nodelay(self.fields.socket(), false)?)
     }
 
-    /// Compares every byte of answers with what they have to be, and not a word of each piece.
+    /// Compares every byte of the answers, instead of a word of each piece.
     pub fn verify(&mut self) {
         self.verifies = true;
     }
 
     /// Sends messages for so long, or longer until it has made sixteen marks, but not for more than
-    /// fifteen seconds; then until the kernel is done with them.
+    /// fifteen seconds; then waits until the kernel is done with them.
     ///
     /// # Errors
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
-        self.used(|sender| sender.stream_for(duration))
-    }
-
-    fn stream_for(&mut self, duration: Duration) -> io::Result<()> {
-        let size = self.fields.messages().size() as u64;
-        let begin_ns = self.marks.note(self.bytes);
-        let limits = self.limits(begin_ns, duration);
-        let mut left = limits.messages;
-        loop {
-            self.send_or_lose()?;
-            self.bytes += size;
-            left -= 1;
-            if left == 0 {
-                self.mark_end();
-                return Ok(());
-            }
-            if self.marks.is_due_after(size) {
-                let now_ns = self.marks.note(self.bytes);
-                if limits.is_over(now_ns, self.marks.marks().len()) {
-                    self.mark_end();
-                    return Ok(());
+        self.measured(|sender| {
+            let begin_ns = sender.progress.add(0);
+            let limits = sender.limits(begin_ns, duration);
+            for _ in 0..limits.messages {
+                if let Some(now_ns) = sender.send_one()?
+                    && limits.is_over(now_ns, &sender.progress)
+                {
+                    break;
                 }
             }
-        }
+            Ok(())
+        })
     }
 
     /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
-    /// them unanswered. `latency` hears how long each took, in nanoseconds from before it was sent
-    /// until its answer had come whole; those of the first third it does not hear, by time or by
-    /// number, whichever ends first; with [`Sender::end_by`], a second at most.
+    /// them unanswered. `latency` is called with how long each took, in nanoseconds from before it was
+    /// sent until its answer had come completely; not with those of the first third, by time or by
+    /// number, whichever ends first; with [`Sender::end_by`], of a second at most.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`], [`FieldSender::complete`] and recv(2); `InvalidData` where an answer has other bytes,
-    /// `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
+    /// Those of [`FieldSender::send`], [`FieldSender::complete`] and recv(2); `InvalidData` where an
+    /// answer has other bytes, `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the
+    /// other end has gone.
     pub fn echo(
         &mut self,
         duration: Duration,
         in_flight: usize,
         latency: &mut dyn FnMut(u64),
     ) -> io::Result<()> {
-        let mut answers = self.intake()?;
-        let mut echo = Echo::of(in_flight, self.round_trip, latency)?;
-        let each = self.fields.messages().size() as u64 + OVERHEAD_MOST_BYTES;
-        let unanswered = in_flight as u64 * each;
-        let echoed = self.used(|sender| {
-            let begin_ns = sender.marks.note(sender.bytes);
+        let messages = self.fields.messages();
+        let (size, count) = (messages.size(), messages.count());
+        let mut answers = Incoming::new(self.transport, Shape { size, count }, &[])?;
+        if self.verifies {
+            answers.verify();
+        }
+        let mut echo = Echo::new(in_flight, answers, size, self.round_trip(), latency)?;
+        let echoed = self.measured(|sender| {
+            let begin_ns = sender.progress.add(0);
             echo.begin(begin_ns, sender.limits(begin_ns, duration));
-            match sender.over {
-                Over::Udp => sender.echo_windows(&mut echo, &mut answers),
-                _ if in_flight > 1 && unanswered > UNANSWERED_MOST_BYTES => {
-                    sender.echo_reading(&mut echo, &mut answers)
-                }
-                _ => sender.echo_blocking(&mut echo, &mut answers),
+            if sender.transport.is_datagrams() {
+                sender.echo_windows(&mut echo)
+            } else if echo.could_deadlock() {
+                sender.echo_nonblocking(&mut echo)
+            } else {
+                sender.echo_blocking(&mut echo)
             }
         });
         (self.asked, self.unanswered) = (echo.sent, echo.lost);
         echoed?;
-        self.mark_end();
-        match answers.whole() == 0 || answers.last_piece_is_right() {
-            true => Ok(()),
-            false => Err(other_bytes()),
+        if echo.is_right() {
+            Ok(())
+        } else {
+            Err(other_bytes())
         }
     }
 
-    /// Sends `burst` messages for each request of the other end ([`super::Receiver::ask`]), until a
+    /// Sends `burst` messages for each request of the receiver ([`super::Receiver::ask`]), until a
     /// request comes when so much time has passed, or fifteen seconds: that one is not answered.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` for what is no request, `TimedOut`
+    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` for what is not a request, `TimedOut`
     /// where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
     pub fn trigger(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
-        self.used(|sender| sender.trigger_for(duration, burst))
-    }
-
-    fn trigger_for(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
-        let begin_ns = self.marks.note(self.bytes);
-        let limits = self.limits(begin_ns, duration);
-        let mut left = limits.messages;
-        let (right, mut request) = (request(), [0; REQUEST_BYTES]);
-        let mut have = 0;
-        let mut waits = Waits::default();
-        loop {
-            match recv(
-                self.fields.socket(),
-                &mut request[have..],
-                RecvFlags::empty(),
-            ) {
-                Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok((_, length)) => have += length,
-                Err(error) => {
-                    if waits.go_on(error.into(), limits.is_stopped(), LOOK)? {
-                        continue;
-                    }
-                    self.mark_end();
-                    return Ok(());
+        self.measured(|sender| {
+            let begin_ns = sender.progress.add(0);
+            let limits = sender.limits(begin_ns, duration);
+            let mut left = limits.messages;
+            while left > 0 && sender.await_request(&limits)? {
+                if limits.is_over(sender.progress.add(0), &sender.progress) {
+                    break;
                 }
+                for _ in 0..burst.min(left) {
+                    sender.send_one()?;
+                }
+                left -= burst.min(left);
             }
-            waits = Waits::default();
-            let is_whole = have == REQUEST_BYTES;
-            if !is_whole && self.over != Over::Udp {
-                continue;
+            Ok(())
+        })
+    }
+
+    /// Waits for a request; false where the flow is stopped before one comes.
+    fn await_request(&self, limits: &Limits) -> io::Result<bool> {
+        let mut received = [0; REQUEST_BYTES];
+        let mut length = 0;
+        let mut waits = Waits::default();
+        while length < REQUEST_BYTES {
+            let rest = &mut received[length..];
+            match recv(self.fields.socket(), rest, RecvFlags::empty()) {
+                Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
+                // A datagram comes at once.
+                Ok((_, more)) if more < REQUEST_BYTES && self.transport.is_datagrams() => {
+                    return Err(other_bytes());
+                }
+                Ok((_, more)) => {
+                    length += more;
+                    waits = Waits::default();
+                }
+                Err(error) if !is_passing(&error.into()) => return Err(error.into()),
+                Err(_) if waits.go_on(limits, POLL_INTERVAL)? => {}
+                Err(_) => return Ok(false),
             }
-            have = 0;
-            if !is_whole || request != right {
-                return Err(other_bytes());
-            }
-            let now_ns = self.marks.note(self.bytes);
-            if limits.is_over(now_ns, self.marks.marks().len()) {
-                self.mark_end();
-                return Ok(());
-            }
-            self.burst(burst.min(left))?;
-            left -= burst.min(left);
-            if left == 0 {
-                self.mark_end();
-                return Ok(());
-            }
+        }
+        if received == request() {
+            Ok(true)
+        } else {
+            Err(other_bytes())
         }
     }
 
-    fn burst(&mut self, messages: u64) -> io::Result<()> {
+    /// Sends a message, and the time where it is noted how far that is.
+    #[inline]
+    fn send_one(&mut self) -> io::Result<Option<u64>> {
+        self.send_or_lose()?;
         let size = self.fields.messages().size() as u64;
-        for _ in 0..messages {
-            self.send_or_lose()?;
-            self.bytes += size;
-            if self.marks.is_due_after(size) {
-                self.marks.note(self.bytes);
-            }
-        }
-        Ok(())
+        Ok(self.progress.add_one_of_many(size))
     }
 
     /// Sends a message, or loses it as a device's queue has no room for its datagrams.
     #[inline]
     pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
         match self.fields.send() {
-            Err(error) if self.over == Over::Udp && error.raw_os_error() == Some(libc::ENOBUFS) => {
+            Err(error)
+                if self.transport.is_datagrams() && error.raw_os_error() == Some(libc::ENOBUFS) =>
+            {
                 self.refused += 1;
                 Ok(())
             }
@@ -338,53 +331,43 @@ impl Sender {
         self.fields.socket()
     }
 
-    /// What messages like its own come in by.
-    fn intake(&self) -> io::Result<Intake> {
-        let messages = self.fields.messages();
-        let shape = Shape {
-            size: messages.size(),
-            count: messages.count(),
-        };
-        let mut intake = Intake::of(self.over, shape, self.is_segmented)?;
-        if self.verifies {
-            intake.verify();
-        }
-        Ok(intake)
-    }
-
-    /// Counts what the thread did and used meanwhile.
-    fn used(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+    /// Counts what the thread uses meanwhile, then waits until the kernel is done with what was sent.
+    fn measured(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         let counts = self.fields.counts();
-        let (worked, counted) = Counted::around(|| {
+        let (worked, usage) = ThreadUsage::around(|| {
             let allocated = allocations();
             let worked = work(self);
             self.allocations += allocations() - allocated;
             worked
         });
         self.sent = self.fields.counts().since(&counts);
-        self.counted = counted;
+        self.usage = usage;
         worked?;
-        // Who has sent is who hears of it.
+        // Of few messages there may be no other mark than this one.
+        if self.ending.is_some() {
+            self.progress.marks.end(self.progress.bytes);
+        }
+        // io_uring reports completions to the thread that sent.
         self.fields.complete()
     }
 
     /// How long it takes until a message's bytes could be changed, in nanoseconds from before it is
-    /// sent: until the kernel has copied them, or has said that it is done with them.
+    /// sent: until the kernel has copied them, or has reported that it is done with them.
     ///
     /// # Errors
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn reusable_after_ns(&mut self) -> io::Result<u64> {
         self.fields.complete()?;
-        let begin_ns = now_ns(ClockId::MonotonicRaw);
+        let begin_ns = now();
         self.fields.send()?;
         self.fields.complete()?;
-        Ok(now_ns(ClockId::MonotonicRaw) - begin_ns)
+        Ok(now() - begin_ns)
     }
 
     /// How much longer it takes to read an array that has filled a cache after so many messages than
     /// before, in nanoseconds; it may also be shorter, by chance. The messages are sent and, where
-    /// the kernel says when it is done with them, that is waited for.
+    /// the kernel reports when it is done with them, it waits for that.
     ///
     /// # Errors
     ///
@@ -400,15 +383,15 @@ impl Sender {
         Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
     }
 
-    /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
-    /// for half a second and four round trips, after which the rest is thrown away. Of so many messages
-    /// that were asked for all are waited for, a minute at most.
+    /// Ends the flow, and waits until the kernel is done with what was sent and the receiver has it: for
+    /// half a second and four round trips, after which the rest is discarded. With [`Sender::end_by`] it
+    /// waits for all messages, a minute at most; in a sink for the kernel alone.
     ///
     /// # Errors
     ///
-    /// What shutdown(2) and recv(2) say; those of [`FieldSender::complete`].
+    /// Those of shutdown(2) and recv(2); those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
-        self.end_within(DRAIN + 4 * self.round_trip)
+        self.end_within(DRAIN + 4 * self.round_trip())
     }
 
     /// As [`Sender::end`], with another time for the receiver to have it.
@@ -418,8 +401,11 @@ impl Sender {
     /// Those of [`Sender::end`].
     pub fn end_within(&mut self, time: Duration) -> io::Result<()> {
         self.fields.complete()?;
-        if self.over == Over::Udp {
-            std::thread::sleep(LAST + self.round_trip);
+        if self.round_trip.is_none() {
+            return Ok(());
+        }
+        if self.transport.is_datagrams() {
+            std::thread::sleep(LAST + self.round_trip());
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
@@ -439,19 +425,10 @@ impl Sender {
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.over {
-            Over::Tcp => socket::reset_on_close(self.fields.socket()),
-            Over::Udp | Over::Unix => Ok(()),
+        match self.transport {
+            Transport::Tcp => socket::reset_on_close(self.fields.socket()),
+            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(()),
         }
-    }
-
-    /// Waits until the kernel is done with what was sent, where nobody receives it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`FieldSender::complete`].
-    pub fn end_in_sink(&mut self) -> io::Result<()> {
-        self.fields.complete()
     }
 
     /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
@@ -477,17 +454,17 @@ impl Sender {
 
     /// A round trip when the flow began, as far as it is known.
     pub fn round_trip(&self) -> Duration {
-        self.round_trip
+        self.round_trip.unwrap_or_default()
     }
 
     /// How far it was, from time to time.
     pub fn marks(&self) -> &[Mark] {
-        self.marks.marks()
+        self.progress.marks.marks()
     }
 
-    /// What its thread did and used of the machine while it sent.
-    pub fn counted(&self) -> &Counted {
-        &self.counted
+    /// What its thread used while it sent.
+    pub fn usage(&self) -> &ThreadUsage {
+        &self.usage
     }
 
     /// How many messages were to be answered over UDP, and how many of them never were.
@@ -495,15 +472,15 @@ impl Sender {
         (self.asked, self.unanswered)
     }
 
-    /// What TCP says; none of other sockets.
+    /// The state of a TCP connection; none of other sockets.
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
-        match self.over {
-            Over::Tcp => socket::tcp_info(self.fields.socket()).map(Some),
-            Over::Udp | Over::Unix => Ok(None),
+        match self.transport {
+            Transport::Tcp => socket::tcp_info(self.fields.socket()).map(Some),
+            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(None),
         }
     }
 
@@ -511,4 +488,9 @@ impl Sender {
     pub fn allocations(&self) -> u64 {
         self.allocations
     }
+}
+
+#[inline]
+pub(super) fn now() -> u64 {
+    now_ns(ClockId::MonotonicRaw)
 }

@@ -6,11 +6,10 @@ use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use costof_os::memory::pattern::pattern;
 use costof_os::net::poll::able;
-use costof_os::net::receive::{
-    MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY, unsupported,
-};
+use costof_os::net::receive::{MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY};
 use costof_os::net::socket;
 use costof_os::net::socket::{has_gone, is_passing, receive_within};
+use costof_os::net::unsupported;
 use costof_os::net::zerocopy::{self, Completions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -20,15 +19,15 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-/// How long a call waits before it is looked whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
-/// In how much memory messages lie that go uncopied, about, and how many they are at most.
+/// How long a call waits before it checks whether to go on.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// In how much memory messages lie that are sent without a copy, about, and how many they are at most.
 const UNCOPIED_BYTES: usize = 16 << 20;
 const UNCOPIED_MOST: usize = 512;
 
 /// How messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum SentBy {
     /// `send`, always from one buffer.
     Send,
     /// `send` with `MSG_ZEROCOPY`, from several buffers in turn, each again when the kernel is done
@@ -40,7 +39,7 @@ pub enum By {
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
-    by: By,
+    by: SentBy,
     size: usize,
     /// Messages, each at the beginning of a page.
     messages: Arena,
@@ -50,31 +49,46 @@ pub struct Sender {
     calls: u64,
     completions: Completions,
     sent: u64,
-    cpu_ns: u64,
-    wall_ns: u64,
-    allocations: u64,
+}
+
+/// What a sender has done, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes of whole messages.
+    pub bytes: u64,
+    /// Processor time of the thread, in nanoseconds.
+    pub cpu_ns: u64,
+    /// How long it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    pub wall_ns: u64,
+    /// Allocations meanwhile.
+    pub allocations: u64,
 }
 
 impl Sender {
-    /// Waits for the one that calls a listener and says its token, and until it is ready.
+    /// Waits for the receiver that knows the listener's token, and until it is ready.
     ///
     /// # Errors
     ///
     /// Those of [`Listener::accept`]; `InvalidInput` for a size that no message has; `Unsupported`
-    /// where the socket cannot send uncopied.
-    pub fn accept(listener: &Listener, stop: &AtomicBool, size: usize, by: By) -> io::Result<Self> {
+    /// where the socket cannot send without a copy.
+    pub fn accept(
+        listener: &Listener,
+        stop: &AtomicBool,
+        size: usize,
+        by: SentBy,
+    ) -> io::Result<Self> {
         if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size) {
             return Err(ErrorKind::InvalidInput.into());
         }
-        let mut met = listener.accept(stop)?;
-        let met = match (met.pop(), met.pop()) {
-            (Some(met), None) if met.over != Over::Udp => met,
+        let mut flows = listener.accept(stop)?;
+        let flow = match (flows.pop(), flows.pop()) {
+            (Some(flow), None) if flow.over != Over::Udp => flow,
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
-        let socket = met.socket;
-        receive_within(&socket, LOOK)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(LOOK))?;
-        if by == By::ZeroCopy {
+        let socket = flow.socket;
+        receive_within(&socket, POLL_INTERVAL)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(POLL_INTERVAL))?;
+        if by == SentBy::ZeroCopy {
             zerocopy::enable(&socket).map_err(|error| {
                 unsupported(format!(
                     "this socket copies all that it sends: {error} (Linux 4.14, TCP)"
@@ -85,8 +99,8 @@ impl Sender {
         await_ready(&socket, stop)?;
         let apart = size.next_multiple_of(base_page_bytes());
         let places = match by {
-            By::Send => 1,
-            By::ZeroCopy => (UNCOPIED_BYTES / apart).clamp(2, UNCOPIED_MOST),
+            SentBy::Send => 1,
+            SentBy::ZeroCopy => (UNCOPIED_BYTES / apart).clamp(2, UNCOPIED_MOST),
         };
         let mut messages = Arena::map(places * apart, PageSize::Base)?;
         let message = pattern(size);
@@ -103,9 +117,6 @@ impl Sender {
             calls: 0,
             completions: Completions::default(),
             sent: 0,
-            cpu_ns: 0,
-            wall_ns: 0,
-            allocations: 0,
         })
     }
 
@@ -113,18 +124,20 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// What send(2) says.
-    pub fn send(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        let allocated = allocations();
+    /// Those of send(2).
+    pub fn send(&mut self, stop: &AtomicBool) -> io::Result<Work> {
+        let (allocated, before) = (allocations(), self.sent);
         let began_ns = (now_ns(ClockId::MonotonicRaw), now_ns(ClockId::ThreadCpu));
-        let sent = self.send_messages(stop);
-        self.cpu_ns += now_ns(ClockId::ThreadCpu) - began_ns.1;
-        self.wall_ns += now_ns(ClockId::MonotonicRaw) - began_ns.0;
-        self.allocations += allocations() - allocated;
-        match sent {
-            Err(error) if has_gone(&error) => Ok(()),
-            sent => sent,
+        match self.send_messages(stop) {
+            Err(error) if !has_gone(&error) => return Err(error),
+            _ => {}
         }
+        Ok(Work {
+            cpu_ns: now_ns(ClockId::ThreadCpu) - began_ns.1,
+            wall_ns: now_ns(ClockId::MonotonicRaw) - began_ns.0,
+            bytes: (self.sent - before) * self.size as u64,
+            allocations: allocations() - allocated,
+        })
     }
 
     fn send_messages(&mut self, stop: &AtomicBool) -> io::Result<()> {
@@ -152,13 +165,13 @@ impl Sender {
         }
     }
 
-    /// Sends some of these bytes; none where it has to be tried again.
+    /// Sends some of these bytes; none where the call has to be repeated.
     #[inline]
     fn send_some(&mut self, from: usize, left: usize) -> io::Result<usize> {
         let bytes = &self.messages.as_slice()[from..][..left];
         let sent = match self.by {
-            By::Send => send(&self.socket, bytes, SendFlags::NOSIGNAL).map_err(Into::into),
-            By::ZeroCopy => zerocopy::send(&self.socket, bytes),
+            SentBy::Send => send(&self.socket, bytes, SendFlags::NOSIGNAL).map_err(Into::into),
+            SentBy::ZeroCopy => zerocopy::send(&self.socket, bytes),
         };
         match sent {
             Ok(sent) => {
@@ -166,7 +179,7 @@ impl Sender {
                 Ok(sent)
             }
             Err(error) if is_passing(&error) => Ok(0),
-            // Too many are under way.
+            // Too many are in flight.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
                 self.await_completions()?;
                 Ok(0)
@@ -175,17 +188,14 @@ impl Sender {
         }
     }
 
-    /// Waits until the message at this place may be written to; false where that is not wanted any
-    /// more.
+    /// Waits until the message at this place may be written to; false where `stop` is set before.
     #[inline]
     fn await_place(&mut self, place: usize, stop: &AtomicBool) -> io::Result<bool> {
-        if self.by == By::ZeroCopy {
-            while self.completions.done < self.calls_until[place] {
-                if stop.load(Ordering::Acquire) {
-                    return Ok(false);
-                }
-                self.await_completions()?;
+        while self.by == SentBy::ZeroCopy && self.completions.done < self.calls_until[place] {
+            if stop.load(Ordering::Acquire) {
+                return Ok(false);
             }
+            self.await_completions()?;
         }
         Ok(true)
     }
@@ -194,8 +204,8 @@ impl Sender {
         let before = self.completions.done;
         self.completions.collect(&self.socket)?;
         if self.completions.done == before {
-            // Errors, which completions count as, are waited for without being asked for.
-            able(&self.socket, PollFlags::empty(), LOOK)?;
+            // poll(2) waits for errors, which completions count as, without being asked.
+            able(&self.socket, PollFlags::empty(), POLL_INTERVAL)?;
         }
         Ok(())
     }
@@ -204,7 +214,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn segment_bytes(&self) -> io::Result<Option<u32>> {
         match socket::tcp_info(&self.socket) {
             Ok(info) => Ok(Some(info.segment_bytes)),
@@ -212,34 +222,14 @@ impl Sender {
             Err(error) => Err(error),
         }
     }
-
-    /// What it has sent, in bytes: whole messages.
-    pub fn bytes(&self) -> u64 {
-        self.sent * self.size as u64
-    }
-
-    /// Processor time of the thread while it sent, in nanoseconds.
-    pub fn cpu_ns(&self) -> u64 {
-        self.cpu_ns
-    }
-
-    /// How long it sent, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
-    pub fn wall_ns(&self) -> u64 {
-        self.wall_ns
-    }
-
-    /// Allocations while it sent.
-    pub fn allocations(&self) -> u64 {
-        self.allocations
-    }
 }
 
 fn await_ready(socket: &OwnedFd, stop: &AtomicBool) -> io::Result<()> {
-    let mut said = [0];
+    let mut message = [0];
     while !stop.load(Ordering::Acquire) {
-        match recv(socket, &mut said[..], RecvFlags::empty()) {
+        match recv(socket, &mut message[..], RecvFlags::empty()) {
             Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(_) if said == *READY => return Ok(()),
+            Ok(_) if message == *READY => return Ok(()),
             Ok(_) => return Err(ErrorKind::InvalidData.into()),
             Err(error) if is_passing(&error.into()) => {}
             Err(error) => return Err(error.into()),

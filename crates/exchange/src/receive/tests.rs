@@ -20,7 +20,7 @@ const ALL: [How; 5] = [
 /// What receiving gave, or why there is no such way here, which is said.
 fn received<T>(
     how: How,
-    (over, by): (Over, By),
+    (over, by): (Over, SentBy),
     shape: Shape,
     segment: Option<u32>,
     receive: impl FnOnce(&mut Receiver) -> T,
@@ -34,8 +34,7 @@ fn received<T>(
     thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let mut sender = Sender::accept(&listener, &stop, shape.size, by)?;
-            sender.send(&stop)?;
-            assert_eq!(sender.allocations(), 0);
+            assert_eq!(sender.send(&stop)?.allocations, 0);
             io::Result::Ok(())
         });
         let received = match call(how, over, &address, shape, TOKEN) {
@@ -57,9 +56,9 @@ fn received<T>(
 #[test]
 fn what_is_received_is_what_was_sent() {
     for (over, by) in [
-        (Over::Tcp, By::Send),
-        (Over::Tcp, By::ZeroCopy),
-        (Over::Unix, By::Send),
+        (Over::Tcp, SentBy::Send),
+        (Over::Tcp, SentBy::ZeroCopy),
+        (Over::Unix, SentBy::Send),
     ] {
         for how in ALL {
             for (size, fields) in [
@@ -111,9 +110,9 @@ fn whole_pages_of_packets_are_mapped() {
         return;
     }
     let shares = [
-        mapped(By::Send, None),
-        mapped(By::ZeroCopy, None),
-        mapped(By::ZeroCopy, segment),
+        mapped(SentBy::Send, None),
+        mapped(SentBy::ZeroCopy, None),
+        mapped(SentBy::ZeroCopy, segment),
     ];
     eprintln!("mapped: {shares:?}");
     if let [Some(copied), Some(usual), Some(whole)] = shares {
@@ -129,16 +128,22 @@ fn no_way_allocates() {
         fields: 8,
     };
     for how in ALL {
-        received(how, (Over::Tcp, By::ZeroCopy), shape, None, |receiver| {
-            receiver.receive(10).unwrap();
-            let before = costof_os::memory::allocator::allocations();
-            receiver.receive(100).unwrap();
-            assert_eq!(
-                costof_os::memory::allocator::allocations(),
-                before,
-                "{how:?}"
-            );
-        });
+        received(
+            how,
+            (Over::Tcp, SentBy::ZeroCopy),
+            shape,
+            None,
+            |receiver| {
+                receiver.receive(10).unwrap();
+                let before = costof_os::memory::allocator::allocations();
+                receiver.receive(100).unwrap();
+                assert_eq!(
+                    costof_os::memory::allocator::allocations(),
+                    before,
+                    "{how:?}"
+                );
+            },
+        );
     }
 }
 
@@ -151,8 +156,8 @@ fn a_sender_that_ends_is_an_error_and_not_waited_for() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let met = listener.accept(&stop).unwrap().pop().unwrap();
-                let mut socket = TcpStream::from(met.socket);
+                let flow = listener.accept(&stop).unwrap().pop().unwrap();
+                let mut socket = TcpStream::from(flow.socket);
                 socket.write_all(TOKEN).unwrap();
                 socket.read_exact(&mut [0; READY.len()]).unwrap();
                 socket.write_all(&[7; 10_000]).unwrap();
@@ -187,7 +192,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| Sender::accept(&listener, &stop, 64, By::Send).map(drop));
+            scope.spawn(|| Sender::accept(&listener, &stop, 64, SentBy::Send).map(drop));
             let error = call(how, over, &address, shape, TOKEN).unwrap_err();
             stop.store(true, Ordering::Release);
             error

@@ -11,7 +11,7 @@ use crate::link::ends::{DEVICE, Ends};
 use costof_model::link::Emulation;
 use costof_model::link_report::{LinkReport, RelayReport, Traffic};
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::readable;
+use costof_os::net::poll;
 use costof_os::net::tun::Tun;
 use costof_os::process::namespace::Namespace;
 use costof_os::sched::affinity;
@@ -247,7 +247,7 @@ impl Relaying {
     fn sleep(&mut self, woken: &PipeReader, sleep_ns: Option<u64>) -> io::Result<bool> {
         let before_ns = now();
         let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
-        let came = readable::wait(descriptors, sleep_ns)?;
+        let came = poll::wait_for_any(descriptors, sleep_ns)?;
         if !came || now() - before_ns >= BLOCKED_NS {
             self.slept_ns = now();
         }

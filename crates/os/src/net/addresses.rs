@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///
 /// # Errors
 ///
-/// What getifaddrs(3) says.
+/// Those of getifaddrs(3).
 pub fn reachable() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     each(|_, address| {
@@ -26,7 +26,7 @@ pub fn reachable() -> io::Result<Vec<IpAddr>> {
 ///
 /// # Errors
 ///
-/// What getifaddrs(3) says.
+/// Those of getifaddrs(3).
 pub fn device_of(address: IpAddr) -> io::Result<Option<String>> {
     let mut found = None;
     each(|device, its| {
@@ -37,8 +37,8 @@ pub fn device_of(address: IpAddr) -> io::Result<Option<String>> {
     Ok(found)
 }
 
-/// Tells the name of each device that is up with each of its addresses.
-fn each(mut tell: impl FnMut(&CStr, IpAddr)) -> io::Result<()> {
+/// Calls `with` with the name of each device that is up and each of its addresses.
+fn each(mut with: impl FnMut(&CStr, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is valid to write to; what it is set to is freed below.
     if unsafe { libc::getifaddrs(&mut first) } != 0 {
@@ -53,7 +53,7 @@ fn each(mut tell: impl FnMut(&CStr, IpAddr)) -> io::Result<()> {
         let address = unsafe { ip(entry.ifa_addr) };
         if let Some(address) = address.filter(|_| is_up) {
             // SAFETY: an entry's name is a string of C, which lives as long as the list.
-            tell(unsafe { CStr::from_ptr(entry.ifa_name) }, address);
+            with(unsafe { CStr::from_ptr(entry.ifa_name) }, address);
         }
     }
     // SAFETY: it was made by getifaddrs, and nothing refers to it any more.

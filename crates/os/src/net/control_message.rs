@@ -1,12 +1,12 @@
-//! Receiving from a socket with what the kernel says beside the bytes: control messages, by which
-//! its error queue speaks too.
+//! Receiving control messages with the bytes of a socket: what the kernel reports of them, and its
+//! error queue.
 //!
 //! Source: recvmsg(2), cmsg(3), ip(7) on `IP_RECVERR`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What the kernel says of what was sent (struct `sock_extended_err`).
+/// What the kernel reports of what was sent (struct `sock_extended_err`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedError {
     /// `ee_errno`.
@@ -25,7 +25,7 @@ pub struct ExtendedError {
 ///
 /// # Errors
 ///
-/// What recvmsg(2) says.
+/// Those of recvmsg(2).
 #[inline]
 pub fn receive<'c>(
     socket: impl AsFd,

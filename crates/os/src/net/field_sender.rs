@@ -10,6 +10,7 @@
 //! sendfile(2), vmsplice(2), splice(2).
 
 mod one_copy;
+mod parts;
 mod sendfile;
 mod splice;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 
 use crate::memory::fields::Messages;
+use crate::system_call::check;
 use one_copy::OneCopy;
 use sendfile::Sendfile;
 use splice::Splice;
@@ -88,11 +90,19 @@ impl Primitive {
         Self::Splice,
     ];
 
-    /// Whether the kernel says afterwards, for each send, whether it has copied.
+    /// Whether the kernel reports afterwards, for each send, whether it has copied.
     pub fn has_completions(self) -> bool {
         matches!(
             self,
             Self::ZeroCopy | Self::UringZeroCopy | Self::UringZeroCopyRegistered
+        )
+    }
+
+    /// Whether the messages' memory is registered with io_uring.
+    fn is_registered(self) -> bool {
+        matches!(
+            self,
+            Self::UringSendRegistered | Self::UringZeroCopyRegistered
         )
     }
 }
@@ -191,7 +201,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say; `TimedOut` where the other end takes nothing for ten seconds.
+    /// Those of the system calls; `TimedOut` where the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self) -> io::Result<()> {
         self.send_by(true, &mut || Err(stalled()))
@@ -203,7 +213,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say, and `blocked`.
+    /// Those of the system calls, and `blocked`.
     #[inline]
     pub fn send_or(&mut self, blocked: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         self.send_by(false, blocked)
@@ -215,22 +225,22 @@ impl FieldSender {
         waits: bool,
         blocked: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
-        let socket = self.socket.as_fd();
-        let counts = &mut self.counts;
         let call = &mut Call {
-            counts,
+            socket: self.socket.as_fd(),
+            counts: &mut self.counts,
             waits,
             blocked,
         };
         let number = self.messages.advance();
+        let parts = self.messages.parts(number);
         match &mut self.way {
-            Way::TwoCopy(way) => way.send(socket, &self.messages, number, call),
-            Way::OneCopy(way) => way.send(socket, self.messages.parts(number), 0, call),
-            Way::ZeroCopy(way) => way.send(socket, self.messages.parts(number), call),
-            Way::WriteEach(way) => way.send(socket, self.messages.parts(number), call),
-            Way::Uring(way) => way.send(self.messages.parts(number), call),
-            Way::Sendfile(way) => way.send(socket, number, call),
-            Way::Splice(way) => way.send(socket, self.messages.parts(number), call),
+            Way::TwoCopy(way) => way.send(&self.messages, number, call),
+            Way::OneCopy(way) => way.send(parts, call),
+            Way::ZeroCopy(way) => way.send(parts, call),
+            Way::WriteEach(way) => way.send(parts, call),
+            Way::Uring(way) => way.send(parts, call),
+            Way::Sendfile(way) => way.send(number, call),
+            Way::Splice(way) => way.send(parts, call),
         }?;
         self.counts.messages += 1;
         Ok(())
@@ -241,7 +251,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say; `TimedOut` where that takes ten seconds.
+    /// Those of the system calls; `TimedOut` where that takes ten seconds.
     pub fn complete(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::ZeroCopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
@@ -255,7 +265,7 @@ impl FieldSender {
     ///
     /// # Errors
     ///
-    /// What the system calls say.
+    /// Those of the system calls.
     pub fn reap(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
@@ -285,8 +295,10 @@ impl FieldSender {
     }
 }
 
-/// A message that is being sent: what it took so far, and what to do where the socket takes nothing.
+/// A message that is being sent: where to, what it took so far, and what to do where the socket takes
+/// nothing.
 struct Call<'c> {
+    socket: BorrowedFd<'c>,
     counts: &'c mut Counts,
     /// Whether the kernel is to wait until the socket takes something.
     waits: bool,
@@ -294,7 +306,18 @@ struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// What a system call has moved that says this: nothing, and it is tried again, or it is over.
+    /// Counts a system call, and returns how many bytes it has moved: none where it is to be repeated.
+    #[inline]
+    fn moved(&mut self, answer: isize) -> io::Result<usize> {
+        let moved = check(answer);
+        self.counts.system_calls += 1;
+        match moved {
+            Ok(bytes) => Ok(bytes.cast_unsigned()),
+            Err(error) => self.again(error),
+        }
+    }
+
+    /// What a failed system call has moved: nothing, and it is repeated, unless it failed for good.
     #[inline]
     fn again(&mut self, error: io::Error) -> io::Result<usize> {
         match error.kind() {
@@ -321,8 +344,4 @@ impl DerefMut for Call<'_> {
 
 fn stalled() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "the other end takes nothing any more")
-}
-
-fn unsupported(what: &str, error: &io::Error) -> io::Error {
-    io::Error::new(ErrorKind::Unsupported, format!("{what}: {error}"))
 }

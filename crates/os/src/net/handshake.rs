@@ -26,7 +26,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// What socket(2) and connect(2) say.
+    /// Those of socket(2) and connect(2).
     pub fn begin(to: &SocketAddr) -> io::Result<Self> {
         Self::begin_from(None, to)
     }
@@ -66,11 +66,11 @@ impl Handshake {
     }
 
     /// How long it took, as this end's kernel has timed it, in nanoseconds (as fine as a microsecond);
-    /// none where it is not over. The other end has heard of it by then; nothing else was said.
+    /// none where it is not over. The other end knows of it by then; nothing else was sent.
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn round_trip_ns(&self) -> io::Result<Option<u64>> {
         let round_trip_ns = tcp_info(&self.0)?.round_trip_ns;
         Ok((round_trip_ns > 0).then_some(round_trip_ns))
@@ -80,7 +80,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// What setsockopt(2) says.
+    /// Those of setsockopt(2).
     pub fn reset_on_close(&self) -> io::Result<()> {
         reset_on_close(&self.0)
     }
@@ -89,7 +89,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says.
+    /// Those of ioctl(2).
     pub fn into_stream(self) -> io::Result<TcpStream> {
         ioctl_fionbio(&self.0, false)?;
         Ok(self.0.into())
@@ -117,9 +117,9 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             far.write_all(b"late").unwrap();
         });
-        let mut said = [0; 4];
-        near.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"late");
+        let mut received = [0; 4];
+        near.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"late");
         late.join().unwrap();
     }
 

@@ -8,11 +8,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, recv, send,
+};
 
 use crate::net::packet;
 use crate::net::socket::{is_passing, receive_within};
@@ -22,10 +24,10 @@ use crate::net::socket_option;
 const HEADER: usize = 8;
 /// The longest header of IPv4, which a raw socket receives too.
 const IP_HEADER: usize = 60;
-/// How long a blocking receive waits before it looks whether an answer is still to come.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often a spinning one tries before it does.
-const TRIES: u32 = 100_000;
+/// How long a blocking receive waits before it checks whether a reply can still come.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a spinning one polls before it does.
+const SPINS_PER_CHECK: u32 = 100_000;
 
 /// Sends echo requests to one address.
 #[derive(Debug)]
@@ -57,13 +59,13 @@ impl Pinger {
     ///
     /// # Errors
     ///
-    /// EACCES or EPERM where neither kind of socket is permitted; what connect(2) says.
+    /// EACCES or EPERM where neither kind of socket is permitted; those of connect(2).
     pub fn open(address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
-        Self::of_kind(Kind::Datagram, address, bytes, spins)
-            .or_else(|_| Self::of_kind(Kind::Raw, address, bytes, spins))
+        Self::with(Kind::Datagram, address, bytes, spins)
+            .or_else(|_| Self::with(Kind::Raw, address, bytes, spins))
     }
 
-    fn of_kind(kind: Kind, address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
+    fn with(kind: Kind, address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
         let (family, protocol, types) = match address {
             IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP, (8, 0)),
             IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6, (128, 129)),
@@ -74,7 +76,7 @@ impl Pinger {
         };
         let protocol: Option<Protocol> = Some(protocol);
         let socket = rustix::net::socket_with(family, socket_type, SocketFlags::CLOEXEC, protocol)?;
-        receive_within(&socket, LOOK)?;
+        receive_within(&socket, POLL_INTERVAL)?;
         let pinger = Self {
             socket,
             kind,
@@ -86,7 +88,7 @@ impl Pinger {
             reply: vec![0; IP_HEADER + HEADER + bytes],
         };
         if kind == Kind::Raw {
-            pinger.let_pass_replies_only()?;
+            pinger.filter_replies()?;
         }
         rustix::net::connect(&pinger.socket, &SocketAddr::new(address, 0))?;
         Ok(pinger)
@@ -102,7 +104,7 @@ impl Pinger {
     ///
     /// # Errors
     ///
-    /// What send(2) and recv(2) say, such as EHOSTUNREACH, or ENOBUFS where there is no room for the
+    /// Those of send(2) and recv(2), such as EHOSTUNREACH, or ENOBUFS where there is no room for the
     /// request within `time`.
     #[inline]
     pub fn echo(&mut self, time: Duration) -> io::Result<bool> {
@@ -110,7 +112,7 @@ impl Pinger {
         self.fill_in_header();
         until_sent(|| self.send(), time)?;
         let mut since: Option<Instant> = None;
-        let mut tries = 0;
+        let mut polls = 0;
         loop {
             match self.receive() {
                 // Else it is a late reply to an earlier one, or another pinger's.
@@ -120,11 +122,11 @@ impl Pinger {
                     }
                 }
                 Err(error) if is_passing(&error) => {
-                    tries += 1;
-                    if self.spins && tries < TRIES {
+                    polls += 1;
+                    if self.spins && polls < SPINS_PER_CHECK {
                         continue;
                     }
-                    tries = 0;
+                    polls = 0;
                     if since.get_or_insert_with(Instant::now).elapsed() >= time {
                         return Ok(false);
                     }
@@ -162,38 +164,23 @@ impl Pinger {
 
     #[inline]
     fn send(&self) -> io::Result<()> {
-        // SAFETY: the kernel reads no more than the request's bytes.
-        let sent = unsafe {
-            libc::send(
-                self.socket.as_raw_fd(),
-                self.request.as_ptr().cast(),
-                self.request.len(),
-                0,
-            )
-        };
-        match sent {
-            0.. => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        send(&self.socket, &self.request, SendFlags::empty())?;
+        Ok(())
     }
 
     #[inline]
     fn receive(&mut self) -> io::Result<usize> {
-        let flags = if self.spins { libc::MSG_DONTWAIT } else { 0 };
-        // SAFETY: the kernel writes no more than the buffer's bytes.
-        let received = unsafe {
-            libc::recv(
-                self.socket.as_raw_fd(),
-                self.reply.as_mut_ptr().cast(),
-                self.reply.len(),
-                flags,
-            )
+        let flags = if self.spins {
+            RecvFlags::DONTWAIT
+        } else {
+            RecvFlags::empty()
         };
-        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+        let (_, length) = recv(&self.socket, &mut self.reply[..], flags)?;
+        Ok(length)
     }
 
     /// A raw socket would receive every ICMP packet of the namespace, its own requests too.
-    fn let_pass_replies_only(&self) -> io::Result<()> {
+    fn filter_replies(&self) -> io::Result<()> {
         const ICMP_FILTER: i32 = 1;
         const ICMP6_FILTER: i32 = 1;
         // A bit for each type, set for those that are kept out.
@@ -265,7 +252,7 @@ mod tests {
         ] {
             for kind in [Kind::Datagram, Kind::Raw] {
                 for (bytes, spins) in [(56, false), (0, true), (1, true), (60_000, false)] {
-                    let mut pinger = match Pinger::of_kind(kind, address, bytes, spins) {
+                    let mut pinger = match Pinger::with(kind, address, bytes, spins) {
                         Ok(pinger) => pinger,
                         Err(error) => {
                             eprintln!("skipped: {kind:?} socket to {address}: {error}");
@@ -282,7 +269,7 @@ mod tests {
 
     #[test]
     fn two_pingers_do_not_take_each_others_replies() {
-        let open = |bytes| Pinger::of_kind(Kind::Raw, Ipv4Addr::LOCALHOST.into(), bytes, false);
+        let open = |bytes| Pinger::with(Kind::Raw, Ipv4Addr::LOCALHOST.into(), bytes, false);
         let (Ok(mut one), Ok(mut other)) = (open(56), open(56)) else {
             eprintln!("skipped: raw sockets need CAP_NET_RAW");
             return;

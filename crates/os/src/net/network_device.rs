@@ -1,4 +1,4 @@
-//! What the kernel says of a network device of the calling thread's network namespace.
+//! What the kernel knows of a network device of the calling thread's network namespace.
 //!
 //! Source: netdevice(7), linux/ethtool.h (`ETHTOOL_GSG`, `ETHTOOL_GTSO`, `ETHTOOL_GGSO`,
 //! `ETHTOOL_GGRO`, `ETHTOOL_GDRVINFO`).
@@ -6,6 +6,8 @@
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+
+use crate::system_call::check;
 
 /// Ask for one offload of a device. Linux 2.4 (the first two), 2.6.18 and 2.6.29.
 const ETHTOOL_GSG: u32 = 0x18;
@@ -42,7 +44,7 @@ struct EthtoolValue {
 ///
 /// ENODEV where there is no such device.
 pub fn mtu_bytes(device: &str) -> io::Result<u32> {
-    let answer = ask(question(device)?, libc::SIOCGIFMTU)?;
+    let answer = request(about(device)?, libc::SIOCGIFMTU)?;
     // SAFETY: the kernel has just written this part of the union.
     let bytes = unsafe { answer.ifr_ifru.ifru_mtu };
     u32::try_from(bytes).map_err(io::Error::other)
@@ -63,9 +65,9 @@ pub fn is_on(device: &str, offload: Offload) -> io::Result<bool> {
         },
         data: 0,
     };
-    let mut question = question(device)?;
+    let mut question = about(device)?;
     question.ifr_ifru.ifru_data = (&raw mut value).cast();
-    ask(question, libc::SIOCETHTOOL)?;
+    request(question, libc::SIOCETHTOOL)?;
     Ok(value.data != 0)
 }
 
@@ -90,9 +92,9 @@ pub fn driver(device: &str) -> io::Result<Option<String>> {
         driver: [0; 32],
         rest: [0; 160],
     };
-    let mut question = question(device)?;
+    let mut question = about(device)?;
     question.ifr_ifru.ifru_data = (&raw mut answer).cast();
-    match ask(question, libc::SIOCETHTOOL) {
+    match request(question, libc::SIOCETHTOOL) {
         Ok(_) => {}
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
         Err(error) => return Err(error),
@@ -108,7 +110,7 @@ pub fn driver(device: &str) -> io::Result<Option<String>> {
 ///
 /// ENODEV where there is no such device.
 pub fn index(device: &str) -> io::Result<u32> {
-    let answer = ask(question(device)?, libc::SIOCGIFINDEX)?;
+    let answer = request(about(device)?, libc::SIOCGIFINDEX)?;
     // SAFETY: the kernel has just written this part of the union.
     let index = unsafe { answer.ifr_ifru.ifru_ifindex };
     u32::try_from(index).map_err(io::Error::other)
@@ -120,7 +122,7 @@ pub fn index(device: &str) -> io::Result<u32> {
 ///
 /// ENODEV where there is no such device.
 pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
-    let answer = ask(question(device)?, libc::SIOCGIFHWADDR)?;
+    let answer = request(about(device)?, libc::SIOCGIFHWADDR)?;
     // SAFETY: the kernel has just written this part of the union.
     let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
     let mut bytes = [0; 6];
@@ -130,29 +132,27 @@ pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
     Ok(bytes)
 }
 
-/// A question about a device, which is named in it.
-fn question(device: &str) -> io::Result<libc::ifreq> {
+/// An argument of ioctl(2) that names a device.
+pub(super) fn about(device: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain structure of C.
-    let mut question: libc::ifreq = unsafe { std::mem::zeroed() };
-    if device.len() >= question.ifr_name.len() {
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if device.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    for (place, byte) in question.ifr_name.iter_mut().zip(device.bytes()) {
+    for (place, byte) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *place = byte as libc::c_char;
     }
-    Ok(question)
+    Ok(request)
 }
 
-/// Asks the kernel. Of `SIOCETHTOOL`, the question points to a value that is alive.
-fn ask(mut question: libc::ifreq, request: libc::Ioctl) -> io::Result<libc::ifreq> {
-    // Any socket does: it says which namespace is meant.
+/// Calls ioctl(2). Of `SIOCETHTOOL`, the argument points to a value that is alive.
+fn request(mut about: libc::ifreq, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+    // Any socket does: it stands for its namespace.
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut question) } {
-        0 => Ok(question),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut about) })?;
+    Ok(about)
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 //! Source: packet(7), netdevice(7), Linux 2.2, CONFIG_PACKET; RFC 1071 on the checksum.
 
 use crate::net::network_device;
+use crate::system_call::check;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Sends frames through one device.
 #[derive(Debug)]
@@ -24,14 +26,8 @@ impl FrameSender {
     /// `PermissionDenied` (EPERM) without `CAP_NET_RAW` over the network namespace; ENODEV where
     /// there is no such device.
     pub(crate) fn open(device: &str) -> io::Result<Self> {
-        // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
-        let socket = unsafe {
-            let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
-            if socket < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(socket)
-        };
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         let index = network_device::index(device)? as libc::c_int;
         // SAFETY: all zeros is a valid value of this plain structure of C.
         let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -45,10 +41,10 @@ impl FrameSender {
     ///
     /// # Errors
     ///
-    /// What send(2) says: ENOBUFS where the device takes no more, ENETDOWN where it is down.
+    /// Those of send(2): ENOBUFS where the device takes no more, ENETDOWN where it is down.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame and the address are valid to read for their lengths.
-        let sent = unsafe {
+        check(unsafe {
             libc::sendto(
                 self.socket.as_raw_fd(),
                 frame.as_ptr().cast(),
@@ -57,11 +53,8 @@ impl FrameSender {
                 (&raw const self.to).cast(),
                 size_of_val(&self.to) as libc::socklen_t,
             )
-        };
-        match sent {
-            0.. => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        })
+        .map(drop)
     }
 }
 

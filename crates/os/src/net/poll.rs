@@ -1,29 +1,47 @@
-//! Waiting until sockets have something to say.
+//! Waiting until sockets can be read or written, or have an error to report.
 //!
 //! Source: poll(2), ppoll(2).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Waits until one of these can do what it is asked for, or has an error to tell, which is never asked
-/// for; false where none does within this time, which a signal begins again.
+/// Waits until one of these can do what it is asked for, or has an error to report, which need not be
+/// asked for; false where none does within this time, which a signal restarts.
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// Those of poll(2).
 pub fn wait(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<bool> {
     let time = Timespec::try_from(time).map_err(io::Error::other)?;
     Ok(retry_on_intr(|| poll(sockets, Some(&time)))? > 0)
 }
 
-/// The same of one socket: what it can do, or that it has an error to tell; none where that is nothing.
+/// Waits until something can be read from one of three descriptors, or one of them has ended, or this
+/// many nanoseconds have passed (`None`: for as long as it takes): whether something came. A signal ends
+/// the wait. Allocates nothing.
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// Those of poll(2).
+pub fn wait_for_any(descriptors: [BorrowedFd<'_>; 3], limit_ns: Option<u64>) -> io::Result<bool> {
+    let mut polled = descriptors.each_ref().map(readable);
+    let limit = limit_ns.map(|ns| Timespec::try_from(Duration::from_nanos(ns)));
+    let limit = limit.transpose().map_err(io::Error::other)?;
+    match poll(&mut polled, limit.as_ref()) {
+        Err(Errno::INTR) => Ok(false),
+        polled => Ok(polled? > 0),
+    }
+}
+
+/// As [`wait`] of one socket: what it can do, or that it has an error to report; none where it can do
+/// nothing.
+///
+/// # Errors
+///
+/// Those of poll(2).
 pub fn able(socket: &impl AsFd, what: PollFlags, time: Duration) -> io::Result<Option<PollFlags>> {
     let mut polled = [PollFd::new(socket, what)];
     Ok(wait(&mut polled, time)?.then(|| polled[0].revents()))
@@ -51,5 +69,15 @@ mod tests {
         assert!(wait(&mut [readable(&one), readable(&other)], long).unwrap());
         let able = able(&other, PollFlags::IN, long).unwrap();
         assert_eq!(able, Some(PollFlags::IN));
+    }
+
+    #[test]
+    fn what_can_be_read_ends_the_wait_for_any_and_so_does_time() {
+        let pipes = [(); 3].map(|()| io::pipe().unwrap());
+        let descriptors = || [0, 1, 2].map(|pipe: usize| pipes[pipe].0.as_fd());
+        assert!(!wait_for_any(descriptors(), Some(0)).unwrap());
+        assert!(!wait_for_any(descriptors(), Some(1_000)).unwrap());
+        (&pipes[2].1).write_all(b"x").unwrap();
+        assert!(wait_for_any(descriptors(), None).unwrap());
     }
 }

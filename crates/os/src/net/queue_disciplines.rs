@@ -28,8 +28,8 @@ const PART_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 ///
-/// What socket(2) and recv(2) say, and `InvalidData` where the kernel answers what is none.
-pub fn of(device_index: u32) -> io::Result<Vec<String>> {
+/// Those of socket(2) and recv(2), and `InvalidData` where the kernel answers what is none.
+pub fn kinds(device_index: u32) -> io::Result<Vec<String>> {
     // The protocol 0 is NETLINK_ROUTE.
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -49,7 +49,7 @@ pub fn of(device_index: u32) -> io::Result<Vec<String>> {
     let mut kinds = Vec::new();
     loop {
         let (_, received) = rustix::net::recv(&socket, &mut part[..], RecvFlags::empty())?;
-        // It says how long a part is, not how much of one fitted.
+        // The length is that of the part, not of what fitted.
         let part = part.get(..received).ok_or_else(nonsense)?;
         if !read(part, device_index, &mut kinds)? {
             return Ok(kinds);
@@ -57,8 +57,7 @@ pub fn of(device_index: u32) -> io::Result<Vec<String>> {
     }
 }
 
-/// Adds the kinds that a part of the answer tells of this device, and says whether more parts
-/// are to come.
+/// Adds the kinds of this device in a part of the answer, and returns whether more parts are to come.
 fn read(mut part: &[u8], device_index: u32, kinds: &mut Vec<String>) -> io::Result<bool> {
     while !part.is_empty() {
         let length = number(part, 0)? as usize;
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     /// A message that a queue discipline of a device is of this kind.
-    fn told(device: u32, kind: &str) -> Vec<u8> {
+    fn part(device: u32, kind: &str) -> Vec<u8> {
         let mut about = vec![0; ABOUT];
         about[4..8].copy_from_slice(&device.to_ne_bytes());
         // An attribute before it, of another type.
@@ -148,10 +147,10 @@ mod tests {
     #[test]
     fn the_kinds_of_one_device_are_told_once_each() {
         let part = [
-            told(2, "mq"),
-            told(3, "noqueue"),
-            told(2, "fq_codel"),
-            told(2, "fq_codel"),
+            part(2, "mq"),
+            part(3, "noqueue"),
+            part(2, "fq_codel"),
+            part(2, "fq_codel"),
         ];
         let mut kinds = Vec::new();
         assert!(read(&part.concat(), 2, &mut kinds).unwrap());
@@ -161,23 +160,23 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_or_refused_is_an_error() {
-        let whole = told(2, "mq");
-        for length in 1..whole.len() {
+        let complete = part(2, "mq");
+        for length in 1..complete.len() {
             assert!(
-                read(&whole[..length], 2, &mut Vec::new()).is_err(),
+                read(&complete[..length], 2, &mut Vec::new()).is_err(),
                 "{length}"
             );
         }
         let refused = message(NLMSG_ERROR, &(-1_i32).to_ne_bytes());
         let error = read(&refused, 2, &mut Vec::new()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        // One that says it has no length would never end.
+        // A part with length 0 would never end.
         assert!(read(&[0; HEADER], 2, &mut Vec::new()).is_err());
     }
 
     #[test]
     fn the_kernel_tells_of_loopback() {
-        let kinds = of(1).unwrap();
+        let kinds = kinds(1).unwrap();
         assert!(kinds.iter().all(|kind| !kind.is_empty()), "{kinds:?}");
     }
 }

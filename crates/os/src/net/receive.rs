@@ -1,12 +1,12 @@
 //! Measured: messages that come out of a stream, by each of the ways that a receiver has.
 //!
-//! A message is to end up as fields that are allocated separately. One way fills one buffer and
-//! copies each field out of it, one has the kernel fill the fields, one has it map the pages in
-//! which the bytes have come, one throws them away, one has the kernel fill buffers by itself. The
-//! sender repeats one message as fast as it goes; only its first eight bytes change, which are its
-//! number. Nothing looks at the bytes while messages are counted, since two of the ways have not got
-//! them: [`Receiver::next_is_right`] does afterwards, and as bytes of a stream have their place, one
-//! message with the right number shows that none before it was lost or came twice.
+//! A message ends up as fields that are allocated separately. One way fills one buffer and copies
+//! each field out of it, one has the kernel fill the fields, one has it map the pages in which the
+//! bytes have come, one discards them, one has the kernel fill buffers by itself. The sender repeats
+//! one message as fast as it can; only its first eight bytes change, which are its number. Nothing
+//! reads the bytes while messages are counted, since two of the ways do not have them:
+//! [`Receiver::next_is_right`] does afterwards. The bytes of a stream have their order, so one message
+//! with the right number shows that none before it was lost or duplicated.
 //!
 //! Source: recv(2), recvmsg(2), tcp(7) on `MSG_TRUNC`; each file names its own.
 
@@ -33,7 +33,7 @@ pub const FIELDS_MOST: usize = 64;
 
 /// A message's number.
 pub const NUMBER_BYTES: usize = 8;
-/// What the receiver says when it is ready.
+/// What the receiver sends when it is ready.
 pub const READY: &[u8] = b"!";
 
 /// How messages are received.
@@ -46,7 +46,7 @@ pub enum How {
     /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped, and what is not a whole page of its own is copied.
     /// The fields are where the bytes are.
     Mapped,
-    /// `recv` with `MSG_TRUNC`: the bytes are thrown away.
+    /// `recv` with `MSG_TRUNC`: the bytes are discarded.
     Discarded,
     /// A multishot receive of io_uring into buffers that the kernel takes from a ring, out of which
     /// each field is copied.
@@ -79,6 +79,21 @@ pub struct Counts {
     pub wall_ns: u64,
 }
 
+impl Counts {
+    /// What was done since then.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            messages: self.messages - before.messages,
+            bytes: self.bytes - before.bytes,
+            mapped_bytes: self.mapped_bytes - before.mapped_bytes,
+            calls: self.calls - before.calls,
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            wall_ns: self.wall_ns - before.wall_ns,
+        }
+    }
+}
+
 /// A way to receive messages.
 trait Way {
     /// Receives one message.
@@ -104,12 +119,12 @@ impl std::fmt::Debug for Receiver {
 }
 
 impl Receiver {
-    /// Receives from a connected stream socket, and tells the sender to begin ([`READY`]).
+    /// Receives from a connected stream socket, and sends [`READY`].
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a shape that is none; `Unsupported` where this kernel or this socket has
-    /// no such way, which says what to do; what send(2) says.
+    /// `InvalidInput` for a shape outside its bounds; `Unsupported` where this kernel or this socket
+    /// has no such way, with what to do about it; those of send(2).
     pub fn new(how: How, socket: OwnedFd, shape: Shape) -> io::Result<Self> {
         let Shape { size, fields } = shape;
         if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size)
@@ -122,9 +137,9 @@ impl Receiver {
         let way: Box<dyn Way> = match how {
             How::Buffered => Box::new(buffered::Buffered::new(stream, shape)),
             How::Scattered => Box::new(scattered::Scattered::new(stream, shape)),
-            How::Mapped => Box::new(mapped::Mapped::map(stream, shape)?),
+            How::Mapped => Box::new(mapped::Mapped::new(stream, shape)?),
             How::Discarded => Box::new(discarded::Discarded::new(stream, shape)?),
-            How::Multishot => Box::new(multishot::Multishot::open(stream, shape)?),
+            How::Multishot => Box::new(multishot::Multishot::new(stream, shape)?),
         };
         Ok(Self {
             way,
@@ -138,7 +153,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// What the way's calls say; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
+    /// Those of the way's calls; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
     /// has come for ten seconds.
     pub fn receive(&mut self, n: u64) -> io::Result<()> {
         let began_ns = (now_ns(ClockId::MonotonicRaw), now_ns(ClockId::ThreadCpu));
@@ -174,9 +189,4 @@ impl Receiver {
     pub fn counts(&self) -> Counts {
         self.counts
     }
-}
-
-/// A way that is not to be had, because of what, and what to do.
-pub fn unsupported(why: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::Unsupported, why.into())
 }

@@ -20,7 +20,7 @@ const PORTS: RangeInclusive<u16> = 665..=1023;
 ///
 /// # Errors
 ///
-/// `TimedOut` where the other end's kernel does not answer within `limit`; what connect(2) says.
+/// `TimedOut` where the other end's kernel does not answer within `limit`; those of connect(2).
 pub fn connect(to: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let count = PORTS.end() - PORTS.start() + 1;
     // Where processes begin at different ports, they seldom try the same one.

@@ -4,12 +4,13 @@
 //! Source: udp(7), linux/udp.h; W. de Bruijn, E. Dumazet, Optimizing UDP for content delivery: GSO,
 //! pacing and zerocopy, Linux Plumbers Conference 2018. `UDP_SEGMENT` is Linux 4.18, `UDP_GRO` 5.0.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::AsFd;
 
 use crate::net::control_message::messages;
 use crate::net::socket;
 use crate::net::socket_option;
+use crate::net::unsupported;
 
 /// The payload of each datagram but the last, in bytes: what a packet of 1,500 bytes, the MTU of
 /// Ethernet, carries over IPv6 (40 and 8 of headers), and over IPv4 too.
@@ -24,7 +25,6 @@ const HEADER_BYTES: u32 = 48;
 /// `Unsupported`, with the reason, where the packets on its way hold less, or the kernel has no such
 /// option.
 pub fn enable(socket: &impl AsFd) -> io::Result<()> {
-    let unsupported = |what: String| io::Error::new(ErrorKind::Unsupported, what);
     let mtu = socket::mtu_bytes(socket)?;
     if mtu < SEGMENT_BYTES as u32 + HEADER_BYTES {
         return Err(unsupported(format!(

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use crate::net::network_device;
 use crate::net::packet::{FrameSender, checksum, sum};
-pub use crate::net::tcp_repair::Receiver;
 use crate::net::tcp_repair::{self, Sequence};
+pub use crate::net::tcp_repair::{Receiver, in_flight};
 use crate::sched::affinity;
 
 /// The device that the sender's packets leave by.
@@ -24,10 +24,10 @@ pub const DEVICE: &str = "costof";
 /// The device that acknowledgements come from.
 pub const BACK: &str = "costof-back";
 
-/// How often a thread that has nothing to acknowledge looks again at once, before it begins to
-/// sleep between two looks: for about a millisecond.
-const LOOKS: u32 = 2000;
-const SLEEP: Duration = Duration::from_micros(50);
+/// How often a thread that has nothing to acknowledge polls again at once, before it begins to sleep
+/// between two polls: for about a millisecond.
+const SPINS: u32 = 2000;
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// After how long an acknowledgement that had no effect was lost.
 const LOST: Duration = Duration::from_millis(10);
 
@@ -62,9 +62,10 @@ impl Acknowledger {
         let thread = thread::Builder::new()
             .name("acknowledger".to_owned())
             .spawn(move || {
-                let pin = match cpus.is_empty() {
-                    true => Ok(()),
-                    false => affinity::pin(&cpus),
+                let pin = if cpus.is_empty() {
+                    Ok(())
+                } else {
+                    affinity::pin(&cpus)
                 };
                 let goes_on = pin.is_ok();
                 // Whoever started it waits for this.
@@ -73,7 +74,7 @@ impl Acknowledger {
                     acknowledge(&coming, &back);
                 }
             })?;
-        is_pinned.recv().expect("the thread says how it began")?;
+        is_pinned.recv().expect("the thread reports how it began")?;
         Ok(Self {
             flows: Some(flows),
             thread: Some(thread),
@@ -81,29 +82,16 @@ impl Acknowledger {
     }
 
     /// A connection from an address of this machine to a receiver that is not there. It lasts until
-    /// the acknowledger is dropped: what the stream has not sent by then is lost.
+    /// the acknowledger is dropped: what the stream has not sent by then is lost. A congestion control
+    /// is chosen before the connection begins: one that BBR has begun stays paced, by whichever control
+    /// it goes on.
     ///
     /// # Errors
     ///
     /// `PermissionDenied` without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for a
-    /// window or a segment that cannot be; what connect(2) says of the route.
+    /// window or a segment that cannot be; those of connect(2) of the route; those of
+    /// [`crate::net::socket::set_congestion_control`].
     pub fn connect(
-        &self,
-        from: Ipv4Addr,
-        to: SocketAddrV4,
-        receiver: Receiver,
-    ) -> io::Result<TcpStream> {
-        self.connect_by(from, to, receiver, None)
-    }
-
-    /// As [`Acknowledger::connect`], by a congestion control where one is named. It is chosen before
-    /// the connection begins: one that has begun by BBR is paced for as long as it lasts, by
-    /// whichever control it goes on.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Acknowledger::connect`] and [`crate::net::socket::set_congestion_control`].
-    pub fn connect_by(
         &self,
         from: Ipv4Addr,
         to: SocketAddrV4,
@@ -112,7 +100,7 @@ impl Acknowledger {
     ) -> io::Result<TcpStream> {
         let from = SocketAddrV4::new(from, 0);
         let stream = tcp_repair::establish(from, to, receiver, SEQUENCE, control)?;
-        let flow = Flow::of(stream.try_clone()?, receiver)?;
+        let flow = Flow::new(stream.try_clone()?, receiver)?;
         let flows = self.flows.as_ref().expect("it is not being dropped");
         flows
             .send(flow)
@@ -121,21 +109,11 @@ impl Acknowledger {
     }
 }
 
-/// How many bytes a connection of [`Acknowledger::connect`] has sent that are not acknowledged, those
-/// left out that it has not sent yet.
-///
-/// # Errors
-///
-/// What ioctl(2) says.
-pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
-    tcp_repair::in_flight(stream)
-}
-
 impl Drop for Acknowledger {
     fn drop(&mut self) {
         self.flows = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, it has said so.
+            // If it panicked, it has reported that.
             let _ = thread.join();
         }
     }
@@ -144,7 +122,7 @@ impl Drop for Acknowledger {
 /// What the thread does, until no more connections can come.
 fn acknowledge(coming: &Channel<Flow>, back: &FrameSender) {
     let mut flows: Vec<Flow> = Vec::new();
-    let mut looks = 0;
+    let mut idle_polls = 0;
     loop {
         match coming.try_recv() {
             Ok(flow) => flows.push(flow),
@@ -155,9 +133,9 @@ fn acknowledge(coming: &Channel<Flow>, back: &FrameSender) {
         for flow in &mut flows {
             moved |= flow.acknowledge(back);
         }
-        looks = if moved { 0 } else { looks + 1 };
-        if looks > LOOKS {
-            thread::sleep(SLEEP);
+        idle_polls = if moved { 0 } else { idle_polls + 1 };
+        if idle_polls > SPINS {
+            thread::sleep(POLL_INTERVAL);
             for flow in &mut flows {
                 flow.repeat_what_was_lost(back);
             }
@@ -176,9 +154,9 @@ struct Flow {
 }
 
 impl Flow {
-    fn of(stream: TcpStream, receiver: Receiver) -> io::Result<Self> {
-        let acknowledgement = Acknowledgement::between(
-            tcp_repair::ends(&stream)?,
+    fn new(stream: TcpStream, receiver: Receiver) -> io::Result<Self> {
+        let acknowledgement = Acknowledgement::new(
+            tcp_repair::addresses(&stream)?,
             (
                 network_device::ethernet_address(DEVICE)?,
                 network_device::ethernet_address(BACK)?,
@@ -213,7 +191,7 @@ impl Flow {
         let before = self.acknowledgement.number();
         self.acknowledgement.set_number(number);
         if back.send(&self.acknowledgement.frame).is_err() {
-            // The next look tries again.
+            // The next poll tries again.
             self.acknowledgement.set_number(before);
         }
         self.last = Instant::now();
@@ -224,7 +202,7 @@ impl Flow {
     fn repeat_what_was_lost(&mut self, back: &FrameSender) {
         let number = self.acknowledgement.number();
         if self.last.elapsed() > LOST
-            && tcp_repair::in_flight(&self.stream).is_ok_and(|bytes| bytes > 0)
+            && in_flight(&self.stream).is_ok_and(|bytes| bytes > 0)
             && tcp_repair::sent(&self.stream).is_ok_and(|sent| sent == number)
         {
             self.send(number, back);
@@ -251,7 +229,7 @@ struct Acknowledgement {
 impl Acknowledgement {
     /// From the receiver to the sender, both given as (sender, receiver); the window is as it
     /// stands in the packet.
-    fn between(
+    fn new(
         (sender, receiver): (SocketAddrV4, SocketAddrV4),
         (sender_device, receiver_device): ([u8; 6], [u8; 6]),
         window: u16,
@@ -312,7 +290,7 @@ mod tests {
     fn acknowledgement() -> Acknowledgement {
         let sender = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 40_000);
         let receiver = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 9);
-        Acknowledgement::between((sender, receiver), ([2; 6], [4; 6]), 0xffff)
+        Acknowledgement::new((sender, receiver), ([2; 6], [4; 6]), 0xffff)
     }
 
     #[test]

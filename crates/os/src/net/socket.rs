@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-use crate::net::socket_option::{Plain, ask, fetch};
+use crate::net::socket_option::{Plain, fetch, fetch_number};
 
 /// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
 /// long: 65,535 less 20 and 8 of headers.
 pub const DATAGRAM_MOST_BYTES: usize = 65_507;
 
-/// What TCP says of a connection.
+/// The state of a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// The smoothed round-trip time, in nanoseconds (as fine as a microsecond).
     pub round_trip_ns: u64,
     /// Payload of the largest segment that it sends, in bytes.
     pub segment_bytes: u32,
-    /// Payload that it has sent, with what was sent again, in bytes; 0 before Linux 4.19.
+    /// Payload that it has sent, retransmissions included, in bytes; 0 before Linux 4.19.
     pub sent_bytes: u64,
-    /// Payload that it has sent again, in bytes; 0 before Linux 4.19.
-    pub sent_again_bytes: u64,
+    /// Payload that it has retransmitted, in bytes; 0 before Linux 4.19.
+    pub retransmitted_bytes: u64,
 }
 
 /// The beginning of the kernel's `struct tcp_info`, which grows at its end.
@@ -74,16 +74,16 @@ pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says, of a socket that is none of TCP's.
+/// Those of getsockopt(2), of a socket that is none of TCP's.
 pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(socket)?)
 }
 
-/// What TCP says of a connection. Linux 2.4; what an older kernel does not tell is 0.
+/// The state of a TCP connection. Linux 2.4; what an older kernel does not report is 0.
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says, of a socket that is none of TCP's.
+/// Those of getsockopt(2), of a socket that is none of TCP's.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut raw = [RawTcpInfo::default()];
     fetch(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut raw)?;
@@ -92,7 +92,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         round_trip_ns: u64::from(raw.words[RTT]) * 1000,
         segment_bytes: raw.words[SND_MSS],
         sent_bytes: raw.bytes_sent,
-        sent_again_bytes: raw.bytes_retrans,
+        retransmitted_bytes: raw.bytes_retrans,
     })
 }
 
@@ -100,11 +100,11 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 ///
 /// # Errors
 ///
-/// `NotConnected` (ENOTCONN) for a socket that is not; what getsockopt(2) says of one without IP.
+/// `NotConnected` (ENOTCONN) for a socket that is not; those of getsockopt(2) of one without IP.
 pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
     let fd = socket.as_fd();
-    ask(fd, (libc::IPPROTO_IP, libc::IP_MTU))
-        .or_else(|_| ask(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
+    fetch_number(fd, (libc::IPPROTO_IP, libc::IP_MTU))
+        .or_else(|_| fetch_number(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
 }
 
 /// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts
@@ -112,7 +112,7 @@ pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
     let fd = socket.as_fd();
     let (send, receive) = (
@@ -127,7 +127,7 @@ pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn set_buffer_bytes(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     let fd = socket.as_fd();
     sockopt::set_socket_send_buffer_size(fd, bytes)?;
@@ -136,12 +136,12 @@ pub fn set_buffer_bytes(socket: impl AsFd, bytes: usize) -> io::Result<()> {
 }
 
 /// How many datagrams this socket has dropped, as it had no room for them or their checksums were
-/// wrong: what `SO_RXQ_OVFL` tells with each datagram, without a control message in each receive.
+/// wrong: what `SO_RXQ_OVFL` reports with each datagram, without a control message in each receive.
 /// Linux 4.12.
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
     let mut counts = [0_u32; MEMINFO_VARIABLES];
     fetch(socket, (libc::SOL_SOCKET, SO_MEMINFO), &mut counts)?;
@@ -153,7 +153,7 @@ pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
@@ -163,7 +163,7 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says of a socket that is none of TCP's.
+/// Those of setsockopt(2) of a socket that is none of TCP's.
 pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
     const PROBES: u32 = 3;
     let each = Duration::from_secs((seconds / PROBES).max(1).into());
@@ -179,7 +179,7 @@ pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn receive_within(socket: impl AsFd, time: Duration) -> io::Result<()> {
     Ok(sockopt::set_socket_timeout(
         socket,
@@ -218,7 +218,7 @@ mod tests {
         let info = tcp_info(&client).unwrap();
         assert!(info.sent_bytes >= 50_000, "{info:?}");
         assert!(
-            info.sent_again_bytes <= info.sent_bytes - 50_000,
+            info.retransmitted_bytes <= info.sent_bytes - 50_000,
             "{info:?}"
         );
         assert!((500..1 << 16).contains(&info.segment_bytes), "{info:?}");

@@ -1,10 +1,12 @@
-//! Setting and asking for socket options that neither the standard library nor rustix knows.
+//! Setting and fetching socket options that neither the standard library nor rustix knows.
 //!
 //! Source: setsockopt(2), getsockopt(2).
 
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+
+use crate::system_call::check;
 
 /// Numbers of which any bytes are valid ones.
 ///
@@ -21,7 +23,7 @@ unsafe impl Plain for u32 {}
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn set<T: Plain>(
     socket: impl AsFd,
     (level, option): (c_int, c_int),
@@ -37,13 +39,14 @@ pub fn set<T: Plain>(
             size_of_val(value) as libc::socklen_t,
         )
     })
+    .map(drop)
 }
 
 /// Fetches an option. What the kernel does not fill in stays as it is.
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 #[inline]
 pub fn fetch<T: Plain>(
     socket: impl AsFd,
@@ -62,24 +65,17 @@ pub fn fetch<T: Plain>(
             &raw mut length,
         )
     })
+    .map(drop)
 }
 
-/// What an option that is one number is set to.
+/// As [`fetch`], of an option that is one number.
 ///
 /// # Errors
 ///
-/// What getsockopt(2) says.
+/// Those of getsockopt(2).
 #[inline]
-pub fn ask(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
+pub fn fetch_number(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];
     fetch(socket, option, &mut value)?;
     Ok(value[0])
-}
-
-#[inline]
-fn check(status: c_int) -> io::Result<()> {
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

@@ -6,10 +6,12 @@
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::net::socket;
-use crate::net::socket_option::{ask, set};
+use crate::net::socket_option::{fetch_number, set};
 use crate::system_call::{check, invalid};
 
 const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
@@ -53,14 +55,13 @@ pub(crate) struct Sequence {
 }
 
 /// A connection from `from`, whose port may be 0, to nobody at `to`, by a congestion control where one
-/// is named. No packet is sent. It has
-/// neither timestamps nor selective acknowledgements. Closing it sends a reset and forgets what was
-/// not acknowledged, so that nothing of it outlives its process.
+/// is named. No packet is sent. It has neither timestamps nor selective acknowledgements. Closing it
+/// sends a reset and forgets what was not acknowledged, so that nothing of it outlives its process.
 ///
 /// # Errors
 ///
 /// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput`
-/// for a window or a segment that cannot be; what connect(2) says of the route.
+/// for a window or a segment that cannot be; those of connect(2) of the route.
 pub(crate) fn establish(
     from: SocketAddrV4,
     to: SocketAddrV4,
@@ -72,28 +73,21 @@ pub(crate) fn establish(
     if scale > SCALE_MAX {
         return Err(invalid("a TCP window is below 1 GiB"));
     }
-    // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
-    let socket = unsafe {
-        let socket = check(libc::socket(
-            libc::AF_INET,
-            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
-            0,
-        ))?;
-        OwnedFd::from_raw_fd(socket)
-    };
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     if let Some(control) = control {
         socket::set_congestion_control(&socket, control)?;
     }
     set(&socket, REPAIR, &[1_u32])?;
     set(&socket, QUEUE, &[RECEIVE_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.receiver])?;
-    // The queue that is chosen last is the one whose sequence number `sent` asks for.
+    // The queue that is chosen last is the one whose sequence number `sent` fetches.
     set(&socket, QUEUE, &[SEND_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.sender])?;
     // As an option of the handshake it would come too late to be used.
     set(&socket, MSS, &[u32::from(receiver.mss)])?;
-    address(&socket, from, libc::bind)?;
-    address(&socket, to, libc::connect)?;
+    bind(&socket, &from)?;
+    connect(&socket, &to)?;
     set(&socket, OPTIONS, &[OPTION_WINDOW_SCALE, scale])?;
     let window = receiver.window >> scale << scale;
     let own_window = 1 << 16;
@@ -116,45 +110,27 @@ pub(crate) fn establish(
     Ok(stream)
 }
 
-/// Calls bind(2) or connect(2) with an address.
-fn address(
-    socket: &OwnedFd,
-    address: SocketAddrV4,
-    call: unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int,
-) -> io::Result<()> {
-    let address = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from(*address.ip()).to_be(),
-        },
-        sin_zero: [0; 8],
-    };
-    let length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the address is valid to read for its length.
-    check(unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
-}
-
 /// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent
 /// meanwhile may be missing. Neither system call takes the socket's lock, so the sender does not
 /// wait.
 ///
 /// # Errors
 ///
-/// What getsockopt(2) or ioctl(2) says.
+/// Those of getsockopt(2) or ioctl(2).
 #[inline]
 pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
-    // What was written is asked for first: more may be sent until the second call, never less.
-    let written = ask(stream, SEQUENCE)?;
+    // What was written is fetched first: more may be sent until the second call, never less.
+    let written = fetch_number(stream, SEQUENCE)?;
     Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
 }
 
-/// How many bytes were sent and are not acknowledged.
+/// How many bytes a connection has sent that are not acknowledged, without those that it has not sent
+/// yet.
 ///
 /// # Errors
 ///
-/// What ioctl(2) says.
-pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
+/// Those of ioctl(2).
+pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
     // In this order: what is sent or acknowledged between the two makes it less, and never more than
     // there may be.
     let unsent = queued(stream, libc::SIOCOUTQNSD)?;
@@ -169,12 +145,12 @@ fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
     Ok(bytes.cast_unsigned())
 }
 
-/// The IPv4 addresses of both ends of a connection: its own and the other one.
+/// The local and the remote IPv4 address of a connection.
 ///
 /// # Errors
 ///
-/// What getsockname(2) says; `InvalidInput` where they are not of IPv4.
-pub(crate) fn ends(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
+/// Those of getsockname(2); `InvalidInput` where they are not of IPv4.
+pub(crate) fn addresses(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
     match (stream.local_addr()?, stream.peer_addr()?) {
         (SocketAddr::V4(own), SocketAddr::V4(other)) => Ok((own, other)),
         _ => Err(io::ErrorKind::InvalidInput.into()),

@@ -63,7 +63,7 @@ impl SwitchedOn {
 ///
 /// # Errors
 ///
-/// What setsockopt(2) says.
+/// Those of setsockopt(2).
 pub fn stamp(socket: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
     let option = (libc::SOL_SOCKET, libc::SO_TIMESTAMPING);
     socket_option::set(socket, option, &[flags])
@@ -91,7 +91,7 @@ pub fn stamp_in(control: &[u8]) -> Option<u64> {
     (ns > 0).then_some(ns)
 }
 
-/// Which stamp of which message the control messages tell of.
+/// Which stamp of which message the control messages report.
 pub fn event_in(control: &[u8]) -> Option<(u32, u32)> {
     error_in(control)
         .filter(|error| error.origin == SO_EE_ORIGIN_TIMESTAMPING)

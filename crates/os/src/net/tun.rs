@@ -10,6 +10,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::net::network_device::about;
+use crate::system_call::check;
+
 /// A TUN device without offloads: every packet is one of the device's MTU at most, with its
 /// checksum, and begins with the IP header.
 #[derive(Debug)]
@@ -24,14 +27,10 @@ impl Tun {
     /// `NotFound` without the TUN driver; `PermissionDenied` where /dev/net/tun is for root only or
     /// without `CAP_NET_ADMIN` over the namespace; EBUSY where there is a device of that name.
     pub fn new(name: &str) -> io::Result<Self> {
-        // SAFETY: all zeros is a valid value of this plain structure of C.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        if name.is_empty() || name.len() >= request.ifr_name.len() {
+        if name.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
+        let mut request = about(name)?;
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
         let device = OpenOptions::new()
             .read(true)
@@ -39,11 +38,8 @@ impl Tun {
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")?;
         // SAFETY: TUNSETIFF reads and writes one ifreq, which this is.
-        let status = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &mut request) };
-        match status {
-            0 => Ok(Self(device)),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &mut request) })?;
+        Ok(Self(device))
     }
 
     /// The next packet that the kernel sends through the device: how many bytes of `packet` it is.

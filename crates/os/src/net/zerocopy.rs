@@ -1,15 +1,19 @@
-//! Sends that ask the kernel not to copy, and its word on whether it did.
+//! Sends that ask the kernel not to copy, and its reports on whether it did.
 //!
 //! Source: Documentation/networking/msg_zerocopy.rst of the kernel. Linux 4.14 for TCP, 5.0 for
 //! UDP.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+
+use rustix::net::SendFlags;
 
 use crate::net::control_message::{ExtendedError, error_in, receive};
 use crate::net::socket::is_passing;
 use crate::net::socket_option;
 
+/// `MSG_ZEROCOPY`, which rustix lacks.
+const ZEROCOPY: u32 = libc::MSG_ZEROCOPY.cast_unsigned();
 /// linux/errqueue.h; libc has them not.
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
@@ -29,23 +33,12 @@ pub fn enable(socket: &impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What send(2) says: ENOBUFS where too much is under way (net.core.optmem_max, and the limit of
+/// Those of send(2): ENOBUFS where too much is under way (net.core.optmem_max, and the limit of
 /// locked memory); complete something first.
 #[inline]
 pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the bytes are valid to read now; of their pages the kernel holds references.
-    let sent = unsafe {
-        libc::send(
-            socket.as_fd().as_raw_fd(),
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL,
-        )
-    };
-    match sent {
-        0.. => Ok(sent.cast_unsigned()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let flags = SendFlags::from_bits_retain(ZEROCOPY) | SendFlags::NOSIGNAL;
+    Ok(rustix::net::send(socket, bytes, flags)?)
 }
 
 /// Sends of [`send`] that the kernel is done with.
@@ -60,11 +53,11 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Adds what a socket has to say by now; never waits.
+    /// Adds the completions that a socket reports by now; never waits.
     ///
     /// # Errors
     ///
-    /// What recvmsg(2) says; `Other` for an error of the network that was in the queue.
+    /// Those of recvmsg(2); `Other` for an error of the network that was in the queue.
     #[inline]
     pub fn collect(&mut self, socket: &impl AsFd) -> io::Result<()> {
         loop {

@@ -1,27 +1,36 @@
-//! What points of one probe say of a size between theirs.
+//! Points of other probes that were measured, and values for sizes between theirs.
 
+use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
 use costof_model::prediction::Known;
+use costof_model::typed::TypedPoint;
 
-/// What the points of a probe say whose axes are these, by their size.
-pub(super) fn points(
+/// The points of a probe, over this link where one is named, each with the median of its primary metric.
+pub(super) fn measured<P: TypedPoint>(
     known: &Known<'_>,
-    probe: &str,
-    axes: &[(&str, &str)],
     link: Option<&str>,
-) -> Vec<(f64, f64)> {
-    let rows = known.0.iter().filter(|row| {
-        row.point.probe == probe
-            && link.is_none_or(|link| row.point.link == link)
-            && axes.iter().all(|(name, value)| {
-                let have = row.point.axes.0.get(*name);
-                have.is_some_and(|have| have.to_string() == *value)
-            })
+) -> impl Iterator<Item = (P, f64)> {
+    let rows = known.0.iter().filter(move |row| {
+        row.point.probe == P::PROBE && link.is_none_or(|link| row.point.link == link)
     });
-    let mut points: Vec<(f64, f64)> = rows
-        .filter_map(|row| {
-            let size = row.point.axes.find_number("size")? as f64;
-            Some((size, row.estimate(&row.primary)?.median))
-        })
+    rows.filter_map(|row| {
+        let median = row.estimate(&row.primary)?.median;
+        Some((P::read(&row.point.axes)?, median))
+    })
+}
+
+/// The first of them for which this holds.
+pub(super) fn first<P: TypedPoint>(known: &Known<'_>, holds: impl Fn(&P) -> bool) -> Option<f64> {
+    let mut points = measured(known, None);
+    points.find_map(|(point, value)| holds(&point).then_some(value))
+}
+
+/// The sizes and values of those that have a size here, in the order of the sizes.
+pub(super) fn sized<P>(
+    points: impl Iterator<Item = (P, f64)>,
+    size: impl Fn(&P) -> Option<usize>,
+) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = points
+        .filter_map(|(point, value)| Some((size(&point)? as f64, value)))
         .collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     points.dedup_by_key(|(size, _)| *size);
@@ -29,16 +38,20 @@ pub(super) fn points(
 }
 
 /// A copy to a cached destination, as cpu.memcpy has measured it.
-pub(crate) fn memcpy_ns(known: &Known<'_>, bytes: f64, source: &str) -> Option<f64> {
-    let axes = [("source", source), ("shape", "one"), ("align", "both")];
-    along(&points(known, "cpu.memcpy", &axes, None), bytes)
+pub(crate) fn memcpy_ns(known: &Known<'_>, bytes: f64, source: Source) -> Option<f64> {
+    let size = |point: &Memcpy| {
+        let is_it =
+            point.source == source && point.shape == Shape::One && point.align == Align::Both;
+        is_it.then_some(point.size as usize)
+    };
+    along(&sized(measured(known, None), size), bytes)
 }
 
 /// Fields that are cached copied one by one: as copies of their size, or of all together where the
 /// cache decides.
 pub(super) fn fields_ns(known: &Known<'_>, bytes: f64, fields: f64) -> Option<f64> {
-    let each = memcpy_ns(known, bytes / fields, "hot")?;
-    Some((fields * each).max(memcpy_ns(known, bytes, "hot")?))
+    let each = memcpy_ns(known, bytes / fields, Source::Hot)?;
+    Some((fields * each).max(memcpy_ns(known, bytes, Source::Hot)?))
 }
 
 /// What lies between points, or beyond the last ones in the same direction; from one alone, in
@@ -72,7 +85,7 @@ mod tests {
         }
         assert_eq!(along(&points[..1], 4.0), Some(40.0));
         assert_eq!(along(&[], 4.0), None);
-        // What falls towards the end says nothing of what lies beyond.
+        // Where values fall towards the end, they do not go on falling beyond it.
         assert_eq!(along(&[(1.0, 30.0), (2.0, 20.0)], 9.0), Some(20.0));
     }
 }

@@ -1,22 +1,16 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
-use super::by_size::fields_ns;
-use crate::arenas::{self, Pages};
+mod sending;
+
+use super::by_size::{fields_ns, first};
+use crate::arenas::Pages;
 use crate::derived;
 use crate::expect;
+use crate::os::pin::{self, Pin};
 use crate::os::syscall;
 use crate::prelude::*;
-use costof_os::memory::arena::{PageSize, base_page_bytes};
-use costof_os::memory::fields::{Messages, write_contents};
-use costof_os::net::field_sender::{FieldSender, Primitive};
-use costof_os::net::zerocopy::{self, Completions};
-use std::hint::black_box;
-use std::io;
-use std::net::UdpSocket;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use costof_os::memory::arena::base_page_bytes;
+use sending::Sending;
 
 /// The fields of a message.
 const FIELDS: usize = 8;
@@ -24,12 +18,6 @@ const FIELDS: usize = 8;
 const SIZES: &[usize] = &[4 << 10, 64, 1 << 10, 16 << 10, 64_000];
 /// After how many sends completions are reaped, the default first.
 const BATCHES: &[u64] = &[16, 1, 4, 64];
-/// From how many sockets completions are reaped between two readings of the clock.
-const SOCKETS: usize = 256;
-/// The share of completions that may come later than their send.
-const LATE: f64 = 0.05;
-/// How long the last completions may take.
-const LAST: Duration = Duration::from_secs(5);
 
 words! {
     /// A piece of sending.
@@ -40,8 +28,8 @@ words! {
         Serialise = "serialise",
         /// taking the completions of zero-copy sends out of the error queue
         Reap = "reap",
-        /// a buffer that io_uring is not told of beforehand, whose pages it looks up and holds for each
-        /// send, instead of a registered one
+        /// a buffer that is not registered with io_uring, whose pages it looks up and holds for each send,
+        /// instead of a registered one
         PlainBuffer = "plain_buffer",
     }
 }
@@ -101,13 +89,10 @@ impl Measure for Parts {
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Parts>(Sending(None))];
+    const ROLES: &'static [StartRole] = &[alone::<Parts, Sending>];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "8 iovec entries instead of one buffer, 4 KiB",
-            Parts::default(),
-        )]
+    headlines! {
+        "8 iovec entries instead of one buffer, 4 KiB": {},
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
@@ -133,8 +118,9 @@ impl Measure for Parts {
             // Two calls for a batch, one of which copies a control message out.
             Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
             Part::PlainBuffer => {
-                let axes = [("how", "vmsplice"), ("pages", "4KiB")];
-                let page_ns = known.primary("os.pin", &axes)?;
+                let page_ns = first(known, |point: &Pin| {
+                    point.how == pin::How::Vmsplice && point.pages == Pages::Base
+                })?;
                 // A buffer that does not begin at a page lies on one more.
                 let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
                 Cost::new(page_ns, "for a page that vmsplice holds (os.pin)") * pages * (0.2, 2.0)
@@ -194,284 +180,11 @@ impl Parts {
 
     fn check(&self) -> Result<(), Failure> {
         if self.part != Part::Reap && self.batch != Parts::default().batch {
-            return Err(Failure::unsupported(
-                "only completions are reaped in batches (--set part=reap, or leave batch out)",
-            ));
+            unsupported!(
+                "only completions are reaped in batches (--set part=reap, or leave batch out)"
+            );
         }
         Ok(())
-    }
-}
-
-struct Sending(Option<Prepared>);
-
-/// What a point is measured with.
-enum Prepared {
-    /// With the part and without it.
-    Both(Box<(Sink, Sink)>),
-    Serialise(Messages, Vec<u8>),
-    Reap(Reaper),
-}
-
-/// One who sends messages, and the other end.
-struct Sink {
-    sender: FieldSender,
-    far: Far,
-}
-
-enum Far {
-    /// It takes out each message when it has been sent.
-    Read(UnixDatagram),
-    /// It has no room after the first ones.
-    Unread { _socket: UdpSocket },
-}
-
-fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
-    move |error| match error.kind() {
-        io::ErrorKind::Unsupported => Failure::unsupported(format!("{what}: {error}")),
-        _ => Failure::error(format!("{what} failed: {error}")),
-    }
-}
-
-/// A message that is sent over and over.
-fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
-    Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
-        .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
-}
-
-fn udp() -> io::Result<(UdpSocket, UdpSocket)> {
-    let far = UdpSocket::bind("127.0.0.1:0")?;
-    let near = UdpSocket::bind("127.0.0.1:0")?;
-    near.connect(far.local_addr()?)?;
-    Ok((near, far))
-}
-
-impl Sink {
-    fn open(
-        primitive: Primitive,
-        (size, fields): (usize, usize),
-        pair: io::Result<(OwnedFd, Far)>,
-    ) -> Result<Sink, Failure> {
-        let (near, far) = pair.map_err(failed("opening sockets"))?;
-        let sender = FieldSender::new(near, primitive, message(size, fields)?);
-        Ok(Sink {
-            sender: sender.map_err(failed("preparing to send"))?,
-            far,
-        })
-    }
-
-    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
-        let pair = UnixDatagram::pair().map(|(near, far)| (near.into(), Far::Read(far)));
-        Sink::open(primitive, shape, pair)
-    }
-
-    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
-        let pair = udp().map(|(near, far)| (near.into(), Far::Unread { _socket: far }));
-        Sink::open(primitive, shape, pair)
-    }
-
-    fn send(&mut self, n: u64) -> io::Result<()> {
-        for _ in 0..n {
-            self.sender.send()?;
-            if let Far::Read(far) = &self.far {
-                far.recv(&mut [0])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// One more message arrives as it was sent; all that the kernel was lent has come back.
-    fn check(&mut self) -> Result<(), Failure> {
-        let failed = failed("sending");
-        self.sender.complete().map_err(&failed)?;
-        let Far::Read(far) = &self.far else {
-            let counts = self.sender.counts();
-            return match counts.completed {
-                0 => Err(Failure::error("no zero-copy send has been completed")),
-                _ => Ok(()),
-            };
-        };
-        self.sender.send().map_err(&failed)?;
-        let size = self.sender.messages().size();
-        let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
-        write_contents(0, 0, &mut sent);
-        let length = far.recv(&mut came).map_err(&failed)?;
-        if came[..length] != sent {
-            return Err(Failure::error("other bytes arrived than were sent"));
-        }
-        Ok(())
-    }
-}
-
-/// Sockets whose completions are reaped in turn.
-struct Reaper {
-    sockets: Vec<UdpSocket>,
-    _far: UdpSocket,
-    bytes: Vec<u8>,
-    sent: u64,
-    completions: Completions,
-    /// Completions that were not there when they were reaped, and all that should have been.
-    late: u64,
-    due: u64,
-}
-
-impl Reaper {
-    fn open(size: usize) -> Result<Reaper, Failure> {
-        let open = || {
-            let (first, far) = udp()?;
-            let mut sockets = vec![first];
-            for _ in 1..SOCKETS {
-                let near = UdpSocket::bind("127.0.0.1:0")?;
-                near.connect(far.local_addr()?)?;
-                sockets.push(near);
-            }
-            Ok((sockets, far))
-        };
-        let (sockets, far) = open().map_err(|error: io::Error| {
-            Failure::unsupported(format!(
-                "{SOCKETS} sockets cannot be had: {error} (ulimit -n)"
-            ))
-        })?;
-        for socket in &sockets {
-            zerocopy::enable(socket).map_err(|error| {
-                Failure::unsupported(format!("UDP copies all that it sends: {error} (Linux 5.0)"))
-            })?;
-        }
-        Ok(Reaper {
-            sockets,
-            _far: far,
-            bytes: vec![7; size],
-            sent: 0,
-            completions: Completions::default(),
-            late: 0,
-            due: 0,
-        })
-    }
-
-    /// Has each of `n` sockets send so many.
-    fn send(&mut self, n: u64, batch: u64) -> io::Result<()> {
-        for socket in &self.sockets[..n as usize] {
-            for _ in 0..batch {
-                zerocopy::send(socket, &self.bytes)?;
-                self.sent += 1;
-            }
-        }
-        Ok(())
-    }
-
-    fn reap(&mut self, n: u64, batch: u64) -> io::Result<()> {
-        let before = self.completions.done;
-        for socket in &self.sockets[..n as usize] {
-            self.completions.collect(socket)?;
-        }
-        let came = self.completions.done - before;
-        self.late += (n * batch).saturating_sub(came);
-        self.due += n * batch;
-        Ok(())
-    }
-
-    /// All come, and nearly all had come when they were reaped.
-    fn check(&mut self) -> Result<(), Failure> {
-        let until = Instant::now() + LAST;
-        while self.completions.done < self.sent && Instant::now() < until {
-            for socket in &self.sockets {
-                self.completions
-                    .collect(socket)
-                    .map_err(failed("reaping completions"))?;
-            }
-            sleep(Duration::from_millis(1));
-        }
-        let done = self.completions.done;
-        if done != self.sent {
-            return Err(Failure::error(format!(
-                "{done} of {} sends were completed",
-                self.sent
-            )));
-        }
-        if self.late as f64 > LATE * self.due as f64 {
-            return Err(Failure::error(format!(
-                "{} of {} completions came after they were reaped",
-                self.late, self.due
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl RoleAt<Parts> for Sending {
-    fn prepare(&mut self, point: &At<Parts>, _: &Offers) -> Result<Offers, Failure> {
-        self.0 = None;
-        point.check()?;
-        let size = point.size;
-        self.0 = Some(match point.part {
-            Part::Serialise => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
-            Part::Reap => Prepared::Reap(Reaper::open(size)?),
-            Part::PlainBuffer => Prepared::Both(Box::new((
-                Sink::udp(Primitive::UringZeroCopy, (size, 1))?,
-                Sink::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
-            ))),
-            Part::Iovec => Prepared::Both(Box::new((
-                Sink::unix(Primitive::OneCopy, (size, FIELDS))?,
-                // Of one field it is one send.
-                Sink::unix(Primitive::WriteEach, (size, 1))?,
-            ))),
-        });
-        Ok(Offers::new())
-    }
-
-    fn run(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut error: Option<io::Error> = None;
-        let mut keep = |done: io::Result<()>| {
-            if let Err(first) = done {
-                error.get_or_insert(first);
-            }
-        };
-        match self.0.as_mut().expect("a point is prepared") {
-            Prepared::Both(both) => {
-                let (with, without) = &mut **both;
-                for (metric, sink) in [("with_part", with), ("without_part", without)] {
-                    let mut meter = meter.share(2);
-                    meter.repeatable(metric, |n| keep(sink.send(n)));
-                }
-            }
-            Prepared::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
-                for _ in 0..n {
-                    messages.serialise(0, buffer);
-                    black_box(&mut *buffer);
-                }
-            }),
-            Prepared::Reap(reaper) => {
-                let batch = point.batch();
-                let reaper = std::cell::RefCell::new(reaper);
-                meter.used_up(
-                    "cost",
-                    SOCKETS as u64,
-                    |n| {
-                        let sent = reaper.borrow_mut().send(n, batch);
-                        sent.map_err(failed("sending"))
-                    },
-                    |n| keep(reaper.borrow_mut().reap(n, batch)),
-                )?;
-            }
-        }
-        error.map_or(Ok(()), |error| Err(failed("sending or reaping")(error)))
-    }
-
-    fn finish(&mut self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        match self.0.take().expect("a point is measured") {
-            Prepared::Both(mut both) => {
-                both.0.check()?;
-                both.1.check()
-            }
-            Prepared::Serialise(_, buffer) => {
-                let mut sent = vec![0; point.size];
-                write_contents(0, 0, &mut sent);
-                if buffer != sent {
-                    return Err(Failure::error("the copy is not what was copied"));
-                }
-                Ok(())
-            }
-            Prepared::Reap(mut reaper) => reaper.check(),
-        }
     }
 }
 
@@ -568,19 +281,5 @@ mod tests {
             let nothing = Parts::predict(&at(part), &Facts::default(), &Known(&[]));
             assert_eq!(nothing, None);
         }
-    }
-
-    #[test]
-    fn sends_arrive_and_are_completed() {
-        for fields in [FIELDS, 1] {
-            let mut sink = Sink::unix(Primitive::OneCopy, (1000, fields)).unwrap();
-            sink.send(3).unwrap();
-            assert_eq!(sink.check(), Ok(()));
-        }
-        let mut reaper = Reaper::open(1000).unwrap();
-        reaper.send(3, 5).unwrap();
-        reaper.reap(3, 5).unwrap();
-        assert_eq!(reaper.check().map_err(|failure| failure.reason), Ok(()));
-        assert_eq!(reaper.completions.done, 15);
     }
 }

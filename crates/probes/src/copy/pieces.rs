@@ -2,15 +2,23 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
-use super::by_size::{along, fields_ns, memcpy_ns, points};
-use super::parts::Part;
+use super::by_size::{along, fields_ns, first, measured, memcpy_ns, sized};
+use super::parts::{Part, Parts};
 use crate::arenas::Pages;
+use crate::cpu::memcpy::Source;
+use crate::ends::Cpus;
+use crate::memory::bandwidth::{Bandwidth, Op};
+use crate::net::axes::Wait;
+use crate::net::rtt::Rtt;
+use crate::os::pin::{self, Pin};
 use crate::os::syscall;
+use crate::os::timer::{Slack, Timer};
 use crate::sizes;
+use crate::wake::Wake;
+use costof_exchange::rendezvous::Over;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
-use costof_model::typed::Words;
 
 /// The probes that have measured them.
 pub(super) const AFTER: &[&str] = &[
@@ -47,42 +55,46 @@ pub(super) struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// None where not even a call and a copy are known.
-    pub(super) fn of(known: &Known<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
-        let beyond = sizes::beyond(facts).to_string();
-        let axes = [("op", "copy"), ("size", &*beyond), ("threads", "1")];
-        let copy = known.primary("memory.bandwidth", &axes);
+    pub(super) fn new(known: &Known<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
+        let copy = bandwidth(known, facts, Op::Copy);
+        let any_copy = || first(known, |point: &Bandwidth| point.op == Op::Copy);
         Some(Pieces {
             known: *known,
             facts,
             read_ns: syscall::one_thread_ns(known, syscall::Call::Read)?,
-            copy: copy.or_else(|| known.primary("memory.bandwidth", &[("op", "copy")]))? / 1e9,
+            copy: copy.or_else(any_copy)? / 1e9,
         })
     }
 
-    /// What the points of a probe say of `size`, those whose axes are these.
-    fn at(&self, probe: &str, axes: &[(&str, &str)], size: f64) -> Option<f64> {
-        along(&points(&self.known, probe, axes, None), size)
+    /// The costs of a part by size, as copy.parts has measured them.
+    fn part(&self, part: Part) -> Vec<(f64, f64)> {
+        sized(measured(&self.known, None), |point: &Parts| {
+            (point.part == part).then_some(point.size)
+        })
     }
 
-    /// The bytes at 128 MiB's rate of writing them: a destination that is not in the cache.
+    /// The bytes at the rate of writing them to memory: a destination that is not in the cache.
     fn write_ns(&self, bytes: f64) -> f64 {
-        let beyond = sizes::beyond(self.facts).to_string();
-        let axes = [("op", "write"), ("size", &*beyond), ("threads", "1")];
-        let write = self.known.primary("memory.bandwidth", &axes);
+        let write = bandwidth(&self.known, self.facts, Op::Write);
         bytes / write.map_or(self.copy, |write| write / 1e9)
     }
 
     /// A copy to a cached destination, from a cached source or from one that is not.
-    fn memcpy_ns(&self, bytes: f64, source: &str) -> f64 {
-        let measured = memcpy_ns(&self.known, bytes, source);
-        // Memory that is cached is copied up to four times as fast.
-        let usual = bytes / self.copy / if source == "hot" { 4.0 } else { 1.5 };
-        measured.unwrap_or(usual)
+    fn memcpy_ns(&self, bytes: f64, source: Source) -> f64 {
+        let usual = bytes / self.copy;
+        memcpy_ns(&self.known, bytes, source).unwrap_or_else(|| match source {
+            // Memory that is cached is copied up to four times as fast.
+            Source::Hot => usual / 4.0,
+            Source::Cold => usual / 1.5,
+        })
     }
 
     /// A copy into the kernel's buffers, which may be in a cache or not.
     pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
-        let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
+        let (hot, cold) = (
+            self.memcpy_ns(bytes, Source::Hot),
+            self.memcpy_ns(bytes, Source::Cold),
+        );
         let write_ns = self.write_ns(bytes);
         if !is_cached {
             Range(hot.max(cold), hot.max(cold) + write_ns)
@@ -101,17 +113,19 @@ impl<'a> Pieces<'a> {
     /// A copy out of the kernel's buffers, which another processor has written: they are in its
     /// cache, in a shared one or in memory.
     pub(super) fn copy_out(&self, bytes: f64) -> Range {
-        let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
+        let (hot, cold) = (
+            self.memcpy_ns(bytes, Source::Hot),
+            self.memcpy_ns(bytes, Source::Cold),
+        );
         Range(hot.max(0.5 * cold), hot.max(cold) + self.write_ns(bytes))
     }
 
     /// Fields copied into one buffer, or out of one.
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
-        let part = [("part", Part::Serialise.word())];
-        let hot = self.at("copy.parts", &part, bytes);
+        let hot = along(&self.part(Part::Serialise), bytes);
         let hot = hot.or_else(|| fields_ns(&self.known, bytes, fields));
-        let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, "hot"));
-        let cold = hot.max(self.memcpy_ns(bytes, "cold"));
+        let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
+        let cold = hot.max(self.memcpy_ns(bytes, Source::Cold));
         if !is_cached {
             // The processor fetches several fields at a time.
             Range(0.9 * cold, 1.5 * cold)
@@ -126,12 +140,7 @@ impl<'a> Pieces<'a> {
     pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
         /// As many as copy.parts measures.
         const MEASURED: f64 = 8.0;
-        let points = points(
-            &self.known,
-            "copy.parts",
-            &[("part", Part::Iovec.word())],
-            None,
-        );
+        let points = self.part(Part::Iovec);
         let measured = match *points {
             // They cost much the same whatever lies there.
             [(_, ns)] => Some(ns),
@@ -147,8 +156,9 @@ impl<'a> Pieces<'a> {
     /// that is not registered, and vmsplice for a pipe.
     pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
         let pinned = |pages: Pages| {
-            let axes = [("how", "vmsplice"), ("pages", pages.word())];
-            self.known.primary("os.pin", &axes)
+            first(&self.known, |point: &Pin| {
+                point.how == pin::How::Vmsplice && point.pages == pages
+            })
         };
         // Of huge pages only the latter is known.
         let looked_up = self.per_page_ns().filter(|_| pages == Pages::Base);
@@ -162,13 +172,7 @@ impl<'a> Pieces<'a> {
 
     /// What each page more of a plain buffer adds.
     fn per_page_ns(&self) -> Option<f64> {
-        let points = points(
-            &self.known,
-            "copy.parts",
-            &[("part", Part::PlainBuffer.word())],
-            None,
-        );
-        let [(least, small), .., (most, large)] = *points else {
+        let [(least, small), .., (most, large)] = *self.part(Part::PlainBuffer) else {
             return None;
         };
         let pages = (most - least) / PAGE_BYTES;
@@ -177,10 +181,10 @@ impl<'a> Pieces<'a> {
 
     /// Completions taken out of the error queue after so many sends, for each of these.
     pub(super) fn reap(&self, batch: u64) -> Range {
-        let word = |batch: u64| batch.to_string();
-        let measured = |batch: u64| {
-            let axes = [("part", Part::Reap.word()), ("batch", &*word(batch))];
-            self.known.primary("copy.parts", &axes)
+        let measured = |batch| {
+            first(&self.known, |point: &Parts| {
+                point.part == Part::Reap && point.batch == batch
+            })
         };
         // Larger batches are cheaper: the neighbours are the bounds.
         match (measured(2 * batch), measured(batch / 2)) {
@@ -191,19 +195,19 @@ impl<'a> Pieces<'a> {
 
     /// The median round trip of a message of so many bytes over a link and back, by spinning or
     /// blocked: on processors that are kept awake, and on those that are not.
-    fn round_trip_ns(&self, link: &str, over: &str, wait: &str, bytes: f64) -> Option<Range> {
+    fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
-            let axes = [
-                ("over", over),
-                ("wait", wait),
-                ("cpus", "cross"),
-                ("rate", "0"),
-                ("wake", wake),
-            ];
-            points(&self.known, "net.rtt", &axes, Some(link))
+            sized(measured(&self.known, Some(link)), |point: &Rtt| {
+                let is_it = Over::from(point.over) == over
+                    && point.wait == wait
+                    && point.cpus == Cpus::Cross
+                    && point.rate == 0
+                    && point.wake == wake;
+                is_it.then_some(point.size)
+            })
         };
         let at = |points: &[(f64, f64)], bytes: f64| match *points {
-            // What one size does not say: two copies each way.
+            // Another size adds two copies each way.
             [(size, ns)] => {
                 let more = (bytes - size).max(0.0);
                 let copies = self.copy_in(more, true) + self.copy_out(more);
@@ -211,7 +215,7 @@ impl<'a> Pieces<'a> {
             }
             _ => along(points, bytes).map(Range::from),
         };
-        let (awake, idle) = (points("awake"), points("idle"));
+        let (awake, idle) = (points(Wake::Awake), points(Wake::Idle));
         let Some(usual) = at(&awake, bytes) else {
             return at(&idle, bytes);
         };
@@ -223,8 +227,8 @@ impl<'a> Pieces<'a> {
     }
 
     /// A message of so many bytes each way, blocked, as `net.rtt` has measured it.
-    pub(super) fn echo(&self, link: &str, over: &str, bytes: f64) -> Option<Range> {
-        self.round_trip_ns(link, over, "block", bytes)
+    pub(super) fn echo(&self, link: &str, over: Over, bytes: f64) -> Option<Range> {
+        self.round_trip_ns(link, over, Wait::Block, bytes)
     }
 
     /// So many calls of a socket.
@@ -236,10 +240,10 @@ impl<'a> Pieces<'a> {
     /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
     /// receiver that sleeps is woken besides: with a processor to interrupt, at most all of that is the
     /// sender's part too.
-    pub(super) fn packet(&self, link: &str, over: &str) -> (Range, Range, &'static str) {
+    pub(super) fn packet(&self, link: &str, over: Over) -> (Range, Range, &'static str) {
         const SMALL: f64 = 56.0;
         let half = |wait| Some(self.round_trip_ns(link, over, wait, SMALL)? * 0.5);
-        match (half("spin"), half("block")) {
+        match (half(Wait::Spin), half(Wait::Block)) {
             (Some(spin), block) => {
                 let woken = block.map_or(2.0 * spin.1, |block| block.0);
                 (
@@ -274,21 +278,30 @@ impl<'a> Pieces<'a> {
             return Some(Cost::default());
         }
         let late = |slack| {
-            let of = |wake| {
-                let axes = [("slack", slack), ("wake", wake)];
-                self.known.primary("os.timer", &axes)
+            let with = |wake| {
+                first(&self.known, |point: &Timer| {
+                    point.slack == slack && point.wake == wake
+                })
             };
-            of("awake").or_else(|| of("idle"))
+            with(Wake::Awake).or_else(|| with(Wake::Idle))
         };
         // The kernel's own timers have no slack, which is in the lateness of a process's.
         let slack_ns = self.facts.inherited.timer_slack_ns;
-        let less_slack = || Some((late("default")? - slack_ns? as f64).max(0.0));
-        let late = late("least").or_else(less_slack)?;
+        let less_slack = || Some((late(Slack::Default)? - slack_ns? as f64).max(0.0));
+        let late = late(Slack::Least).or_else(less_slack)?;
         // Small messages that wait meanwhile fill a packet.
         let added = Range(0.0, late) * (bytes / PACKET_BYTES);
         let name = format!("as {control} may have each 64 KiB wait for a timer (os.timer)");
         Some(Cost::new(added, name))
     }
+}
+
+/// Bytes a second of an operation on memory that no cache holds, by one thread.
+fn bandwidth(known: &Known<'_>, facts: &Facts, op: Op) -> Option<f64> {
+    let beyond = sizes::beyond(facts);
+    first(known, |point: &Bandwidth| {
+        point.op == op && point.size == beyond && point.threads == 1
+    })
 }
 
 /// How many packets a message is whose bytes are so many pieces of pages at most. A small one waits
@@ -302,7 +315,7 @@ pub(super) fn packets(bytes: f64, pieces: f64) -> Range {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts::{self, Parts};
+    use super::super::parts;
     use super::*;
     use crate::testing::measured;
     use crate::{memory, os};
@@ -328,7 +341,7 @@ mod tests {
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
-            let range = Pieces::of(&Known(rows), &facts).unwrap();
+            let range = Pieces::new(&Known(rows), &facts).unwrap();
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
@@ -336,7 +349,7 @@ mod tests {
         assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
         assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
         assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
-        assert!(Pieces::of(&Known(&rows[..1]), &facts).is_none());
+        assert!(Pieces::new(&Known(&rows[..1]), &facts).is_none());
     }
 
     #[test]
@@ -355,7 +368,7 @@ mod tests {
             measured(&parts::PROBE, reap(64), 20.0),
         ];
         let facts = Facts::default();
-        let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);
+        let of = |rows: &[PointRow]| Pieces::new(&Known(rows), &facts).unwrap().reap(32);
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
     }

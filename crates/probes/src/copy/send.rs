@@ -1,25 +1,19 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
 mod axes;
-pub mod by_hand;
 mod describe;
+pub mod interactive;
 mod plan;
 mod predict;
 mod roles;
 
-use crate::arenas;
 use crate::copy::pieces;
 use crate::derived;
 use crate::net::both_ends::{joined, take};
-use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use axes::{Allocate, Buffers, CopySend, Nagle, Over, Pattern, Primitive, Source};
-use costof_exchange::delivery::Shape;
+use axes::CopySend;
 use costof_measure::schedule::Precision;
 use costof_model::metric::Data;
-use costof_os::memory::fields;
-use costof_os::net::field_sender;
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::of::<CopySend>();
@@ -29,30 +23,16 @@ impl Measure for CopySend {
     const AFTER: &'static [&'static str] = pieces::AFTER;
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
-    const BLOCKS_BY: &'static [&'static str] = &[
-        "size",
-        "pattern",
-        "in_flight",
-        "threads",
-        "source",
-        "pages",
-        "over",
-        "congestion_control",
-        "fields",
-        "working_set",
-    ];
+    const BLOCKS_BY: &'static [&'static str] = axes::BLOCKS_BY;
     const BUDGET: Option<fn(Precision) -> Duration> = Some(plan::budget);
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<CopySend>(roles::Receiving::start(launch)?),
+        |launch| role::<CopySend>(roles::Receiving::start(launch, false)?),
         |launch| role::<CopySend>(roles::Sending::start(launch)?),
     ];
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "send: 32 KiB in 8 fields, two copies, TCP on loopback",
-            CopySend::default(),
-        )]
+    headlines! {
+        "send: 32 KiB in 8 fields, two copies, TCP on loopback": {},
     }
 
     fn more_points(facts: &Facts) -> Vec<Planned> {
@@ -64,13 +44,7 @@ impl Measure for CopySend {
     }
 
     fn memory_bytes(point: &At<CopySend>) -> u64 {
-        let Shape { size, count } = point.shape();
-        let messages = fields::memory_bytes(count, size, point.fields).unwrap_or(usize::MAX);
-        // A file has them once more; both ends have a message and a buffer beside them, and the sender
-        // arrays that fill its caches.
-        let copies = if point.primitive.is_sendfile() { 2 } else { 1 };
-        let each = copies * messages as u64 + 2 * point.size + (8 << 20);
-        point.threads as u64 * each + (64 << 20)
+        point.axes.memory_bytes()
     }
 
     fn processors(point: &At<CopySend>) -> usize {
@@ -111,128 +85,45 @@ impl Measure for CopySend {
 const LEFT: &str = "left";
 const LEFT_COST: &str = "left_cost";
 
-impl CopySend {
-    /// What each thread sends: one message, or as many as fill its share of the working set, but no
-    /// fewer than two.
-    fn shape(&self) -> Shape {
-        let size = self.size as usize;
-        let count = match self.source {
-            Source::Hot => 1,
-            Source::Cold => {
-                let share = self.working_set as usize / self.threads;
-                let each = fields::memory_bytes(1, size, self.fields).unwrap_or(usize::MAX);
-                (share / each).max(2)
-            }
-        };
-        Shape { size, count }
-    }
-
-    /// The way of sending.
-    ///
-    /// # Errors
-    /// What cannot be, wherever it is tried.
-    fn way(&self) -> Result<field_sender::Primitive, Failure> {
-        use field_sender::Primitive as Way;
-        if self.buffers == Buffers::Registered && !self.primitive.is_uring() {
-            return Err(Failure::unsupported(
-                "only io_uring sends from registered buffers (--set primitive=uring_send,uring_zero_copy)",
-            ));
-        }
-        if self.allocate == Allocate::PerMessage && self.primitive != Primitive::TwoCopy {
-            return Err(Failure::unsupported(
-                "only two_copy has a buffer that could be allocated for each message (--set \
-                 allocate=once)",
-            ));
-        }
-        Ok(match self.primitive {
-            Primitive::TwoCopy => match self.allocate {
-                Allocate::Once => Way::TwoCopy,
-                Allocate::PerMessage => Way::TwoCopyAllocating,
-            },
-            Primitive::OneCopy => Way::OneCopy,
-            Primitive::ZeroCopy => Way::ZeroCopy,
-            Primitive::WriteEach => Way::WriteEach,
-            Primitive::UringSend => match self.buffers {
-                Buffers::Plain => Way::UringSend,
-                Buffers::Registered => Way::UringSendRegistered,
-            },
-            Primitive::UringZeroCopy => match self.buffers {
-                Buffers::Plain => Way::UringZeroCopy,
-                Buffers::Registered => Way::UringZeroCopyRegistered,
-            },
-            Primitive::SendfileMemory => Way::SendfileMemory,
-            Primitive::SendfileFile => Way::SendfileFile,
-            Primitive::Splice => Way::Splice,
-        })
-    }
-}
-
-/// What cannot be, wherever it is tried.
-fn check(point: &At<CopySend>) -> Result<(), Failure> {
-    point.way()?;
-    let unsupported = |reason: &str| Err(Failure::unsupported(reason));
-    if point.over.is_udp() && point.size as usize > DATAGRAM_MOST_BYTES {
-        return unsupported("a datagram has 65507 B of payload at most (--set size=65507)");
-    }
-    if point.over != Over::Tcp && point.congestion_control != CongestionControl::Default {
-        return unsupported("only TCP has a congestion control (--set congestion_control=default)");
-    }
-    if point.nagle == Nagle::On && (point.over != Over::Tcp || point.pattern != Pattern::Stream) {
-        return unsupported(
-            "Nagle's algorithm is TCP's, and would keep the end of a message from whoever is to \
-             answer it (--set nagle=off, or over=tcp and pattern=stream)",
-        );
-    }
-    if point.pattern == Pattern::Stream && point.in_flight > 1 {
-        return unsupported(
-            "a stream has as much under way as its socket takes (--set pattern=echo, trigger)",
-        );
-    }
-    if point.link == "sink" && point.pattern != Pattern::Stream {
-        return unsupported("nobody answers or asks on the link sink (--set pattern=stream)");
-    }
-    let bytes = CopySend::memory_bytes(point);
-    if !arenas::fits(bytes) {
-        return Err(arenas::does_not_fit(bytes));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::axes::{Allocate, Buffers, Primitive, check};
     use super::*;
+    use costof_exchange::delivery::Shape;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Measured;
     use costof_model::rows::State;
+    use costof_os::memory::fields;
+    use costof_os::net::field_sender;
 
-    fn on_loopback(axes: CopySend) -> At<CopySend> {
-        let link = "loopback".into();
+    /// The default point with these values: `over=udp size=64`.
+    pub(super) fn point(values: &str) -> CopySend {
+        let mut axes = PROBE.info.defaults();
+        for value in values.split(' ').filter(|value| !value.is_empty()) {
+            let (name, value) = value.split_once('=').expect("an axis and a value");
+            let axis = PROBE.info.axis(name).expect("an axis of the probe");
+            let value = axis.parse(value).expect("a value of the axis");
+            axes.0.insert(axis.name.clone(), value);
+        }
+        CopySend::read(&axes).expect("a point of the probe")
+    }
+
+    fn at(values: &str, link: &'static str) -> At<CopySend> {
+        let (axes, link) = (point(values), link.into());
         At { axes, link }
     }
 
     #[test]
     fn cold_messages_fill_the_working_set_and_hot_is_one() {
-        assert_eq!(CopySend::default().shape().count, 1);
-        let cold = CopySend {
-            source: Source::Cold,
-            size: 4096,
-            ..CopySend::default()
-        };
+        assert_eq!(point("").shape().count, 1);
         for threads in [1, 4] {
-            let several = CopySend {
-                threads,
-                ..cold.clone()
-            };
+            let several = point(&format!("source=cold size=4096 threads={threads}"));
             let Shape { size, count } = several.shape();
             let bytes = (fields::memory_bytes(count, size, 8).unwrap() * threads) as u64;
             assert!(bytes <= 128 << 20 && bytes > 127 << 20, "{bytes}");
-            assert!(CopySend::memory_bytes(&several.into()) >= bytes);
+            assert!(several.memory_bytes() >= bytes);
         }
-        let large = CopySend {
-            size: 16 << 20,
-            working_set: 1 << 20,
-            ..cold
-        };
+        let large = point("source=cold size=16MiB working_set=1MiB");
         assert_eq!(large.shape().count, 2);
     }
 
@@ -251,7 +142,7 @@ mod tests {
                     allocate,
                     ..CopySend::default()
                 };
-                ways.extend(sent.way());
+                ways.extend(sent.full_primitive());
             }
         }
         let all = field_sender::Primitive::ALL;
@@ -261,76 +152,47 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_why_and_what_else_can() {
-        let usual = CopySend::default;
-        let over = |over| CopySend { over, ..usual() };
-        let pattern = |pattern| CopySend { pattern, ..usual() };
-        let size = 65_508;
-        let datagram = CopySend {
-            size,
-            ..over(Over::Udp)
-        };
-        let segmented = CopySend {
-            size,
-            ..over(Over::UdpGso)
-        };
-        let congestion_control = CongestionControl::Reno;
-        let controlled = CopySend {
-            congestion_control,
-            ..over(Over::Udp)
-        };
-        let several = CopySend {
-            in_flight: 2,
-            ..usual()
-        };
-        let nagle = Nagle::On;
-        let joined = CopySend {
-            nagle,
-            ..over(Over::Unix)
-        };
-        let joined_echo = CopySend {
-            nagle,
-            ..pattern(Pattern::Echo)
-        };
-        let buffers = Buffers::Registered;
-        let registered = CopySend { buffers, ..usual() };
-        let allocated = CopySend {
-            allocate: Allocate::PerMessage,
-            primitive: Primitive::OneCopy,
-            ..usual()
-        };
-        for (axes, link, says) in [
-            (datagram, "loopback", "size=65507"),
-            (segmented, "loopback", "size=65507"),
-            (controlled, "loopback", "only TCP"),
-            (several, "loopback", "pattern=echo"),
-            (joined, "loopback", "nagle=off"),
-            (joined_echo, "loopback", "nagle=off"),
-            (pattern(Pattern::Echo), "sink", "nobody answers"),
-            (pattern(Pattern::Trigger), "sink", "pattern=stream"),
-            (registered, "loopback", "uring_send"),
-            (allocated, "loopback", "allocate=once"),
+        for (values, link, says) in [
+            ("over=udp size=65508", "loopback", "size=65507"),
+            ("over=udp_gso size=65508", "loopback", "size=65507"),
+            ("over=udp congestion_control=reno", "loopback", "only TCP"),
+            ("in_flight=2", "loopback", "pattern=echo"),
+            ("over=unix nagle=on", "loopback", "nagle=off"),
+            ("pattern=echo nagle=on", "loopback", "nagle=off"),
+            ("pattern=echo", "sink", "nobody answers"),
+            ("pattern=trigger", "sink", "pattern=stream"),
+            ("buffers=registered", "loopback", "uring_send"),
+            (
+                "primitive=one_copy allocate=per_message",
+                "loopback",
+                "allocate=once",
+            ),
         ] {
-            let link = link.into();
-            let failure = check(&At { axes, link }).unwrap_err();
+            let failure = check(&at(values, link)).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(failure.reason.contains(says), "{}", failure.reason);
         }
-        assert_eq!(check(&on_loopback(usual())), Ok(()));
         // As much as is wanted may be unanswered, and over UDP too.
-        let many = CopySend {
-            in_flight: 1024,
-            ..pattern(Pattern::Echo)
-        };
-        let large = CopySend {
-            size: 16 << 20,
-            ..many.clone()
-        };
-        let segmented = CopySend {
-            over: Over::UdpGso,
-            ..many
-        };
-        assert_eq!(check(&on_loopback(large)), Ok(()));
-        assert_eq!(check(&on_loopback(segmented)), Ok(()));
+        for values in [
+            "",
+            "pattern=echo in_flight=1024 size=16MiB",
+            "pattern=echo in_flight=1024 over=udp_gso",
+        ] {
+            assert_eq!(check(&at(values, "loopback")), Ok(()), "{values}");
+        }
+    }
+
+    /// Ways of sending share a block, and so their messages.
+    #[test]
+    fn blocks_differ_in_all_but_the_ways_of_sending() {
+        let ways = ["primitive", "nagle", "allocate", "buffers"];
+        for axis in CopySend::AXES {
+            assert_ne!(
+                axes::BLOCKS_BY.contains(axis),
+                ways.contains(axis),
+                "{axis}"
+            );
+        }
     }
 
     fn report(metrics: &[(&'static str, Data)]) -> Report {
@@ -355,7 +217,7 @@ mod tests {
             (LEFT, Data::Value(65_536.0)),
             (LEFT_COST, Data::Samples(vec![(1, 2.0)])),
         ]);
-        let point = on_loopback(CopySend::default());
+        let point = at("", "loopback");
         let sunk = CopySend::derive(&point, vec![report(&[]), sender.clone()]);
         assert_eq!(value(&sunk, "throughput"), Some(Data::Value(65_536.0)));
         assert_eq!(value(&sunk, "rate"), Some(Data::Value(2.0)));

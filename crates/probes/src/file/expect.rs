@@ -4,6 +4,7 @@
 use super::axes::TEMPORARY;
 use super::target_file::medium;
 use crate::copy::by_size::memcpy_ns;
+use crate::cpu::memcpy::Source;
 use crate::os::syscall;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::{Facts, Medium};
@@ -53,8 +54,8 @@ pub(super) fn pages(block: f64) -> f64 {
 
 /// A copy from a cached source, or from one that is in memory, with TLB misses.
 pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Cost> {
-    let hot = memcpy_ns(known, block, "hot")?;
-    let cold = memcpy_ns(known, block, "cold").unwrap_or(4.0 * hot);
+    let hot = memcpy_ns(known, block, Source::Hot)?;
+    let cold = memcpy_ns(known, block, Source::Cold).unwrap_or(4.0 * hot);
     let range = (hot.min(cold), 2.0 * cold.max(hot) + 100.0);
     Some(Cost::new(range, "to copy the block"))
 }

@@ -305,7 +305,7 @@ impl RoleAt<Bandwidth> for Sending {
         }
         let infos = infos.unwrap_or_default();
         let sent: u64 = infos.iter().map(|info| info.sent_bytes).sum();
-        let again: u64 = infos.iter().map(|info| info.sent_again_bytes).sum();
+        let again: u64 = infos.iter().map(|info| info.retransmitted_bytes).sum();
         if sent > 0 {
             meter.value("retransmissions", again as f64 / sent as f64);
         }

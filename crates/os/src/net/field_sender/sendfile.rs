@@ -7,14 +7,15 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Call, unsupported};
+use super::Call;
 use crate::file::scratch;
 use crate::memory::fields::Messages;
+use crate::net::unsupported;
 
 /// Sends from a file.
 #[derive(Debug)]
@@ -26,15 +27,15 @@ pub(super) struct Sendfile {
 impl Sendfile {
     pub(super) fn memory(messages: &Messages) -> io::Result<Self> {
         let file = memfd_create("costof messages", MemfdFlags::CLOEXEC)
-            .map_err(|error| unsupported("memfd_create", &error.into()))?;
-        Self::of(file.into(), messages)
+            .map_err(|error| unsupported(format!("memfd_create: {error}")))?;
+        Self::new(file.into(), messages)
     }
 
     pub(super) fn file(messages: &Messages) -> io::Result<Self> {
-        Self::of(scratch::nameless()?, messages)
+        Self::new(scratch::nameless()?, messages)
     }
 
-    fn of(file: File, messages: &Messages) -> io::Result<Self> {
+    fn new(file: File, messages: &Messages) -> io::Result<Self> {
         let size = messages.size();
         let mut serialised = vec![0; size];
         for number in 0..messages.count() {
@@ -47,24 +48,17 @@ impl Sendfile {
     }
 
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        number: usize,
-        call: &mut Call<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn send(&mut self, number: usize, call: &mut Call<'_>) -> io::Result<()> {
+        let (to, from) = (call.socket.as_raw_fd(), self.file.as_raw_fd());
         let mut sent = 0;
         while sent < self.size {
             let mut at = (number * self.size + sent) as libc::off_t;
-            call.system_calls += 1;
-            let (to, from) = (socket.as_raw_fd(), self.file.as_raw_fd());
             // SAFETY: takes open descriptors, and an offset that is valid to read and write.
             let now = unsafe { libc::sendfile(to, from, &raw mut at, self.size - sent) };
-            sent += match now {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                1.. => now.cast_unsigned(),
-                _ => call.again(io::Error::last_os_error())?,
-            };
+            if now == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            sent += call.moved(now)?;
         }
         Ok(())
     }

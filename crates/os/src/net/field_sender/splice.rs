@@ -1,18 +1,19 @@
 //! vmsplice(2) and splice(2): a pipe takes references to the fields' pages, and the socket takes
-//! them out of it. Nothing says when the kernel is done with them.
+//! them out of it. Nothing reports when the kernel is done with them.
 //!
 //! A message that is larger than the pipe goes through it in several turns.
 //!
 //! Source: vmsplice(2) (Linux 2.6.17), splice(2), `F_SETPIPE_SZ` in fcntl(2) (Linux 2.6.35).
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::ptr;
 
 use super::Call;
-use super::one_copy::Rest;
+use super::parts::Rest;
 use crate::memory::arena::base_page_bytes;
 use crate::memory::fields::Messages;
+use crate::net::unsupported;
 
 /// What a pipe may hold that belongs to no administrator, usually: 256 pages.
 const PIPE_BYTES: libc::c_int = 1 << 20;
@@ -42,8 +43,7 @@ impl Splice {
     pub(super) fn new(messages: &Messages, is_stream: bool) -> io::Result<Self> {
         let pieces = (0..messages.count()).map(|number| pieces(messages.parts(number)));
         if !is_stream && pieces.max() > Some(DATAGRAM_PIECES) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
+            return Err(unsupported(
                 "splice(2) moves 16 pages at once at most, and what is more goes as another datagram \
                  (fewer fields, or a smaller size)",
             ));
@@ -60,35 +60,24 @@ impl Splice {
     }
 
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        parts: &[libc::iovec],
-        call: &mut Call<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
         let (reader, writer) = (self.reader.as_raw_fd(), self.writer.as_raw_fd());
+        let (none, to) = (ptr::null_mut(), call.socket.as_raw_fd());
         let mut left: usize = parts.iter().map(|part| part.iov_len).sum();
         self.rest.whole(parts, |parts| {
-            call.system_calls += 1;
             // SAFETY: the parts lie in the sender's own arena, which nothing changes any more.
             let lent = unsafe { libc::vmsplice(writer, parts.as_ptr(), parts.len(), 0) };
-            let lent = match lent {
-                0.. => lent.cast_unsigned(),
-                _ => call.again(io::Error::last_os_error())?,
-            };
+            let lent = call.moved(lent)?;
             left -= lent;
             let flags = if left > 0 { libc::SPLICE_F_MORE } else { 0 };
-            let mut gone = 0;
-            while gone < lent {
-                call.system_calls += 1;
-                let (none, to) = (ptr::null_mut(), socket.as_raw_fd());
+            let mut sent = 0;
+            while sent < lent {
                 // SAFETY: takes open descriptors, no offsets, and numbers.
-                let now = unsafe { libc::splice(reader, none, to, none, lent - gone, flags) };
-                gone += match now {
-                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    1.. => now.cast_unsigned(),
-                    _ => call.again(io::Error::last_os_error())?,
-                };
+                let now = unsafe { libc::splice(reader, none, to, none, lent - sent, flags) };
+                if now == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                sent += call.moved(now)?;
             }
             Ok(lent)
         })

@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 
 use super::Call;
 use crate::memory::fields::Messages;
@@ -30,7 +30,6 @@ impl TwoCopy {
     #[inline]
     pub(super) fn send(
         &mut self,
-        socket: BorrowedFd<'_>,
         messages: &Messages,
         number: usize,
         call: &mut Call<'_>,
@@ -38,12 +37,12 @@ impl TwoCopy {
         match &mut self.buffer {
             Some(buffer) => {
                 messages.serialise(number, buffer);
-                send_all(socket, buffer, 0, call)
+                send_all(buffer, 0, call)
             }
             None => {
                 let mut buffer = black_box(Vec::with_capacity(messages.size()));
                 messages.append(number, &mut buffer);
-                send_all(socket, &buffer, 0, call)
+                send_all(&buffer, 0, call)
             }
         }
     }
@@ -51,29 +50,14 @@ impl TwoCopy {
 
 /// Sends all of it with send(2).
 #[inline]
-pub(super) fn send_all(
-    socket: BorrowedFd<'_>,
-    bytes: &[u8],
-    flags: libc::c_int,
-    call: &mut Call<'_>,
-) -> io::Result<()> {
+pub(super) fn send_all(bytes: &[u8], flags: libc::c_int, call: &mut Call<'_>) -> io::Result<()> {
+    let (socket, flags) = (call.socket.as_raw_fd(), flags | libc::MSG_NOSIGNAL);
     let mut sent = 0;
     while sent < bytes.len() {
         let rest = &bytes[sent..];
-        call.system_calls += 1;
         // SAFETY: the bytes are valid to read.
-        let now = unsafe {
-            libc::send(
-                socket.as_raw_fd(),
-                rest.as_ptr().cast(),
-                rest.len(),
-                flags | libc::MSG_NOSIGNAL,
-            )
-        };
-        sent += match now {
-            0.. => now.cast_unsigned(),
-            _ => call.again(io::Error::last_os_error())?,
-        };
+        let now = unsafe { libc::send(socket, rest.as_ptr().cast(), rest.len(), flags) };
+        sent += call.moved(now)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! one io_uring_enter(2) submits it. Where it is not sent when that returns, as of a stream that has
 //! no room, another one waits for it. A request of one field without a copy names its memory itself,
 //! registered or not, and needs no message header. When the kernel is done with the bytes of a send
-//! that asked for no copy, it says so in the ring.
+//! that asked for no copy, it reports that in the ring.
 //!
 //! From Linux 6.1 on that is put into the ring only when it is asked for, which it is after so many
 //! sends, and never interrupts the sender: programs that want the most set their rings up so, which
@@ -16,17 +16,19 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
 
-use super::one_copy::{Rest, message_of};
-use super::{Call, Counts, Primitive, REAP_EVERY, STALLED, stalled, unsupported};
+use super::parts::{Rest, message_of};
+use super::{Call, Counts, Primitive, REAP_EVERY, STALLED, stalled};
 use crate::memory::fields::{FIELDS_MOST, Messages};
+use crate::net::ring::{self, unless_interrupted};
+use crate::net::unsupported;
 
 /// Room for completions: with fewer, those that nobody has read would hold up the kernel.
 const COMPLETIONS: u32 = 4096;
 /// How many requests are remembered that sent nothing.
-const IN_VAIN_MOST: usize = 1024;
+const FUTILE_MOST: usize = 1024;
 /// linux/io_uring.h, which the crate lacks: bits of a request, and of a notification's result.
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
@@ -40,15 +42,16 @@ pub(super) struct Uring {
     /// Whether it waits for the thread that it will belong to.
     is_disabled: bool,
     socket: Fd,
-    primitive: Primitive,
+    is_zero_copy: bool,
+    is_registered: bool,
     /// A request names this structure, which therefore stays where it is.
     message: Box<libc::msghdr>,
     rest: Rest,
     /// The number of the next request.
     number: u64,
-    /// Requests that sent nothing: the kernel may say of them, too, that it is done with their bytes,
-    /// and that it has copied these.
-    in_vain: VecDeque<u64>,
+    /// Requests that sent nothing: the kernel may report of them, too, that it is done with their
+    /// bytes, and that it has copied these.
+    futile: VecDeque<u64>,
     /// Sends since completions were asked for.
     not_reaped: u64,
 }
@@ -72,56 +75,34 @@ impl Uring {
         is_stream: bool,
         messages: &Messages,
     ) -> io::Result<Self> {
-        let (ring, is_disabled) = ring()?;
-        let operation = match primitive {
-            Primitive::UringSendRegistered => opcode::WriteFixed::CODE,
-            Primitive::UringZeroCopy if messages.fields() == 1 => opcode::SendZc::CODE,
-            Primitive::UringZeroCopy => opcode::SendMsgZc::CODE,
-            Primitive::UringZeroCopyRegistered => opcode::SendZc::CODE,
-            _ => opcode::SendMsg::CODE,
+        let (ring, is_disabled) = ring::open(FIELDS_MOST as u32, COMPLETIONS, true)?;
+        let (is_zero_copy, is_registered) =
+            (primitive.has_completions(), primitive.is_registered());
+        let operation = match (is_zero_copy, is_registered) {
+            (false, false) => opcode::SendMsg::CODE,
+            (false, true) => opcode::WriteFixed::CODE,
+            (true, false) if messages.fields() > 1 => opcode::SendMsgZc::CODE,
+            (true, _) => opcode::SendZc::CODE,
         };
-        let mut known = Probe::new();
-        ring.submitter().register_probe(&mut known)?;
-        if !known.is_supported(operation) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!("this kernel's io_uring has no operation {operation}"),
-            ));
+        let mut operations = Probe::new();
+        ring.submitter().register_probe(&mut operations)?;
+        if !operations.is_supported(operation) {
+            let why = format!("this kernel's io_uring has no operation {operation}");
+            return Err(unsupported(why));
         }
-        let registered = matches!(
-            primitive,
-            Primitive::UringSendRegistered | Primitive::UringZeroCopyRegistered
-        );
-        if registered {
-            if !is_stream && messages.fields() > 1 {
-                return Err(io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "registered memory goes out field by field, each a datagram of its own (--set \
-                     fields=1, or over=tcp)",
-                ));
-            }
-            let arena = messages.arena().as_slice();
-            let memory = libc::iovec {
-                iov_base: arena.as_ptr().cast_mut().cast(),
-                iov_len: arena.len(),
-            };
-            // SAFETY: the messages outlive the ring, which only reads them.
-            unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
-                unsupported(
-                    "registering the messages with io_uring (ulimit -l, and 1 GiB, are the most)",
-                    &error,
-                )
-            })?;
+        if is_registered {
+            register(&ring, is_stream, messages)?;
         }
         Ok(Self {
             ring: Ring(ring),
             is_disabled,
             socket: Fd(socket.as_fd().as_raw_fd()),
-            primitive,
+            is_zero_copy,
+            is_registered,
             message: Box::new(message_of(&[])),
             rest: Rest::new(messages.fields()),
             number: 0,
-            in_vain: VecDeque::with_capacity(IN_VAIN_MOST),
+            futile: VecDeque::with_capacity(FUTILE_MOST),
             not_reaped: 0,
         })
     }
@@ -158,7 +139,7 @@ impl Uring {
         }
         loop {
             while let Some(completion) = self.ring.0.completion().next() {
-                if count_notification(&completion, &mut self.in_vain, call) {
+                if count_notification(&completion, &mut self.futile, call) {
                     continue;
                 }
                 pending -= 1;
@@ -174,10 +155,10 @@ impl Uring {
                     error => failed = Some(io::Error::from_raw_os_error(-error)),
                 }
                 if cqueue::more(completion.flags()) {
-                    if self.in_vain.len() == IN_VAIN_MOST {
-                        self.in_vain.pop_front();
+                    if self.futile.len() == FUTILE_MOST {
+                        self.futile.pop_front();
                     }
-                    self.in_vain.push_back(completion.user_data());
+                    self.futile.push_back(completion.user_data());
                 }
             }
             if pending == 0 {
@@ -195,10 +176,11 @@ impl Uring {
     /// Puts the requests for these parts of a message into the ring: how many they are.
     #[inline]
     fn queue(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
-        // It waits for a socket that does not block, unless it is told not to.
-        let (flags, write_flags) = match waits {
-            true => (FLAGS, 0),
-            false => (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT),
+        // By default io_uring waits also for a socket that does not block.
+        let (flags, write_flags) = if waits {
+            (FLAGS, 0)
+        } else {
+            (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT)
         };
         let mut queue = self.ring.0.submission();
         let number = &mut self.number;
@@ -206,56 +188,44 @@ impl Uring {
             let entry = entry.user_data(*number);
             *number += 1;
             // SAFETY: what the request reads lies in the messages, which outlive the ring, or in
-            // `self.message`; it is waited for before that is changed.
+            // `self.message`; the request is complete before that is changed.
             unsafe { queue.push(&entry) }
                 .map_err(|_| io::Error::other("the ring is full of requests that failed"))
         };
-        match self.primitive {
-            Primitive::UringSendRegistered | Primitive::UringZeroCopyRegistered => {
-                let last = parts.len() - 1;
-                for (position, part) in parts.iter().enumerate() {
-                    let (at, len) = (part.iov_base.cast::<u8>(), part.iov_len as u32);
-                    let entry = match self.primitive {
-                        Primitive::UringSendRegistered => {
-                            opcode::WriteFixed::new(self.socket, at, len, 0)
-                                .rw_flags(write_flags)
-                                .build()
-                        }
-                        _ => opcode::SendZc::new(self.socket, at, len)
-                            .buf_index(Some(0))
-                            .flags(flags)
-                            .zc_flags(REPORT_USAGE)
-                            .build(),
-                    };
-                    push(match position == last {
-                        true => entry,
-                        false => entry.flags(Flags::IO_LINK),
-                    })?;
-                }
-                Ok(parts.len())
-            }
-            Primitive::UringZeroCopy if parts.len() == 1 => {
-                let (at, len) = (parts[0].iov_base.cast::<u8>(), parts[0].iov_len as u32);
-                let send = opcode::SendZc::new(self.socket, at, len).flags(flags);
-                push(send.zc_flags(REPORT_USAGE).build())?;
-                Ok(1)
-            }
-            primitive => {
-                *self.message = message_of(parts);
-                let message = &raw const *self.message;
-                let flags = flags.cast_unsigned();
-                push(match primitive {
-                    Primitive::UringZeroCopy => opcode::SendMsgZc::new(self.socket, message)
-                        .flags(flags)
-                        .ioprio(REPORT_USAGE)
-                        .build(),
-                    _ => opcode::SendMsg::new(self.socket, message)
-                        .flags(flags)
-                        .build(),
-                })?;
-                Ok(1)
-            }
+        let goes_by_part = self.is_registered || (self.is_zero_copy && parts.len() == 1);
+        if !goes_by_part {
+            *self.message = message_of(parts);
+            let message = &raw const *self.message;
+            let flags = flags.cast_unsigned();
+            push(if self.is_zero_copy {
+                let send = opcode::SendMsgZc::new(self.socket, message).flags(flags);
+                send.ioprio(REPORT_USAGE).build()
+            } else {
+                let send = opcode::SendMsg::new(self.socket, message);
+                send.flags(flags).build()
+            })?;
+            return Ok(1);
         }
+        let last = parts.len() - 1;
+        for (position, part) in parts.iter().enumerate() {
+            let (at, len) = (part.iov_base.cast::<u8>(), part.iov_len as u32);
+            let entry = if self.is_zero_copy {
+                opcode::SendZc::new(self.socket, at, len)
+                    .buf_index(self.is_registered.then_some(0))
+                    .flags(flags)
+                    .zc_flags(REPORT_USAGE)
+                    .build()
+            } else {
+                let write = opcode::WriteFixed::new(self.socket, at, len, 0);
+                write.rw_flags(write_flags).build()
+            };
+            push(if position == last {
+                entry
+            } else {
+                entry.flags(Flags::IO_LINK)
+            })?;
+        }
+        Ok(parts.len())
     }
 
     /// Submits what is in the ring.
@@ -266,7 +236,7 @@ impl Uring {
         unless_interrupted(self.ring.0.submitter().submit())
     }
 
-    /// Has the kernel say which sends it is done with, and waits for none.
+    /// Has the kernel report which sends it is done with, and waits for none.
     #[inline]
     fn reap(&mut self, counts: &mut Counts) -> io::Result<()> {
         self.not_reaped = 0;
@@ -282,14 +252,11 @@ impl Uring {
 
     /// Submits what is left in the ring, and waits until so much is complete.
     fn wait(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
-        let time = Timespec::new().sec(STALLED.as_secs());
-        let arguments = SubmitArgs::new().timespec(&time);
         counts.system_calls += 1;
-        let submitter = self.ring.0.submitter();
-        match submitter.submit_with_args(complete, &arguments) {
-            Err(error) if error.raw_os_error() == Some(libc::ETIME) => Err(stalled()),
-            waited => unless_interrupted(waited),
-        }
+        ring::wait(&self.ring.0, complete, STALLED).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => stalled(),
+            _ => error,
+        })
     }
 
     #[inline]
@@ -302,7 +269,7 @@ impl Uring {
     #[inline]
     fn count(&mut self, counts: &mut Counts) {
         while let Some(completion) = self.ring.0.completion().next() {
-            count_notification(&completion, &mut self.in_vain, counts);
+            count_notification(&completion, &mut self.futile, counts);
         }
     }
 
@@ -314,51 +281,40 @@ impl Uring {
     }
 }
 
-/// A call that a signal has ended has done nothing, and what it was for is seen afterwards.
-#[inline]
-fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
-    match entered {
-        Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
-        _ => Ok(()),
+/// Registers the memory of messages with a ring.
+fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<()> {
+    if !is_stream && messages.fields() > 1 {
+        return Err(unsupported(
+            "registered memory goes out field by field, each a datagram of its own (--set fields=1, or \
+             over=tcp)",
+        ));
     }
+    let arena = messages.arena().as_slice();
+    let memory = libc::iovec {
+        iov_base: arena.as_ptr().cast_mut().cast(),
+        iov_len: arena.len(),
+    };
+    // SAFETY: the messages outlive the ring, which only reads them.
+    unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
+        unsupported(format!(
+            "registering the messages with io_uring (ulimit -l, and 1 GiB, are the most): {error}"
+        ))
+    })
 }
 
-/// A ring, and whether it has to be enabled.
-fn ring() -> io::Result<(IoUring, bool)> {
-    let mut deferring = IoUring::builder();
-    deferring
-        .setup_cqsize(COMPLETIONS)
-        .setup_r_disabled()
-        .setup_single_issuer()
-        .setup_defer_taskrun();
-    if let Ok(ring) = deferring.build(FIELDS_MOST as u32) {
-        return Ok((ring, true));
-    }
-    let ring = IoUring::builder()
-        .setup_cqsize(COMPLETIONS)
-        .build(FIELDS_MOST as u32)
-        .map_err(|error| {
-            unsupported(
-                "io_uring_setup (kernel.io_uring_disabled, or a seccomp filter, may forbid it)",
-                &error,
-            )
-        })?;
-    Ok((ring, false))
-}
-
-/// Counts it if it says that the kernel is done with the bytes of a send, and says whether it does.
+/// Counts a completion if it reports that the kernel is done with the bytes of a send: whether it does.
 #[inline]
 fn count_notification(
     completion: &cqueue::Entry,
-    in_vain: &mut VecDeque<u64>,
+    futile: &mut VecDeque<u64>,
     counts: &mut Counts,
 ) -> bool {
     if !cqueue::notif(completion.flags()) {
         return false;
     }
     let number = completion.user_data();
-    match in_vain.iter().position(|request| *request == number) {
-        Some(position) => drop(in_vain.remove(position)),
+    match futile.iter().position(|request| *request == number) {
+        Some(position) => drop(futile.remove(position)),
         None => {
             counts.completed += 1;
             counts.copied += u64::from(completion.result().cast_unsigned() & COPIED != 0);

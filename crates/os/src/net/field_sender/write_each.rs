@@ -3,7 +3,6 @@
 //! Source: send(2) on `MSG_MORE`.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use super::Call;
 use super::two_copy::send_all;
@@ -11,7 +10,7 @@ use super::two_copy::send_all;
 /// Sends field by field.
 #[derive(Debug)]
 pub(super) struct WriteEach {
-    /// What is said with each field but the last.
+    /// The flags of each field but the last.
     more: libc::c_int,
 }
 
@@ -24,19 +23,14 @@ impl WriteEach {
     }
 
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        parts: &[libc::iovec],
-        call: &mut Call<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
         let last = parts.len() - 1;
         for (position, part) in parts.iter().enumerate() {
             // SAFETY: a part lies in the sender's own arena, which is only read.
             let field =
                 unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) };
             let flags = if position == last { 0 } else { self.more };
-            send_all(socket, field, flags, call)?;
+            send_all(field, flags, call)?;
         }
         Ok(())
     }

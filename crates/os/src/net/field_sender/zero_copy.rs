@@ -1,4 +1,4 @@
-//! No copy: the kernel sends the fields' own pages, and says when it is done with them.
+//! No copy: the kernel sends the fields' own pages, and reports when it is done with them.
 //!
 //! Source: Documentation/networking/msg_zerocopy.rst of the kernel; poll(2), as errors are ready
 //! without being asked for.
@@ -8,14 +8,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 
-use super::one_copy::{Rest, send_parts};
-use super::{Call, Counts, REAP_EVERY, STALLED, stalled, unsupported};
+use super::parts::{Rest, send_parts};
+use super::{Call, Counts, REAP_EVERY, STALLED, stalled};
 use crate::memory::fields::Messages;
 use crate::net::poll::able;
+use crate::net::unsupported;
 use crate::net::zerocopy::{self, Completions};
 
-/// How often it is looked at once whether a send is complete, before it is slept until one is.
-const LOOKS: u32 = 1000;
+/// How often completions are asked for at once, before the thread sleeps until one comes.
+const MAX_POLLS: u32 = 1000;
 
 /// Gives the kernel the fields' pages.
 #[derive(Debug)]
@@ -28,8 +29,9 @@ pub(super) struct ZeroCopy {
 
 impl ZeroCopy {
     pub(super) fn new(socket: &impl AsFd, messages: &Messages) -> io::Result<Self> {
-        zerocopy::enable(socket)
-            .map_err(|error| unsupported("this kind of socket has no SO_ZEROCOPY", &error))?;
+        zerocopy::enable(socket).map_err(|error| {
+            unsupported(format!("this kind of socket has no SO_ZEROCOPY: {error}"))
+        })?;
         Ok(Self {
             rest: Rest::new(messages.fields()),
             completions: Completions::default(),
@@ -38,12 +40,8 @@ impl ZeroCopy {
     }
 
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        parts: &[libc::iovec],
-        call: &mut Call<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
+        let socket = call.socket;
         let mut copies = false;
         let completions = &mut self.completions;
         let mut asked = 0;
@@ -55,8 +53,8 @@ impl ZeroCopy {
                     asked += u64::from(!copies);
                     Ok(sent)
                 }
-                // Too much is under way. What is complete makes room, and where nothing is, a
-                // program goes on by copying and does not wait.
+                // Too much is in flight. Completions make room; where there are none, a program goes on
+                // by copying and does not wait.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && !copies => {
                     let before = completions.done;
                     completions.collect(&socket)?;
@@ -103,14 +101,14 @@ impl ZeroCopy {
         socket: BorrowedFd<'_>,
         counts: &mut Counts,
     ) -> io::Result<()> {
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             self.reap(socket, counts)?;
             if counts.completed >= counts.asked {
                 return Ok(());
             }
-            looks += 1;
-            if looks > LOOKS {
+            polls += 1;
+            if polls > MAX_POLLS {
                 counts.system_calls += 1;
                 able(&socket, PollFlags::empty(), STALLED)?.ok_or_else(stalled)?;
             }

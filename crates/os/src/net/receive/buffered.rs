@@ -26,11 +26,7 @@ impl Buffered {
 impl Way for Buffered {
     #[inline]
     fn receive(&mut self, counts: &mut Counts) -> io::Result<()> {
-        let mut came = 0;
-        while came < self.buffer.len() {
-            counts.calls += 1;
-            came += self.stream.receive(&mut self.buffer[came..])?;
-        }
+        self.stream.fill(&mut self.buffer, &mut counts.calls)?;
         self.fields.deserialise(0, &self.buffer);
         Ok(())
     }

@@ -16,9 +16,10 @@
 //! tools/testing/selftests/net/tcp_mmap.c.
 
 use super::stream::Stream;
-use super::{Counts, Shape, Way, unsupported};
+use super::{Counts, Shape, Way};
 use crate::memory::arena::base_page_bytes;
 use crate::net::socket_option::{Plain, fetch};
+use crate::net::unsupported;
 use std::io::{self, ErrorKind};
 use std::ptr;
 
@@ -99,7 +100,7 @@ impl Mapped {
     ///
     /// `Unsupported` where the stream is none of TCP's, the kernel does not know it, or a message
     /// is smaller than a page.
-    pub(super) fn map(stream: Stream, shape: Shape) -> io::Result<Self> {
+    pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         let (size, page) = (shape.size, base_page_bytes());
         if size < page {
             return Err(unsupported(format!(
@@ -128,28 +129,22 @@ impl Mapped {
             recv_skip_hint: 0,
         }];
         // No borrow of the mapping is held now, in which pages change.
-        match fetch(
-            &self.stream.socket,
-            (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE),
-            &mut request,
-        ) {
-            Ok(()) => {}
-            Err(error) => {
-                return Err(match error.raw_os_error() {
-                    Some(libc::EIO) => ErrorKind::UnexpectedEof.into(),
-                    Some(libc::ENOPROTOOPT) => unsupported(
-                        "this kernel maps nothing that TCP receives (Linux 4.18, CONFIG_MMU)",
-                    ),
-                    _ => error,
-                });
+        let option = (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE);
+        fetch(&self.stream.socket, option, &mut request).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EIO) => ErrorKind::UnexpectedEof.into(),
+                Some(libc::ENOPROTOOPT) => unsupported(
+                    "this kernel maps nothing that TCP receives (Linux 4.18, CONFIG_MMU)",
+                ),
+                _ => error,
             }
-        }
+        })?;
         let [request] = request;
         let (length, skip) = (request.length as usize, request.recv_skip_hint as usize);
-        match length <= most {
-            true => Ok((length, skip)),
-            false => Err(io::Error::other("more was mapped than was asked for")),
+        if length > most {
+            return Err(io::Error::other("more was mapped than was asked for"));
         }
+        Ok((length, skip))
     }
 
     fn bytes(&self) -> Vec<u8> {

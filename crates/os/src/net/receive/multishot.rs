@@ -1,17 +1,17 @@
 //! A multishot receive of io_uring: one request that the kernel fulfils again and again, each time
 //! into the next buffer of a ring that the program gives it; each field is copied out of those.
 //!
-//! Source: io_uring_prep_recv_multishot(3) (Linux 6.0), io_uring_register_buf_ring(3) (Linux 5.19),
-//! `IORING_SETUP_DEFER_TASKRUN` in io_uring_setup(2) (Linux 6.1; without it before).
+//! Source: io_uring_prep_recv_multishot(3) (Linux 6.0), io_uring_register_buf_ring(3) (Linux 5.19).
 
 use super::fields::Fields;
-use super::stream::{Stream, stalled};
-use super::{Counts, Shape, Way, unsupported};
+use super::stream::{STALLED, Stream, stalled};
+use super::{Counts, Shape, Way};
 use crate::memory::arena::{Arena, PageSize};
+use crate::net::{ring, unsupported};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 
 /// How many buffers there are: a power of two. Of as many bytes as a message, within these.
@@ -22,8 +22,6 @@ const BUFFER_MOST_BYTES: usize = 64 << 10;
 const GROUP: u16 = 0;
 /// So many completions fit, more than there are buffers.
 const COMPLETIONS: u32 = 2 * BUFFERS as u32;
-/// How long nothing may come, in seconds.
-const STALLED_S: u64 = 10;
 
 pub(super) struct Multishot {
     /// Goes first: no request is left when the buffers do.
@@ -37,7 +35,7 @@ pub(super) struct Multishot {
     is_armed: bool,
 }
 
-/// Buffers, and the ring by which the kernel is told of those that it may fill.
+/// Buffers, and the ring by which the kernel learns which of them it may fill.
 struct Buffers {
     entries: Arena,
     memory: Arena,
@@ -93,14 +91,9 @@ impl Buffers {
 impl Multishot {
     /// # Errors
     ///
-    /// `Unsupported` where io_uring, or its rings of buffers, are not to be had.
-    pub(super) fn open(stream: Stream, shape: Shape) -> io::Result<Self> {
-        let ring = open_ring().map_err(|error| {
-            unsupported(format!(
-                "io_uring is not to be had here: {error} (kernel.io_uring_disabled, a seccomp \
-                 filter)"
-            ))
-        })?;
+    /// `Unsupported` where this machine has no io_uring, or no rings of buffers.
+    pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
+        let (ring, _) = ring::open(1, COMPLETIONS, false)?;
         let buffers = Buffers::map(shape.size)?;
         let address = buffers.entries.address() as u64;
         // SAFETY: the entries are as many, begin at a page, and stay until the ring is gone.
@@ -124,9 +117,9 @@ impl Multishot {
         })
     }
 
-    /// Waits until a buffer has been filled: its number, and how many bytes are in it.
+    /// Waits until a buffer has been filled: its number, and from where to where.
     #[inline]
-    fn next(&mut self, calls: &mut u64) -> io::Result<(u16, usize)> {
+    fn next(&mut self, calls: &mut u64) -> io::Result<(u16, usize, usize)> {
         loop {
             if let Some(completion) = self.ring.completion().next() {
                 let flags = completion.flags();
@@ -137,7 +130,7 @@ impl Multishot {
                         let buffer = cqueue::buffer_select(flags)
                             .filter(|buffer| *buffer < BUFFERS)
                             .ok_or_else(|| io::Error::other("bytes came into no buffer"))?;
-                        return Ok((buffer, (length as usize).min(self.buffers.each)));
+                        return Ok((buffer, 0, (length as usize).min(self.buffers.each)));
                     }
                     error => -error,
                 };
@@ -160,27 +153,12 @@ impl Multishot {
                 self.is_armed = true;
             }
             *calls += 1;
-            let time = Timespec::new().sec(STALLED_S);
-            let arguments = SubmitArgs::new().timespec(&time);
-            match self.ring.submitter().submit_with_args(1, &arguments) {
-                Ok(_) => {}
-                Err(error) if error.raw_os_error() == Some(libc::ETIME) => return Err(stalled()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            ring::wait(&self.ring, 1, STALLED).map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => stalled(),
+                _ => error,
+            })?;
         }
     }
-}
-
-fn open_ring() -> io::Result<IoUring> {
-    let mut newest = IoUring::builder();
-    newest.setup_cqsize(COMPLETIONS);
-    newest.setup_single_issuer().setup_defer_taskrun();
-    newest.build(1).or_else(|_| {
-        let mut usual = IoUring::builder();
-        usual.setup_cqsize(COMPLETIONS);
-        usual.build(1)
-    })
 }
 
 impl Way for Multishot {
@@ -190,10 +168,7 @@ impl Way for Multishot {
         while at < self.size {
             let (buffer, from, to) = match self.held.take() {
                 Some(held) => held,
-                None => {
-                    let (buffer, length) = self.next(&mut counts.calls)?;
-                    (buffer, 0, length)
-                }
+                None => self.next(&mut counts.calls)?,
             };
             let until = to.min(from + self.size - at);
             self.fields

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// How long nothing may come before receiving is given up: looks of this time, so many.
-const LOOK: Duration = Duration::from_millis(500);
-const LOOKS: u32 = 20;
+/// How long nothing may come before receiving is given up.
+pub(super) const STALLED: Duration = Duration::from_secs(10);
 
 pub(super) struct Stream {
     pub(super) socket: OwnedFd,
@@ -18,7 +17,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
-        receive_within(&socket, LOOK * LOOKS)?;
+        receive_within(&socket, STALLED)?;
         Ok(Self { socket })
     }
 
@@ -42,19 +41,29 @@ impl Stream {
         }
     }
 
-    /// Waits until something can be received, and counts the calls.
-    pub(super) fn wait(&self, calls: &mut u64) -> io::Result<()> {
-        for _ in 0..LOOKS {
+    /// Receives until the buffer is full, and counts the calls.
+    #[inline]
+    pub(super) fn fill(&self, buffer: &mut [u8], calls: &mut u64) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
             *calls += 1;
-            if wait(&mut [readable(&self.socket)], LOOK)? {
-                return Ok(());
-            }
+            filled += self.receive(&mut buffer[filled..])?;
         }
-        Err(stalled())
+        Ok(())
+    }
+
+    /// Waits until something can be received, and counts the call.
+    pub(super) fn wait(&self, calls: &mut u64) -> io::Result<()> {
+        *calls += 1;
+        if wait(&mut [readable(&self.socket)], STALLED)? {
+            Ok(())
+        } else {
+            Err(stalled())
+        }
     }
 }
 
-/// What a call of receiving says: so many bytes, or that a signal came between.
+/// What a receive returned: so many bytes, or none as a signal interrupted it.
 #[inline]
 pub(super) fn some(came: io::Result<usize>) -> io::Result<Option<usize>> {
     match came {

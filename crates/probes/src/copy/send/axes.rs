@@ -1,10 +1,12 @@
-//! What `copy.send` varies.
+//! What `copy.send` varies, and which points there are.
 
-use crate::arenas::Pages;
+use crate::arenas::{self, Pages};
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_exchange::delivery::MESSAGE_LEAST_BYTES;
-use costof_exchange::rendezvous;
+use costof_exchange::delivery::{MESSAGE_LEAST_BYTES, Shape, Transport};
+use costof_os::memory::fields;
+use costof_os::net::field_sender;
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 
 words! {
     /// How a message goes into the socket.
@@ -29,8 +31,8 @@ words! {
         SendfileMemory = "sendfile_memory",
         /// the same from a file on a disk, which is in the page cache
         SendfileFile = "sendfile_file",
-        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing says
-        /// when they may be changed
+        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing
+        /// reports when they may be changed
         Splice = "splice",
     }
 }
@@ -44,9 +46,9 @@ words! {
         /// over UDP in windows: all in_flight are sent, and what is not answered within 50 ms and four
         /// round trips is lost
         Echo = "echo",
-        /// the receiver asks with 64 B for in_flight messages, and for the next ones when these have come
-        /// whole; its throughput has the requests' time in it, and nears that of a stream the more it asks
-        /// for
+        /// the receiver asks with 64 B for in_flight messages, and for the next ones when they have been
+        /// received completely; its throughput includes the requests' time, and nears that of a stream
+        /// the more it asks for
         Trigger = "trigger",
     }
 }
@@ -64,7 +66,7 @@ words! {
 
 words! {
     /// What carries messages.
-    pub(crate) enum Over {
+    pub(crate) enum Over => Transport {
         /// TCP
         Tcp = "tcp",
         /// UDP, a datagram for each message, whatever is lost
@@ -82,7 +84,7 @@ words! {
     pub(crate) enum Nagle {
         /// TCP_NODELAY: the end of a message leaves at once, in a packet of its own
         Off = "off",
-        /// as a socket is that nobody asked: it waits for the beginning of the next message, or for an
+        /// the socket's default: it waits for the beginning of the next message, or for an
         /// acknowledgement
         On = "on",
     }
@@ -145,7 +147,7 @@ point! {
     /// control that paces, as BBR does, is there most of what sending takes, so that
     /// congestion_control=reno, which every kernel and user has, tells more; it is chosen before
     /// the connection begins, since one that BBR has begun stays paced. When a message's bytes
-    /// could be changed is seen at nine single messages beforehand, three where they are larger
+    /// could be changed is measured with nine single messages beforehand, three where they are larger
     /// than 1 MiB, and what sending threw out of the sender's caches at arrays that had filled
     /// them; a first connection has these before its stream, and they count for no other metric.
     ///
@@ -215,18 +217,104 @@ impl Primitive {
     }
 }
 
-impl Over {
-    pub(super) fn is_udp(self) -> bool {
-        rendezvous::Over::from(self) == rendezvous::Over::Udp
+/// The axes in which points of one block must agree: all but those that are ways of sending the same
+/// message.
+pub(super) const BLOCKS_BY: &[&str] =
+    &names_without::<{ CopySend::AXES.len() - WAYS.len() }>(CopySend::AXES, WAYS);
+const WAYS: &[&str] = &["primitive", "nagle", "allocate", "buffers"];
+
+impl CopySend {
+    pub(super) fn transport(&self) -> Transport {
+        self.over.into()
+    }
+
+    /// What each thread sends: one message, or as many as fill its share of the working set, but no
+    /// fewer than two.
+    pub(super) fn shape(&self) -> Shape {
+        let size = self.size as usize;
+        let count = match self.source {
+            Source::Hot => 1,
+            Source::Cold => {
+                let share = self.working_set as usize / self.threads;
+                let each = fields::memory_bytes(1, size, self.fields).unwrap_or(usize::MAX);
+                (share / each).max(2)
+            }
+        };
+        Shape { size, count }
+    }
+
+    /// How much memory both ends need, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let Shape { size, count } = self.shape();
+        let messages = fields::memory_bytes(count, size, self.fields).unwrap_or(usize::MAX);
+        // A file has them once more; both ends have a message and a buffer besides, and the sender
+        // arrays that fill its caches.
+        let copies = if self.primitive.is_sendfile() { 2 } else { 1 };
+        let each = copies * messages as u64 + 2 * self.size + (8 << 20);
+        self.threads as u64 * each + (64 << 20)
+    }
+
+    /// The primitive, with what other axes add to it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a combination that does not exist.
+    pub(super) fn full_primitive(&self) -> Result<field_sender::Primitive, Failure> {
+        use field_sender::Primitive as Full;
+        if self.buffers == Buffers::Registered && !self.primitive.is_uring() {
+            unsupported!(
+                "only io_uring sends from registered buffers (--set primitive=uring_send,uring_zero_copy)"
+            );
+        }
+        if self.allocate == Allocate::PerMessage && self.primitive != Primitive::TwoCopy {
+            unsupported!(
+                "only two_copy has a buffer that could be allocated for each message (--set \
+                 allocate=once)"
+            );
+        }
+        Ok(match (self.primitive, self.allocate, self.buffers) {
+            (Primitive::TwoCopy, Allocate::Once, _) => Full::TwoCopy,
+            (Primitive::TwoCopy, Allocate::PerMessage, _) => Full::TwoCopyAllocating,
+            (Primitive::OneCopy, ..) => Full::OneCopy,
+            (Primitive::ZeroCopy, ..) => Full::ZeroCopy,
+            (Primitive::WriteEach, ..) => Full::WriteEach,
+            (Primitive::UringSend, _, Buffers::Plain) => Full::UringSend,
+            (Primitive::UringSend, _, Buffers::Registered) => Full::UringSendRegistered,
+            (Primitive::UringZeroCopy, _, Buffers::Plain) => Full::UringZeroCopy,
+            (Primitive::UringZeroCopy, _, Buffers::Registered) => Full::UringZeroCopyRegistered,
+            (Primitive::SendfileMemory, ..) => Full::SendfileMemory,
+            (Primitive::SendfileFile, ..) => Full::SendfileFile,
+            (Primitive::Splice, ..) => Full::Splice,
+        })
     }
 }
 
-impl From<Over> for rendezvous::Over {
-    fn from(over: Over) -> rendezvous::Over {
-        match over {
-            Over::Tcp => rendezvous::Over::Tcp,
-            Over::Udp | Over::UdpGso => rendezvous::Over::Udp,
-            Over::Unix => rendezvous::Over::Unix,
-        }
+/// Refuses combinations that do not exist on any machine, and what does not fit into this one's memory.
+pub(super) fn check(point: &At<CopySend>) -> Result<(), Failure> {
+    point.full_primitive()?;
+    let is_stream = point.pattern == Pattern::Stream;
+    if point.transport().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
+        unsupported!("a datagram has 65507 B of payload at most (--set size=65507)");
     }
+    if point.over != Over::Tcp && point.congestion_control != CongestionControl::Default {
+        unsupported!("only TCP has a congestion control (--set congestion_control=default)");
+    }
+    if point.nagle == Nagle::On && (point.over != Over::Tcp || !is_stream) {
+        unsupported!(
+            "Nagle's algorithm is TCP's, and would keep the end of a message from the peer that has to \
+             answer it (--set nagle=off, or over=tcp and pattern=stream)"
+        );
+    }
+    if is_stream && point.in_flight > 1 {
+        unsupported!(
+            "a stream has as much in flight as its socket takes (--set pattern=echo, trigger)"
+        );
+    }
+    if point.link == "sink" && !is_stream {
+        unsupported!("nobody answers or asks on the link sink (--set pattern=stream)");
+    }
+    let bytes = point.memory_bytes();
+    if !arenas::fits(bytes) {
+        return Err(arenas::does_not_fit(bytes));
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What `copy.send` says of itself.
+//! The metrics of `copy.send`.
 
 use crate::prelude::*;
 
@@ -26,7 +26,7 @@ pub(super) const METRICS: &[Metric] = metrics! {
     /// that the sending threads had for a byte: core cycles where cycles_by_pmu is 1, else
     /// reference cycles, those of the invariant TSC
     cycles_per_byte: Cycles Lower,
-    /// 1 where the processor's counters tell the cycles, their own and the kernel's half, else 0
+    /// 1 where the processor's counters count the cycles, in user space and in the kernel, else 0
     /// (costof doctor says why)
     cycles_by_pmu: One Neither,
     /// loads of the sending threads for a message that missed the first-level data cache, where the
@@ -64,7 +64,7 @@ pub(super) const METRICS: &[Metric] = metrics! {
     pollution_l1: Nanoseconds Lower,
     /// the same of the L2 cache
     pollution_l2: Nanoseconds Lower,
-    /// the same of the L3 cache, as far as it is this processor's, told by 4 MiB of its lines
+    /// the same of the L3 cache, as far as it is this processor's, from 4 MiB of its lines
     pollution_l3: Nanoseconds Lower,
     /// datagrams that did not arrive, as a share of those sent; of udp_gso a message is several
     lost: One Lower,

@@ -40,72 +40,70 @@ pub(super) fn budget(precision: Precision) -> Duration {
 /// Beside one axis at a time: the three ways of the study at every size, on every link that this
 /// machine makes and to another host; on the sink, where no copy is made later, from cached messages
 /// and from a working set beyond the caches, on small pages and on large ones; by several threads
-/// between two namespaces; sixteen messages under way at a time; and io_uring with registered buffers,
-/// which nothing else has.
+/// between two namespaces; sixteen messages in flight; and io_uring with registered buffers, which
+/// nothing else has.
 pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
+    let default = CopySend::default;
     let registered = [Primitive::UringSend, Primitive::UringZeroCopy].map(|primitive| CopySend {
         primitive,
         buffers: Buffers::Registered,
-        ..CopySend::default()
+        ..default()
     });
     let mut points = Planned::all(registered);
-    // What waits for the other end waits less often where more is under way.
+    let mut study = |link, point: CopySend| points.extend(study(&point, link));
+    // What waits for the other end waits less often where more is in flight.
     for pattern in [Pattern::Echo, Pattern::Trigger] {
-        let under_way = CopySend {
-            pattern,
-            in_flight: 16,
-            ..CopySend::default()
-        };
-        points.extend(study(&under_way, "loopback"));
+        let in_flight = 16;
+        study(
+            "loopback",
+            CopySend {
+                pattern,
+                in_flight,
+                ..default()
+            },
+        );
     }
     for link in ["loopback", "veth", "remote"] {
         for &size in SIZES {
-            let sized = CopySend {
-                size,
-                ..CopySend::default()
-            };
-            points.extend(study(&sized, link));
+            study(link, CopySend { size, ..default() });
         }
     }
     // BBR paces, which takes more there than what is compared.
-    let unpaced = CopySend {
-        congestion_control: CongestionControl::Reno,
-        ..CopySend::default()
+    let congestion_control = CongestionControl::Reno;
+    let unpaced = |size| CopySend {
+        size,
+        congestion_control,
+        ..default()
     };
     for &size in SIZES.iter().filter(|size| !HOT.contains(size)) {
-        let sized = CopySend {
-            size,
-            ..unpaced.clone()
-        };
-        points.extend(study(&sized, "sink"));
+        study("sink", unpaced(size));
     }
-    let hot = HOT.map(|size| CopySend {
-        size,
-        ..unpaced.clone()
-    });
     let cold = COLD.map(|size| CopySend {
-        size,
         source: Source::Cold,
         working_set: sizes::beyond(facts),
-        ..unpaced.clone()
+        ..unpaced(size)
     });
-    for from in hot.into_iter().chain(cold) {
+    for from in HOT.map(unpaced).into_iter().chain(cold) {
         for &pages in Pages::ALL {
-            let from = CopySend {
-                pages,
-                ..from.clone()
-            };
-            points.extend(study(&from, "sink"));
+            study(
+                "sink",
+                CopySend {
+                    pages,
+                    ..from.clone()
+                },
+            );
         }
     }
     for size in THREADED {
         for threads in [2, 4, 8] {
-            let several = CopySend {
-                size,
-                threads,
-                ..CopySend::default()
-            };
-            points.extend(study(&several, "veth"));
+            study(
+                "veth",
+                CopySend {
+                    size,
+                    threads,
+                    ..default()
+                },
+            );
         }
     }
     points
@@ -124,7 +122,7 @@ fn study(point: &CopySend, link: &'static str) -> [Planned; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check;
+    use super::super::axes::check;
     use super::*;
 
     #[test]

@@ -23,12 +23,12 @@ pub(super) fn predict(
         Link::Sink => false,
         Link::Remote | Link::Emulated { .. } => return None,
     };
-    let in_pieces = point.over.is_udp() && point.size > CABLE_DATAGRAM_BYTES;
+    let in_pieces = point.transport().is_datagrams() && point.size > CABLE_DATAGRAM_BYTES;
     // Nor how the device cuts up a message.
     if (in_pieces && link == Link::Veth) || point.over == Over::UdpGso {
         return None;
     }
-    let pieces = Pieces::of(known, facts)?;
+    let pieces = Pieces::new(known, facts)?;
     match point.pattern {
         Pattern::Stream => stream(point, facts, &pieces, received),
         Pattern::Echo => echo(point, facts, &pieces),
@@ -59,7 +59,7 @@ fn stream(
         Over::Tcp | Over::Unix => packets(bytes, references(point)),
     };
     let (sends, receives, packet) = if received {
-        pieces.packet(&point.link, point.over.word())
+        pieces.packet(&point.link, point.transport().over())
     } else {
         let sends = pieces.packet_into_sink();
         (sends, Range::default(), "like 3 to 12.5 reads")
@@ -100,37 +100,25 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     let fields = point.fields as f64;
     let registered = point.buffers == Buffers::Registered;
     let mut sum = Cost::default();
-    let calls = match point.primitive {
-        Primitive::WriteEach => Range::from(fields),
-        Primitive::Splice => Range::from(2.0),
+    let (calls, is_gathered) = match point.primitive {
+        Primitive::TwoCopy | Primitive::SendfileMemory | Primitive::SendfileFile => {
+            (Range::from(1.0), false)
+        }
+        Primitive::OneCopy | Primitive::ZeroCopy => (Range::from(1.0), true),
+        Primitive::WriteEach => (Range::from(fields), false),
+        Primitive::Splice => (Range::from(2.0), true),
         // io_uring does for each request what a call does, and is entered once.
         Primitive::UringSend | Primitive::UringZeroCopy if registered => {
-            Range(0.5 * fields, fields + 1.0)
+            (Range(0.5 * fields, fields + 1.0), false)
         }
-        Primitive::UringSend | Primitive::UringZeroCopy => Range(1.0, 2.0),
-        Primitive::TwoCopy
-        | Primitive::OneCopy
-        | Primitive::ZeroCopy
-        | Primitive::SendfileMemory
-        | Primitive::SendfileFile => Range::from(1.0),
+        Primitive::UringSend | Primitive::UringZeroCopy => (Range(1.0, 2.0), true),
     };
     sum += Cost::new(pieces.calls(calls), "of calls");
     if point.primitive == Primitive::TwoCopy {
         let serialised = pieces.serialise(bytes, fields, point.source == Source::Hot);
         sum += Cost::new(serialised, "of serialising");
     }
-    let by_entries = match point.primitive {
-        Primitive::OneCopy
-        | Primitive::ZeroCopy
-        | Primitive::UringSend
-        | Primitive::UringZeroCopy
-        | Primitive::Splice => true,
-        Primitive::TwoCopy
-        | Primitive::WriteEach
-        | Primitive::SendfileMemory
-        | Primitive::SendfileFile => false,
-    };
-    if by_entries && !registered && fields > 1.0 {
+    if is_gathered && fields > 1.0 {
         sum += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
     }
     let pages = references(point);
@@ -196,7 +184,7 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
     if point.in_flight > 1 || apart(point, facts, 2) < point.threads {
         return None;
     }
-    let round_trip = pieces.echo(&point.link, point.over.word(), point.size as f64)?;
+    let round_trip = pieces.echo(&point.link, point.transport().over(), point.size as f64)?;
     let round_trip = Cost::new(round_trip, "for a round trip, blocked (net.rtt)") * (0.8, 1.25);
     let added = prepared(point, pieces, true).named("what is done for a message");
     (round_trip + added * 2.0 * (0.0, 1.0)).predict("latency")
@@ -204,9 +192,9 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::point;
     use super::*;
     use crate::copy::parts::{Part, Parts};
-    use crate::net::congestion_control::CongestionControl;
     use crate::testing::measured;
     use crate::{copy, cpu, memory, net, os};
     use costof_model::facts::{Cache, CacheKind};
@@ -256,32 +244,23 @@ mod tests {
         facts
     }
 
-    fn usual() -> CopySend {
-        CopySend {
-            size: 4096,
-            ..CopySend::default()
-        }
-    }
-
-    fn by(primitive: Primitive) -> CopySend {
-        CopySend {
-            primitive,
-            ..usual()
-        }
+    /// A message of 4 KiB with these values.
+    fn sent(values: &str) -> CopySend {
+        point(&format!("size=4KiB {values}"))
     }
 
     fn of(
-        axes: CopySend,
+        values: &str,
         link: &'static str,
         facts: &Facts,
         rows: &[PointRow],
     ) -> Option<Prediction> {
-        let link = link.into();
+        let (axes, link) = (sent(values), link.into());
         predict(&At { axes, link }, facts, &Known(rows))
     }
 
-    fn expected(axes: CopySend, link: &'static str) -> Prediction {
-        of(axes, link, &facts(2), &rows()).unwrap()
+    fn expected(values: &str, link: &'static str) -> Prediction {
+        of(values, link, &facts(2), &rows()).unwrap()
     }
 
     /// What a message of 4 KiB takes by a prediction, at least and at most.
@@ -293,17 +272,17 @@ mod tests {
 
     #[test]
     fn the_sender_is_the_sum_of_its_pieces() {
-        let two_copy = expected(usual(), "loopback");
+        let two_copy = expected("", "loopback");
         // Calls, serialising, copying into what may have to be written, and a quarter of the round
         // trip, or half of the one that wakes.
         let least = 100.0 + 0.9 * 120.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&two_copy), (least, most));
-        let one_copy = expected(by(Primitive::OneCopy), "loopback");
+        let one_copy = expected("primitive=one_copy", "loopback");
         let least = 100.0 + 0.7 * 200.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&one_copy), (least, most));
-        let each = expected(by(Primitive::WriteEach), "loopback");
+        let each = expected("primitive=write_each", "loopback");
         let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
         let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 15_000.0;
         assert_eq!(takes_ns(&each), (least, most));
@@ -319,24 +298,20 @@ mod tests {
 
     #[test]
     fn fewer_copies_are_expected_to_be_faster_and_a_deferred_one_is_not() {
-        let most = |primitive, link| {
-            let large = CopySend {
-                size: 1 << 20,
-                ..by(primitive)
-            };
-            expected(large, link).high
+        let most = |primitive: &str, link| {
+            expected(&format!("size=1MiB primitive={primitive}"), link).high
         };
-        assert!(most(Primitive::OneCopy, "sink") > most(Primitive::TwoCopy, "sink"));
-        assert!(most(Primitive::ZeroCopy, "sink") > most(Primitive::OneCopy, "sink"));
-        assert!(most(Primitive::ZeroCopy, "loopback") < most(Primitive::OneCopy, "loopback"));
-        assert!(most(Primitive::Splice, "loopback") > most(Primitive::OneCopy, "loopback"));
+        assert!(most("one_copy", "sink") > most("two_copy", "sink"));
+        assert!(most("zero_copy", "sink") > most("one_copy", "sink"));
+        assert!(most("zero_copy", "loopback") < most("one_copy", "loopback"));
+        assert!(most("splice", "loopback") > most("one_copy", "loopback"));
     }
 
     #[test]
     fn ends_that_share_a_processor_take_turns() {
         let of = |threads, cpus| {
-            let axes = CopySend { threads, ..usual() };
-            takes_ns(&of(axes, "loopback", &facts(cpus), &rows()).unwrap())
+            let values = format!("threads={threads}");
+            takes_ns(&of(&values, "loopback", &facts(cpus), &rows()).unwrap())
         };
         let (apart, shared) = (of(1, 2), of(1, 1));
         // The receiver's copy, calls and part of the packet.
@@ -348,17 +323,13 @@ mod tests {
 
     #[test]
     fn pacing_widens_and_is_not_guessed() {
-        let bbr = CopySend {
-            congestion_control: CongestionControl::Bbr,
-            ..usual()
-        };
+        let bbr = "congestion_control=bbr";
         let (facts, mut rows) = (facts(2), rows());
-        assert_eq!(of(bbr.clone(), "loopback", &facts, &rows), None);
+        assert_eq!(of(bbr, "loopback", &facts, &rows), None);
         let timer = os::timer::PROBE.info.defaults().with("slack", "least");
         rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
-        let bbr_again = bbr.clone();
-        let paced = of(bbr.clone(), "loopback", &facts, &rows).unwrap();
-        let plain = takes_ns(&expected(usual(), "loopback"));
+        let paced = of(bbr, "loopback", &facts, &rows).unwrap();
+        let plain = takes_ns(&expected("", "loopback"));
         // A sixteenth of a packet's wait.
         assert_eq!(takes_ns(&paced), (plain.0, plain.1 + 1000.0));
         assert!(paced.because.contains("bbr"), "{}", paced.because);
@@ -370,7 +341,7 @@ mod tests {
         let timer = os::timer::PROBE.info.defaults().with("slack", "default");
         rows.push(measured(&os::timer::PROBE, timer, 66_000.0));
         assert_eq!(of(bbr, "loopback", &with_slack, &rows), Some(paced.clone()));
-        assert_eq!(of(bbr_again, "loopback", &facts, &rows), None);
+        assert_eq!(of(bbr, "loopback", &facts, &rows), None);
         rows.pop();
         let timer = os::timer::PROBE.info.defaults().with("slack", "least");
         rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
@@ -378,42 +349,30 @@ mod tests {
         let mut by_default = facts;
         let control = "net.ipv4.tcp_congestion_control".to_owned();
         by_default.kernel.sysctls.insert(control, "bbr".to_owned());
-        assert_eq!(of(usual(), "loopback", &by_default, &rows), Some(paced));
+        assert_eq!(of("", "loopback", &by_default, &rows), Some(paced));
     }
 
     #[test]
     fn an_echo_is_a_round_trip() {
-        let echo = CopySend {
-            pattern: Pattern::Echo,
-            ..usual()
-        };
-        let expected = expected(echo.clone(), "loopback");
+        let echo = "pattern=echo";
+        let expected = expected(echo, "loopback");
         assert_eq!(expected.metric, "latency");
         // Of 56 bytes, and two copies each way of those that it has not.
         assert!(expected.low > 0.8 * 30_000.0 && expected.low < 0.8 * 31_000.0);
         assert!(expected.high > 1.25 * 30_000.0 && expected.high < 1.25 * 34_000.0 + 1400.0);
-        for (in_flight, threads) in [(2, 1), (1, 2)] {
-            let axes = CopySend {
-                in_flight,
-                threads,
-                ..echo.clone()
-            };
-            assert_eq!(of(axes, "loopback", &facts(2), &rows()), None);
+        for values in ["pattern=echo in_flight=2", "pattern=echo threads=2"] {
+            assert_eq!(of(values, "loopback", &facts(2), &rows()), None);
         }
     }
 
     #[test]
     fn what_is_not_known_is_not_predicted() {
         for link in ["wan", "remote", "delay=10ms"] {
-            assert_eq!(of(usual(), link, &facts(2), &rows()), None);
+            assert_eq!(of("", link, &facts(2), &rows()), None);
         }
-        assert_eq!(of(usual(), "loopback", &facts(2), &[]), None);
-        let datagram = CopySend {
-            over: Over::Udp,
-            ..usual()
-        };
-        assert_eq!(of(datagram, "veth", &facts(2), &rows()), None);
+        assert_eq!(of("", "loopback", &facts(2), &[]), None);
+        assert_eq!(of("over=udp", "veth", &facts(2), &rows()), None);
         // A call and a copy are enough.
-        assert!(of(usual(), "veth", &facts(2), &rows()[..2]).is_some());
+        assert!(of("", "veth", &facts(2), &rows()[..2]).is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! The two ends: one sends messages, the other takes them in, and answers them where it is to. What
-//! they have in common is here.
+//! The two ends: one sends messages, the other receives them, and answers them in an echo. What they
+//! have in common is here.
 
 mod duration;
 mod receiving;
@@ -8,30 +8,29 @@ mod singles;
 
 pub(super) use duration::least_ns;
 pub(super) use receiving::Receiving;
-pub(super) use sending::{Ending, Sending};
+pub(super) use sending::Sending;
 
 use super::axes::{CopySend, Over};
 use crate::arenas::{self, Pages};
 use crate::net::meeting::broken;
 use crate::prelude::*;
 use costof_exchange::delivery::Shape;
-use costof_os::memory::arena::PageSize;
 use costof_os::memory::fields::Messages;
 use fastrand::Rng;
 use std::io;
 
-/// What messages of points must have in common that are laid out once.
+/// What points must have in common whose messages are laid out once.
 #[derive(Clone, PartialEq)]
-struct Laid {
+struct Layout {
     shape: Shape,
     fields: usize,
     pages: Pages,
     threads: usize,
 }
 
-impl Laid {
-    fn of(point: &At<CopySend>) -> Laid {
-        Laid {
+impl Layout {
+    fn new(point: &At<CopySend>) -> Layout {
+        Layout {
             shape: point.shape(),
             fields: point.fields,
             pages: point.pages,
@@ -40,7 +39,7 @@ impl Laid {
     }
 }
 
-/// Whether a point comes for the first time in a launch, from which on it has been seen.
+/// Whether a point comes for the first time in a launch; from then on it has been seen.
 fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
     let is_first = !seen.contains(point);
     if is_first {
@@ -52,16 +51,12 @@ fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
 /// The messages of each thread of a point.
 fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
     let Shape { size, count } = point.shape();
-    let page_size = match point.pages {
-        Pages::Base => PageSize::Base,
-        Pages::Huge => PageSize::Huge,
-    };
     let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
     (0..point.threads)
         .map(|_| {
             let shape = (count, size, point.fields);
-            let messages = Messages::new(shape, page_size, shuffle).map_err(|error| {
-                arenas::failed("fill", CopySend::memory_bytes(point), point.pages, &error)
+            let messages = Messages::new(shape, point.pages.into(), shuffle).map_err(|error| {
+                arenas::failed("fill", point.memory_bytes(), point.pages, &error)
             })?;
             arenas::check(messages.arena(), point.pages, arenas::MOSTLY)?;
             Ok(messages)

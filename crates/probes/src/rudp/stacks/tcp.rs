@@ -90,7 +90,7 @@ impl Sends for Sender {
     fn counted(&self) -> io::Result<Sent> {
         let info = socket::tcp_info(&self.stream)?;
         Ok(Sent {
-            again: info.sent_again_bytes as f64 / info.sent_bytes.max(1) as f64,
+            again: info.retransmitted_bytes as f64 / info.sent_bytes.max(1) as f64,
             datagrams: None,
         })
     }

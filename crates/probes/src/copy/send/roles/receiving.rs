@@ -1,8 +1,7 @@
-//! The end that takes messages in.
+//! The end that receives messages.
 
 use super::{failed, is_first, messages, singles};
-use crate::copy::send::axes::{CopySend, Over, Pattern};
-use crate::copy::send::check;
+use crate::copy::send::axes::{CopySend, Over, Pattern, check};
 use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
@@ -16,21 +15,25 @@ use costof_model::protocol::Meeting;
 use costof_os::memory::fields::Messages;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How many bursts are kept at most, of those that it asks for.
+/// How many bursts are recorded at most, of those that it asks for.
 const BURSTS_MOST: usize = 1 << 20;
 
-/// Takes in what comes, and says how much that was.
+/// When a burst was asked for, and how long it took, both in nanoseconds.
+type Burst = (f64, f64);
+
+/// Receives what comes, and counts it.
 pub(in crate::copy::send) struct Receiving {
     meeting: Meeting,
     cpus: Processors,
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
-    /// None where people send by hand.
-    singles: bool,
+    /// Whether people chose how much comes, and nothing else comes.
+    is_interactive: bool,
     /// Which points have had their single messages.
     seen: Vec<At<CopySend>>,
     /// What has arrived at the last point, in bytes, even where that failed.
@@ -38,7 +41,10 @@ pub(in crate::copy::send) struct Receiving {
 }
 
 impl Receiving {
-    pub(in crate::copy::send) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+    pub(in crate::copy::send) fn start(
+        launch: &Launch,
+        is_interactive: bool,
+    ) -> Result<Receiving, Failure> {
         let meeting = meeting::place(launch)?;
         Ok(Receiving {
             cpus: Processors::of(&launch.cpus, &meeting),
@@ -46,18 +52,99 @@ impl Receiving {
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
-            singles: true,
+            is_interactive,
             seen: Vec::new(),
             arrived_bytes: 0,
         })
     }
 
-    /// The receiving end where people send by hand: all that comes is what they asked for.
-    pub(in crate::copy::send) fn by_hand(launch: &Launch) -> Result<Receiving, Failure> {
-        Ok(Receiving {
-            singles: false,
-            ..Receiving::start(launch)?
-        })
+    /// The flows of the sender; none where it has failed, and says why.
+    fn accept(
+        listener: &Listener,
+        point: &At<CopySend>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<Receiver>>, Failure> {
+        match delivery::accept(listener, point.transport(), point.shape(), stop) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                unsupported!("{error}")
+            }
+            accepted => meeting::met(accepted),
+        }
+    }
+
+    /// Receives through these flows, until `stop` is set: the bursts that were asked for.
+    fn receive(
+        &mut self,
+        point: &At<CopySend>,
+        flows: &mut [Receiver],
+        stop: &AtomicBool,
+    ) -> Result<Vec<Burst>, Failure> {
+        let primitive = point.full_primitive()?;
+        let mut flows: Vec<_> = flows.iter_mut().zip(self.answers.drain(..)).collect();
+        let bursts = each(&mut flows, &self.cpus, |(flow, answers)| {
+            let mut bursts = Vec::new();
+            match (answers.take(), point.pattern) {
+                (Some(answers), _) => flow.answer(primitive, answers, stop)?,
+                (None, Pattern::Trigger) => {
+                    bursts.reserve_exact(BURSTS_MOST);
+                    flow.ask(point.in_flight, stop, &mut |asked_ns, took_ns| {
+                        if bursts.len() < bursts.capacity() {
+                            bursts.push((asked_ns as f64, took_ns as f64));
+                        }
+                    })?;
+                }
+                (None, Pattern::Stream | Pattern::Echo) => flow.receive(stop)?,
+            }
+            Ok(bursts)
+        });
+        let bursts = bursts.map_err(|error| failed(point, &error))?;
+        Ok(bursts.into_iter().flatten().collect())
+    }
+
+    /// Reports how fast messages came; of a few that people send, only the sender knows that.
+    fn report_rate(
+        &self,
+        flows: &[Receiver],
+        bursts: Vec<Burst>,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
+        let Some(settled) = windows::settled(&marks) else {
+            if self.is_interactive {
+                return Ok(());
+            }
+            fail!("too little arrived to say how fast");
+        };
+        meter.value("throughput", windows::throughput(&marks, settled));
+        for (asked_ns, took_ns) in bursts {
+            if asked_ns >= settled.0 {
+                meter.latency("latency", took_ns);
+            }
+        }
+        for (kib, ns) in windows::windows(&marks, settled) {
+            meter.batch_done("cost", kib, ns);
+        }
+        let used = windows::used(&marks, settled);
+        meter.value("cpu_receiver", used.cpu_ns_per_kib);
+        meter.value("receiver_running", used.running);
+        Ok(())
+    }
+
+    /// Reports how many datagrams arrived, and how many there was no room for.
+    fn report_datagrams(
+        point: &At<CopySend>,
+        flows: &[Receiver],
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
+        meter.value(ARRIVED, arrived as f64);
+        // Of several that come at once, the socket counts one.
+        if point.over != Over::UdpGso {
+            let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
+            let dropped = dropped.map_err(|error| failed(point, &error))?;
+            meter.value(DROPPED, dropped as f64);
+        }
+        Ok(())
     }
 }
 
@@ -79,8 +166,12 @@ impl RoleAt<CopySend> for Receiving {
                 .collect(),
             Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
-        let (listener, mut offers) =
-            meeting::listen(&point.link, &self.meeting, point.over.into(), point.threads)?;
+        let (listener, mut offers) = meeting::listen(
+            &point.link,
+            &self.meeting,
+            point.transport().over(),
+            point.threads,
+        )?;
         if let Some(control) = point.congestion_control.name()
             && point.pattern == Pattern::Echo
         {
@@ -101,82 +192,27 @@ impl RoleAt<CopySend> for Receiving {
             return Ok(());
         };
         let stop = meter.stop();
-        let accept = match point.over {
-            Over::UdpGso => delivery::accept_segmented,
-            Over::Tcp | Over::Udp | Over::Unix => delivery::accept,
-        };
-        let accepted = accept(&listener, point.shape(), stop);
-        let accepted = accepted.map_or_else(
-            |error| match error.kind() {
-                ErrorKind::Unsupported => Err(Failure::unsupported(error.to_string())),
-                _ => meeting::met(Err(error)),
-            },
-            |flows| Ok(Some(flows)),
-        );
-        let Some(mut flows) = accepted? else {
+        let Some(mut flows) = Receiving::accept(&listener, point, stop)? else {
             return Ok(());
         };
-        if self.singles && point.pattern == Pattern::Stream && is_first(&mut self.seen, point) {
-            flows[0].mark_after(singles::most(point));
+        if !self.is_interactive
+            && point.pattern == Pattern::Stream
+            && is_first(&mut self.seen, point)
+        {
+            flows[0].mark_after(singles::messages_at_most(point));
         }
-        let way = point.way()?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
-        let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
-        let received = each(&mut flows, &self.cpus, |(flow, answers)| {
-            let mut bursts = Vec::new();
-            match (answers.take(), point.pattern) {
-                (Some(answers), _) => flow.answer(way, answers, stop)?,
-                (None, Pattern::Trigger) => {
-                    bursts.reserve_exact(BURSTS_MOST);
-                    flow.ask(point.in_flight, stop, &mut |asked_ns, took_ns| {
-                        if bursts.len() < bursts.capacity() {
-                            bursts.push((asked_ns as f64, took_ns as f64));
-                        }
-                    })?;
-                }
-                (None, Pattern::Stream | Pattern::Echo) => flow.receive(stop)?,
-            }
-            Ok(bursts)
-        });
-        let flows: Vec<Receiver> = flows.into_iter().map(|(flow, _)| flow).collect();
+        let bursts = self.receive(point, &mut flows, stop);
         self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
-        let bursts = received.map_err(|error| failed(point, &error))?;
+        let bursts = bursts?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
-            return Err(Failure::error("other bytes arrived than were sent"));
+            fail!("other bytes arrived than were sent");
         }
-        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        match windows::settled(&marks) {
-            Some(settled) => {
-                meter.value("throughput", windows::throughput(&marks, settled));
-                for (asked_ns, took_ns) in bursts.into_iter().flatten() {
-                    if asked_ns >= settled.0 {
-                        meter.latency("latency", took_ns);
-                    }
-                }
-                for (kib, ns) in windows::windows(&marks, settled) {
-                    meter.batch_done("cost", kib, ns);
-                }
-                let used = windows::used(&marks, settled);
-                meter.value("cpu_receiver", used.cpu_ns_per_kib);
-                meter.value("receiver_running", used.running);
-            }
-            None if self.singles => {
-                return Err(Failure::error("too little arrived to say how fast"));
-            }
-            // Of a few messages that people send, the sender knows how long they took.
-            None => {}
-        }
-        interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
-        if point.over.is_udp() {
-            let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
-            meter.value(ARRIVED, arrived as f64);
-            // Of several that come at once, the socket counts one.
-            if point.over != Over::UdpGso {
-                let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
-                let dropped = dropped.map_err(|error| failed(point, &error))?;
-                meter.value(DROPPED, dropped as f64);
-            }
+        self.report_rate(&flows, bursts, meter)?;
+        interrupts.report(self.arrived_bytes, meter);
+        if point.transport().is_datagrams() {
+            Receiving::report_datagrams(point, &flows, meter)?;
         }
         meter.allocated(flows.iter().map(Receiver::allocations).sum());
         Ok(())

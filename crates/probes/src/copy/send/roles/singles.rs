@@ -1,5 +1,5 @@
-//! What is seen at single messages, before those that follow each other: when a message's bytes could be
-//! changed, and what sending throws out of the caches.
+//! What single messages show, before those that follow each other: when a message's bytes could be
+//! changed, and what sending evicts from the caches.
 
 use super::failed;
 use crate::copy::send::axes::CopySend;
@@ -11,10 +11,10 @@ use costof_os::memory::cache_pollution::Victim;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How long nothing is sent before it is looked when a message's bytes could be changed.
+/// How long nothing is sent before each of them.
 const IDLE: Duration = Duration::from_micros(500);
-/// How often it is looked when a message's bytes could be changed: the median counts. Of large ones,
-/// which take long, it is looked less often.
+/// How often it is measured when a message's bytes could be changed: the median counts. Large ones take
+/// long, and are sent less often.
 const REUSES: u64 = 9;
 const REUSES_OF_LARGE: u64 = 3;
 const LARGE_BYTES: u64 = 1 << 20;
@@ -27,7 +27,7 @@ fn reuses(point: &At<CopySend>) -> u64 {
     }
 }
 
-/// The caches whose pollution is looked at, and its metrics.
+/// The caches whose pollution is measured, and its metrics.
 const LEVELS: [(u32, &str); 3] = [
     (1, "pollution_l1"),
     (2, "pollution_l2"),
@@ -50,9 +50,9 @@ pub(super) type Victims = Vec<(&'static str, Victim)>;
 pub(super) fn victims(cpu: usize) -> Victims {
     let caches = facts::caches_of(cpu as u32);
     let of_level = |(level, metric)| {
-        let data = caches
-            .iter()
-            .find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?;
+        let mut caches = caches.iter();
+        let data =
+            caches.find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?;
         let victim = Victim::new(data.size_bytes as usize / 4 * 3).ok()?;
         Some((metric, victim))
     };
@@ -60,13 +60,13 @@ pub(super) fn victims(cpu: usize) -> Victims {
 }
 
 /// How many single messages the first connection has before its stream, at most.
-pub(super) fn most(point: &At<CopySend>) -> u64 {
+pub(super) fn messages_at_most(point: &At<CopySend>) -> u64 {
     reuses(point) + LEVELS.len() as u64 * polluting(point)
 }
 
-/// What is seen at single messages, of one flow and where nothing else is under way. They come
-/// before all others: pauses behind a stream would count as a part of it where it arrives.
-pub(super) fn look(
+/// Sends single messages through one flow, while nothing else is in flight. They come before all
+/// others: the receiver would count pauses behind a stream as a part of it.
+pub(super) fn measure(
     point: &At<CopySend>,
     flow: &mut Sender,
     victims: &[(&'static str, Victim)],
@@ -74,7 +74,7 @@ pub(super) fn look(
 ) -> Result<(), Failure> {
     let idle = IDLE + 2 * flow.round_trip();
     for _ in 0..reuses(point) {
-        // What was sent before leaves the socket.
+        // Messages sent before leave the socket.
         sleep(idle);
         let ns = flow.reusable_after_ns();
         let ns = ns.map_err(|error| failed(point, &error))?;

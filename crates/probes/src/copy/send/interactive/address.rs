@@ -1,4 +1,4 @@
-//! Where one end listens and the other calls.
+//! Where the receiver listens and senders connect.
 
 use std::fmt;
 use std::path::PathBuf;

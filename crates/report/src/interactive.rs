@@ -1,4 +1,4 @@
-//! What was sent by hand, metric by metric.
+//! What `costof send` has measured, metric by metric.
 
 use crate::text::table;
 use crate::{names, notes};

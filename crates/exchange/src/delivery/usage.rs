@@ -1,11 +1,11 @@
-//! What a thread did and used while it worked: read before and after, and nothing between.
+//! What a thread used while it worked: read before and after, and never during the work.
 
 use std::io;
 
 use costof_os::perf::{Count, Event, Group};
 use costof_os::sched::usage::{self, Usage};
 
-/// What is counted by the processor, where it can be.
+/// What is used by the processor, where it can be.
 const EVENTS: [Event; 5] = [
     Event::Cycles,
     Event::L1dLoadMisses,
@@ -14,21 +14,21 @@ const EVENTS: [Event; 5] = [
     Event::DtlbLoadMisses,
 ];
 
-/// What the calling thread did and used.
+/// What the calling thread used while it worked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counted {
+pub struct ThreadUsage {
     /// Processor time and context switches.
-    pub usage: Usage,
-    /// How often it came to another processor; none where the kernel does not tell.
+    pub resources: Usage,
+    /// How often it moved to another CPU; none where the kernel does not say.
     pub migrations: Option<u64>,
-    /// What the processor counted, its own and the kernel's half: nothing where it counts nothing.
+    /// What the processor counted, in user space and in the kernel; empty where it counts nothing.
     pub counts: Vec<Count>,
 }
 
-impl Counted {
-    /// Does some work in this thread, and says what that was. The processor's counters are stopped
-    /// before and after; as long as they run, each context switch takes the kernel longer, some
-    /// hundreds of nanoseconds, since it saves them.
+impl ThreadUsage {
+    /// Does some work in this thread, and counts what it used. The processor's counters run only
+    /// during the work: the kernel saves them at each context switch, which takes some hundreds of
+    /// nanoseconds.
     pub(super) fn around<T>(work: impl FnOnce() -> io::Result<T>) -> (io::Result<T>, Self) {
         let (group, _) = Group::open(&EVENTS);
         let migrated = usage::migrations();
@@ -37,21 +37,20 @@ impl Counted {
         let _ = group.enable();
         let worked = work();
         let _ = group.disable();
-        let usage = usage::thread().since(&before);
+        let resources = usage::thread().since(&before);
         let migrations = migrated.and_then(|before| Some(usage::migrations()? - before));
         let mut counts = group.read().unwrap_or_default();
         counts.retain(|count| !count.user_only);
-        let counted = Self {
-            usage,
+        let used = Self {
+            resources,
             migrations,
             counts,
         };
-        (worked, counted)
+        (worked, used)
     }
 
-    /// What the processor counted of this, where it did.
+    /// How often this happened, where the processor counted it.
     pub fn count(&self, event: Event) -> Option<u64> {
-        let count = self.counts.iter().find(|count| count.event == event)?;
-        count.value
+        self.counts.iter().find(|count| count.event == event)?.value
     }
 }

@@ -1,26 +1,26 @@
-//! What the ends say to each other: a line with the token, then JSON, one message a line.
+//! What the ends send each other: a line with the token, then JSON, one message a line.
 
 use costof_model::axis::Axes;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Offers, Report};
 use serde::{Deserialize, Serialize};
 
-/// The longest lines that are accepted of who calls: the first one, and the others.
+/// The longest lines that are accepted of a sender: the first one, and the others.
 pub(super) const FIRST_MOST_BYTES: usize = 512;
 pub(super) const LINE_MOST_BYTES: usize = 64 << 10;
-/// And the longest answer: a report may have a histogram.
-pub(super) const ANSWER_MOST_BYTES: usize = 4 << 20;
+/// And of a receiver: a report may have a histogram.
+pub(super) const REPLY_MOST_BYTES: usize = 4 << 20;
 
-/// What the first line begins with. A newer costof says another number.
+/// What the first line begins with. A newer costof sends another number.
 const MAGIC: &str = "costof send 1 ";
 
-/// The first line of who calls.
-pub(super) fn first(token: Option<&str>) -> String {
+/// The first line of a sender.
+pub(super) fn first_line(token: Option<&str>) -> String {
     format!("{MAGIC}{}\n", token.unwrap_or_default())
 }
 
-/// The token in a first line; none of what is no costof.
-pub(super) fn token(first: &[u8]) -> Option<&[u8]> {
+/// The token in a first line; none where it is not from a costof.
+pub(super) fn token_of(first: &[u8]) -> Option<&[u8]> {
     first.strip_prefix(MAGIC.as_bytes())
 }
 
@@ -33,15 +33,15 @@ pub(super) struct Place {
     pub(super) namespace: Option<String>,
 }
 
-/// What the sender says.
+/// What a sender sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(super) enum Said {
-    /// What it will send.
+pub(super) enum Request {
+    /// The first message.
     Will {
         /// The version of the probe's method.
         method: u32,
-        /// What.
+        /// What it will send.
         axes: Axes,
         /// Where it is.
         place: Place,
@@ -58,33 +58,33 @@ pub(super) enum Said {
     },
 }
 
-/// What the receiver answers.
+/// What a receiver sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(super) enum Answer {
-    /// It does not take that, or not from this one.
+pub(super) enum Reply {
+    /// It does not accept that, or not from this sender.
     Refused {
         /// Why, and the way out.
         reason: String,
-        /// Whether what was asked is wrong, or only that it was now.
+        /// Whether the request is wrong; else it may succeed later.
         wrong: bool,
     },
     /// Begin.
     Begin {
         /// Where its role can be called.
         offers: Offers,
-        /// What each flow says first.
+        /// What each flow sends first.
         token: String,
         /// Where it is.
         place: Place,
     },
-    /// Come to an end.
+    /// Stop sending.
     End,
     /// What arrived.
     Arrived {
         /// What it measured.
         report: Result<Report, Failure>,
-        /// In bytes.
+        /// Payload, in bytes.
         bytes: u64,
     },
 }
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn only_a_costof_has_a_token() {
-        assert_eq!(token(b"costof send 1 abc"), Some(&b"abc"[..]));
+        assert_eq!(token_of(b"costof send 1 abc"), Some(&b"abc"[..]));
         assert_eq!(
-            token(first(None).trim_end_matches('\n').as_bytes()),
+            token_of(first_line(None).trim_end_matches('\n').as_bytes()),
             Some(&b""[..])
         );
         for stranger in [&b"GET / HTTP/1.1\r"[..], b"", b"costof send 2 abc"] {
-            assert_eq!(token(stranger), None);
+            assert_eq!(token_of(stranger), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What comes in at an end, and whether it is what was sent: what a message holds follows from its
+//! Incoming messages, and whether they are what was sent: the contents of a message follow from its
 //! number.
 
 use std::io::{self, ErrorKind};
@@ -7,92 +7,86 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{MESSAGE_LEAST_BYTES, Shape, other_bytes};
-use crate::rendezvous::Over;
+use super::{MESSAGE_LEAST_BYTES, Shape, Transport, other_bytes};
 use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::memory::fields;
 use costof_os::net::control_message;
-use costof_os::net::segments::{self, SEGMENT_BYTES};
+use costof_os::net::segments;
 
 /// How much is received at once, at most.
 const RECEIVE_BYTES: usize = 128 << 10;
 const WORD_BYTES: usize = 8;
-/// How long the token is said again before it is answered again.
-const UNANSWERED: Duration = Duration::from_secs(1);
+/// For how long the token comes again before it is answered again.
+const TOKEN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A message's number, and where in it something is.
 type Place = (usize, usize);
 
-/// Messages that come in.
+/// Incoming messages of one flow.
 #[derive(Debug)]
-pub(super) struct Intake {
-    over: Over,
+pub(super) struct Incoming {
+    transport: Transport,
     shape: Shape,
     /// The longest datagram; none of a stream.
     datagram: Option<usize>,
-    /// Whether several of them may come at once.
-    has_trains: bool,
-    /// The first words of all datagrams, in order, and whose they are: nobody knows which are lost.
-    begins: Vec<([u8; WORD_BYTES], Place)>,
+    /// The first words of all datagrams, sorted, and where they belong: any of them may be lost.
+    first_words: Vec<([u8; WORD_BYTES], Place)>,
     /// Where the next datagram begins if none is lost.
     next: Place,
-    /// Whether all datagrams of its message have come so far.
+    /// Whether all datagrams of its message have come until now.
     has_all: bool,
     buffer: Arena,
     control: [u64; 8],
     bytes: u64,
-    /// Messages that have come whole.
-    whole: u64,
+    /// Messages that have come completely.
+    messages: u64,
     datagrams: u64,
     /// Where the last piece began, where in the buffer it is, and how long.
     last: (Place, usize, usize),
     /// Room for what a piece has to be, where every byte is compared.
     expected: Option<Vec<u8>>,
-    /// What the sender of datagrams says first; empty where nothing is said here.
+    /// What the sender of datagrams sends first; empty where no token is expected.
     token: Vec<u8>,
-    /// When it was first said again.
-    said_again: Option<Instant>,
+    /// When it first came again.
+    token_repeated: Option<Instant>,
 }
 
-impl Intake {
-    pub(super) fn of(over: Over, shape: Shape, is_segmented: bool) -> io::Result<Self> {
+impl Incoming {
+    /// Takes no datagram with `token` for a message: its sender repeats it until it is answered, and
+    /// so also while the answer is on its way.
+    pub(super) fn new(transport: Transport, shape: Shape, token: &[u8]) -> io::Result<Self> {
         let Shape { size, count } = shape;
         if size < MESSAGE_LEAST_BYTES || count == 0 {
             return Err(ErrorKind::InvalidInput.into());
         }
         let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
         buffer.populate()?;
-        let datagram = match (over, is_segmented) {
-            (Over::Udp, true) => Some(SEGMENT_BYTES),
-            (Over::Udp, false) => Some(size),
-            (Over::Tcp | Over::Unix, _) => None,
-        };
-        let mut begins = Vec::new();
+        let datagram = transport.datagram_bytes(size);
+        let mut first_words = Vec::new();
         if let Some(datagram) = datagram {
-            begins.reserve_exact(count * size.div_ceil(datagram));
+            first_words.reserve_exact(count * size.div_ceil(datagram));
             for number in 0..count {
                 let offsets = (0..size).step_by(datagram);
-                begins.extend(offsets.map(|at| (begin(number, at, size), (number, at))));
+                first_words.extend(offsets.map(|at| (first_word(number, at, size), (number, at))));
             }
-            begins.sort_unstable();
+            first_words.sort_unstable();
         }
         Ok(Self {
-            over,
+            transport,
             shape,
             datagram,
-            has_trains: is_segmented && datagram.is_some(),
-            begins,
+            first_words,
             next: (0, 0),
             has_all: true,
             buffer,
             control: [0; 8],
             bytes: 0,
-            whole: 0,
+            messages: 0,
             datagrams: 0,
             last: ((0, 0), 0, 0),
             expected: None,
-            token: Vec::new(),
-            said_again: None,
+            token: token.to_vec(),
+            token_repeated: None,
         })
     }
 
@@ -101,83 +95,79 @@ impl Intake {
         self.expected = Some(vec![0; RECEIVE_BYTES]);
     }
 
-    /// Takes no datagram with this token for a message: its sender says it again until it has been
-    /// answered, and so also while the answer is on its way.
-    pub(super) fn met_by(&mut self, token: &[u8]) {
-        self.token = token.to_vec();
-    }
-
-    /// Receives once, looks at what came, and says how much of messages that was: 0 at the end of a
-    /// stream.
+    /// Receives once and checks what came: how many bytes of messages, 0 at the end of a stream.
     ///
     /// # Errors
     ///
-    /// What recv(2) says; `WouldBlock` also where nothing came but the token once more; `InvalidData`
+    /// Those of recv(2); `WouldBlock` also where nothing came but the token once more; `InvalidData`
     /// where something came that was not sent.
     #[inline]
-    pub(super) fn receive(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        flags: RecvFlags,
-    ) -> io::Result<usize> {
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let buffer = self.buffer.as_mut_slice();
-        let (length, each) = if self.has_trains {
-            let flags = flags.bits().cast_signed();
-            let (length, control) =
-                control_message::receive(socket, buffer, &mut self.control, flags)?;
+        let (length, each) = if self.transport == Transport::UdpGso {
+            let (length, control) = control_message::receive(socket, buffer, &mut self.control, 0)?;
             (length, segments::length_of_each(control).unwrap_or(length))
         } else {
-            let (_, length) = recv(socket, buffer, flags)?;
+            let (_, length) = recv(socket, buffer, RecvFlags::empty())?;
             (length, length)
         };
-        let length = match self.datagram {
-            Some(_) if length == 0 => return Err(other_bytes()),
-            Some(datagram) => {
-                let (mut at, mut bytes) = (0, 0);
-                while at < length {
-                    let here = each.clamp(1, length - at);
-                    if self.check_datagram(datagram, at, here)? {
-                        bytes += here;
-                    } else {
-                        self.hear_again(socket);
-                    }
-                    at += here;
-                }
-                if bytes == 0 {
-                    // What came before it has been written over.
-                    self.last = ((0, 0), 0, 0);
-                    return Err(ErrorKind::WouldBlock.into());
-                }
-                bytes
-            }
-            None if length == 0 => return Ok(0),
+        match self.datagram {
+            Some(_) if length == 0 => Err(other_bytes()),
+            Some(datagram) => self.check_datagrams(socket, datagram, length, each),
+            None if length == 0 => Ok(0),
             None => {
                 self.check_stream(length)?;
-                length
+                self.bytes += length as u64;
+                self.messages = self.bytes / self.shape.size as u64;
+                Ok(length)
             }
-        };
-        self.bytes += length as u64;
-        if self.datagram.is_none() {
-            self.whole = self.bytes / self.shape.size as u64;
         }
-        Ok(length)
     }
 
-    /// Throws away what has come by now.
-    pub(super) fn drain(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// Checks datagrams that came at once, `each` but the last of the same length: how many bytes of
+    /// messages they are.
+    #[inline]
+    fn check_datagrams(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        datagram: usize,
+        length: usize,
+        each: usize,
+    ) -> io::Result<usize> {
+        let (mut at, mut bytes) = (0, 0);
+        while at < length {
+            let here = each.clamp(1, length - at);
+            if self.check_datagram(datagram, at, here)? {
+                bytes += here;
+            } else {
+                self.answer_token_again(socket);
+            }
+            at += here;
+        }
+        if bytes == 0 {
+            // What came before it has been overwritten.
+            self.last = ((0, 0), 0, 0);
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.bytes += bytes as u64;
+        Ok(bytes)
+    }
+
+    /// Discards what has come by now.
+    pub(super) fn discard_pending(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             match recv(socket, self.buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-                Ok((_, 0)) if self.over != Over::Udp => return Ok(()),
+                Ok((_, 0)) if !self.transport.is_datagrams() => return Ok(()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                // Nobody has received what was sent before; it is said once.
+                // The peer did not receive what was sent before; the kernel reports it once.
                 Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Looks at the first word of a message that lies whole in a piece of a stream.
+    /// Compares one word of a piece of a stream: the first that lies in it completely.
     #[inline]
     fn check_stream(&mut self, length: usize) -> io::Result<()> {
         let Shape { size, count } = self.shape;
@@ -191,10 +181,11 @@ impl Intake {
         let piece = &self.buffer.as_slice()[..length];
         let behind = (WORD_BYTES - offset % WORD_BYTES) % WORD_BYTES;
         let at = offset + behind;
-        let (message, index, from) = match at + WORD_BYTES <= size {
-            true => (message, at / WORD_BYTES, behind),
+        let (message, index, from) = if at + WORD_BYTES <= size {
+            (message, at / WORD_BYTES, behind)
+        } else {
             // Nothing of this message is left but a part of a word.
-            false => ((message + 1) % count, 0, size - offset),
+            ((message + 1) % count, 0, size - offset)
         };
         match piece.get(from..from + WORD_BYTES) {
             Some(word) if *word != fields::word(message, index) => Err(other_bytes()),
@@ -202,38 +193,39 @@ impl Intake {
         }
     }
 
-    /// Answers the token again, where the sender waits for it: the answer has been lost if it is said
-    /// for longer than any round trip takes. One that comes while messages go would be taken for one.
+    /// Answers the token again if its sender still waits: the answer is lost where the token comes for
+    /// longer than any round trip takes. An earlier answer could be taken for a message.
     #[cold]
-    fn hear_again(&mut self, socket: BorrowedFd<'_>) {
+    fn answer_token_again(&mut self, socket: BorrowedFd<'_>) {
         let now = Instant::now();
-        let since = *self.said_again.get_or_insert(now);
-        if now - since >= UNANSWERED {
-            // Where that fails it is said again.
+        let since = *self.token_repeated.get_or_insert(now);
+        if now - since >= TOKEN_PATIENCE {
+            // If that fails, the token comes again.
             let _ = send(socket, &self.token, SendFlags::NOSIGNAL);
         }
     }
 
-    /// Finds out whose a datagram is, by its first word, and whether its message is whole by it; false
+    /// Finds the message of a datagram by its first word, and whether it completes that message; false
     /// where it is the token.
     #[inline]
     fn check_datagram(&mut self, datagram: usize, at: usize, length: usize) -> io::Result<bool> {
         let Shape { size, count } = self.shape;
         let piece = &self.buffer.as_slice()[at..at + length];
         let mut word = [0; WORD_BYTES];
-        let looked_at = length.min(WORD_BYTES);
-        word[..looked_at].copy_from_slice(&piece[..looked_at]);
-        let is_next = word == begin(self.next.0, self.next.1, size);
-        let (message, offset) = match is_next {
-            true => self.next,
-            // Something is lost, or came by another way.
-            false => {
-                let found = self.begins.binary_search_by(|(begin, _)| begin.cmp(&word));
-                match found {
-                    Ok(found) => self.begins[found].1,
-                    Err(_) if !self.token.is_empty() && *piece == *self.token => return Ok(false),
-                    Err(_) => return Err(other_bytes()),
-                }
+        let compared = length.min(WORD_BYTES);
+        word[..compared].copy_from_slice(&piece[..compared]);
+        let is_next = word == first_word(self.next.0, self.next.1, size);
+        let (message, offset) = if is_next {
+            self.next
+        } else {
+            // A datagram was lost, or overtaken.
+            let found = self
+                .first_words
+                .binary_search_by(|(first, _)| first.cmp(&word));
+            match found {
+                Ok(found) => self.first_words[found].1,
+                Err(_) if !self.token.is_empty() && *piece == *self.token => return Ok(false),
+                Err(_) => return Err(other_bytes()),
             }
         };
         if length != datagram.min(size - offset) {
@@ -242,12 +234,11 @@ impl Intake {
         self.last = ((message, offset), at, length);
         self.datagrams += 1;
         self.has_all = offset == 0 || (is_next && self.has_all);
-        self.next = match offset + length == size {
-            true => {
-                self.whole += u64::from(self.has_all);
-                ((message + 1) % count, 0)
-            }
-            false => (message, offset + length),
+        self.next = if offset + length == size {
+            self.messages += u64::from(self.has_all);
+            ((message + 1) % count, 0)
+        } else {
+            (message, offset + length)
         };
         if self.expected.is_some() {
             self.check_all()?;
@@ -279,7 +270,7 @@ impl Intake {
         true
     }
 
-    /// As [`Intake::is_last_right`], once.
+    /// As [`Incoming::is_last_right`], once.
     pub(super) fn last_piece_is_right(&self) -> bool {
         self.is_last_right(&mut vec![0; self.shape.size.min(RECEIVE_BYTES)])
     }
@@ -290,10 +281,10 @@ impl Intake {
         self.bytes
     }
 
-    /// Messages that have come whole, datagrams in the order in which they were sent.
+    /// Messages that have come completely, their datagrams in the order in which they were sent.
     #[inline]
-    pub(super) fn whole(&self) -> u64 {
-        self.whole
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
     }
 
     /// Datagrams that came; a duplicate counts again.
@@ -302,9 +293,9 @@ impl Intake {
     }
 }
 
-/// What the datagram at a place begins with: a word, or what is left with zeros behind it.
+/// The first word of the datagram at a place, filled up with zeros.
 #[inline]
-fn begin(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
+fn first_word(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
     if offset.is_multiple_of(WORD_BYTES) && size - offset >= WORD_BYTES {
         return fields::word(message, offset / WORD_BYTES);
     }

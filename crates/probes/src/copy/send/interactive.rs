@@ -1,28 +1,30 @@
-//! `copy.send` by hand: its two ends without a controller, for people with two terminals.
+//! `copy.send` interactively: its two ends without a controller, for people with two terminals.
 //!
-//! Who sends says over a conversation of its own what it will send, who receives says where. Then the
-//! probe's own roles meet there and measure, so that whatever the probe can send can be sent by hand,
-//! and a metric is the same metric. This lies beside the roles since it is nothing but another way to
-//! start them: no other crate knows a probe's roles, and the command line never computes a result.
+//! Over a control connection the sender says what it will send, and the receiver says where. Then the
+//! probe's own roles connect and measure, so that people can send whatever the probe can send, and a
+//! metric is the same metric. This lies beside the roles since it is only another way to start them: no
+//! other crate knows a probe's roles, and the command line never computes a result.
 //!
-//! Whoever calls says the token first, before a byte of anything else is used. It goes over the wire
-//! as it is: it keeps strangers out, and not those who can read the wire.
+//! A sender sends the token first: until it has come, nothing else of the connection is used. The token
+//! is not encrypted: it keeps strangers out, but not those who can read the network's packets.
 
 mod address;
-mod channel;
+mod admission;
+mod control;
+mod protocol;
 mod receiver;
 mod sender;
-mod words;
 
 pub use address::Address;
-pub use receiver::{Heard, Receiver, Served};
-pub use sender::{Asked, Sent, send};
+pub use receiver::{Event, Receiver, Served};
+pub use sender::{Sending, Sent, send};
 
 use super::PROBE;
-use super::axes::{CopySend, Over};
-use costof_measure::probe::Measure;
+use super::axes::{CopySend, Over, check};
+use costof_measure::meter::{Meter, Record};
+use costof_measure::probe::{Measure, RoleAt};
 use costof_measure::{clock, estimate, facts, link_end};
-use costof_model::axis::{Axes, Axis, AxisValue};
+use costof_model::axis::{Axes, AxisValue};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
@@ -35,17 +37,31 @@ use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCH
 use costof_model::run_file::Run;
 use costof_model::typed::{At, TypedPoint, Words};
 use costof_os::random;
+use protocol::Place;
 use std::io;
 use std::net::IpAddr;
-use words::Place;
+use std::sync::atomic::AtomicBool;
 
-/// Why nothing was sent, or nobody can call.
+/// Why nothing was sent, or nobody can connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The command or an input is wrong.
     Wrong(String),
-    /// It is not, but nothing could be measured.
+    /// It is not, but nothing could be measured now.
     Nothing(String),
+}
+
+/// What was sent, and what that shows.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was sent.
+    pub point: Point,
+    /// Messages: that this end has sent, or that have come here completely.
+    pub messages: u64,
+    /// Payload that arrived, in bytes.
+    pub arrived_bytes: u64,
+    /// What this end knows of the measurement: the sender both ends' half, the receiver its own.
+    pub measured: Result<Run, Failure>,
 }
 
 /// A token that nobody else can guess: 32 hexadecimal digits.
@@ -56,48 +72,42 @@ pub fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
 }
 
-/// The probe whose ends these are.
+/// The probe that is measured: copy.send.
 pub fn info() -> &'static ProbeInfo {
     &PROBE.info
 }
 
-/// The axes of what is sent, as the probe declares them.
-pub fn axes() -> &'static [Axis] {
-    &PROBE.info.axes
-}
-
-/// The probe's defaults, and these values instead: the first value of an axis that `over` a Unix
-/// socket or IP needs is that one.
+/// The probe's defaults, and these values instead. Where `address` is a Unix socket, `over` is one too
+/// unless a value says otherwise.
 ///
 /// # Errors
-/// What cannot be sent, wherever that is tried, and what else can.
-pub fn what(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, String> {
-    let mut axes = PROBE.info.defaults();
+/// What cannot be sent on any machine, and what else can.
+pub fn axes(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, String> {
+    let mut axes = info().defaults();
     if let Address::Unix(_) = address {
         axes = axes.with("over", Over::Unix.word());
     }
     for (name, value) in values {
-        let axis = axes_named(name)?;
+        let axis = info().axis(name)?;
         axes.0.insert(axis.name.clone(), value.clone());
     }
-    let sent = point(&axes, &Link::Loopback);
-    match (address, sent.over) {
-        (Address::Unix(_), Over::Unix)
-        | (Address::Ip(..), Over::Tcp | Over::Udp | Over::UdpGso) => {}
-        (Address::Unix(_), over @ (Over::Tcp | Over::Udp | Over::UdpGso)) => {
+    let point = point(&axes, &Link::Loopback);
+    match (address, point.over == Over::Unix) {
+        (Address::Unix(_), true) | (Address::Ip(..), false) => {}
+        (Address::Unix(_), false) => {
             return Err(format!(
                 "{} does not go through a Unix socket (an address such as 127.0.0.1:7000, or \
                  --over unix)",
-                over.word()
+                point.over.word()
             ));
         }
-        (Address::Ip(..), Over::Unix) => {
+        (Address::Ip(..), true) => {
             return Err(format!(
                 "Unix sockets have no address such as {address} (unix:PATH at both ends)"
             ));
         }
     }
-    super::check(&sent).map_err(|failure| failure.reason)?;
+    check(&point).map_err(|failure| failure.reason)?;
     Ok(axes)
 }
 
@@ -106,20 +116,10 @@ pub fn what(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, Str
 /// # Errors
 /// A sentence that names the axis, or the values that it has.
 pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
-    axes_named(name)?.parse(text)
+    info().axis(name)?.parse(text)
 }
 
-fn axes_named(name: &str) -> Result<&'static Axis, String> {
-    axes().iter().find(|axis| axis.name == name).ok_or_else(|| {
-        let names: Vec<&str> = axes().iter().map(|axis| &*axis.name).collect();
-        format!(
-            "nothing is sent by the axis `{name}` (axes: {})",
-            names.join(", ")
-        )
-    })
-}
-
-/// Of axes that are the probe's.
+/// The point at these axes, which are the probe's.
 fn point(axes: &Axes, link: &Link) -> At<CopySend> {
     At {
         axes: CopySend::read(axes).unwrap_or_else(|| panic!("nothing is sent by {axes}")),
@@ -127,8 +127,8 @@ fn point(axes: &Axes, link: &Link) -> At<CopySend> {
     }
 }
 
-/// The path between two ends, as far as they know themselves: in one network namespace they meet over
-/// its loopback device, whatever address they use.
+/// The path between two ends, as far as they know where they are: in one network namespace it is the
+/// loopback device, whatever address they use.
 fn between(one: &Place, other: &Place) -> Link {
     let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
     if !is_same(&one.boot, &other.boot) {
@@ -140,18 +140,18 @@ fn between(one: &Place, other: &Place) -> Link {
     }
 }
 
-/// What an end measures with.
+/// How this end measures, and where it is.
 #[derive(Debug)]
-struct Instruments {
+struct ThisEnd {
     clock: ClockInfo,
     place: Place,
 }
 
-impl Instruments {
-    fn new() -> Instruments {
+impl ThisEnd {
+    fn new() -> ThisEnd {
         let facts = facts::gather();
         let namespace = std::fs::read_link("/proc/thread-self/ns/net").ok();
-        Instruments {
+        ThisEnd {
             clock: clock::choose(facts.clock_source.current.as_deref()),
             place: Place {
                 boot: facts.kernel.boot_id,
@@ -161,7 +161,14 @@ impl Instruments {
     }
 
     /// A launch of this one point, wherever the kernel puts its threads.
-    fn launch(&self, point: &At<CopySend>, role: &'static str, meeting: Meeting) -> Launch {
+    fn launch(
+        &self,
+        role: &'static str,
+        point: &At<CopySend>,
+        address: IpAddr,
+        ports: (u16, u16),
+        token: String,
+    ) -> Launch {
         let seed = random::bytes().map_or(1, |bytes| u128::from_ne_bytes(bytes) as u64);
         Launch {
             role: role.into(),
@@ -172,15 +179,42 @@ impl Instruments {
             point_time_ns: 0,
             rounds: 1,
             clock: self.clock.clone(),
-            meeting: Some(meeting),
+            meeting: Some(Meeting {
+                address,
+                ports,
+                token,
+                apart: point.link == Link::Remote.to_string(),
+                sink: None,
+            }),
         }
     }
 
-    /// What the reports of the ends say together, as a run of one launch.
-    fn run(&self, point: &At<CopySend>, reports: Vec<Report>, ends: Ends) -> Result<Run, Failure> {
+    /// Runs a role that is prepared, until `stop` is set at the latest.
+    fn measure(
+        &self,
+        role: &mut impl RoleAt<CopySend>,
+        point: &At<CopySend>,
+        stop: &AtomicBool,
+    ) -> Result<Report, Failure> {
+        let clock = clock::open(&self.clock)?;
+        let mut record = Record::default();
+        role.run(
+            point,
+            &mut Meter::new(&*clock, 0.0, stop, None, "", &mut record),
+        )?;
+        Ok(record.into_report(false, Vec::new()))
+    }
+
+    /// What the ends' reports say together, as a run of one launch.
+    fn run(
+        &self,
+        point: &At<CopySend>,
+        reports: Vec<Report>,
+        link_end: (&'static str, LinkEnd),
+    ) -> Result<Run, Failure> {
         let report = CopySend::derive(point, reports);
         let point = Point::from(point);
-        let primary = &PROBE.info.primary().name;
+        let primary = &info().primary().name;
         if !report.metrics.iter().any(|metric| metric.name == *primary) {
             return Err(Failure::error(
                 "too little arrived to say how fast (a larger --count or --duration)",
@@ -198,17 +232,13 @@ impl Instruments {
                 allocations: report.allocations,
             }],
             noise: Noise {
-                ends: ends
-                    .0
-                    .into_iter()
-                    .map(|(role, end)| (role.into(), end))
-                    .collect(),
+                ends: [(link_end.0.into(), link_end.1)].into_iter().collect(),
                 ..Noise::default()
             },
             placement: Placement::default(),
             link: None,
         };
-        let row = estimate::point(&PROBE.info, &point, None, &[&launch], None, &self.clock)?;
+        let row = estimate::point(info(), &point, None, &[&launch], None, &self.clock)?;
         let mut run = Run::new(RunRow {
             schema: SCHEMA,
             id: String::new(),
@@ -229,37 +259,26 @@ impl Instruments {
                 hosts: Hosts::default(),
             },
         });
-        run.probes = vec![PROBE.info.clone()];
+        run.probes = vec![info().clone()];
         run.launches = vec![launch];
         run.points = vec![row];
         Ok(run)
     }
 }
 
-/// How the ends of the link were set up, by role.
-#[derive(Default)]
-struct Ends(Vec<(&'static str, LinkEnd)>);
-
-impl Ends {
-    /// This end as it was before and is now.
-    fn watch(role: &'static str, address: IpAddr) -> impl FnOnce() -> Ends {
-        let before = link_end::at(address);
-        move || {
-            Ends(vec![(
-                role,
-                link_end::since(&before, link_end::at(address)),
-            )])
-        }
-    }
+/// How the end of the link at this address is set up, and what changed until it is asked.
+fn watch_link_end(role: &'static str, address: IpAddr) -> impl FnOnce() -> (&'static str, LinkEnd) {
+    let before = link_end::at(address);
+    move || (role, link_end::since(&before, link_end::at(address)))
 }
 
-/// The metrics of a run of one point; none where nothing could be told.
+/// The metrics of a run of one point; none where nothing was measured.
 pub fn metrics(run: &Run) -> &[Estimate] {
     run.points.first().map_or(&[], |row| &row.metrics)
 }
 
-/// A report that has nothing to say.
-fn nothing() -> Report {
+/// A report without metrics.
+fn empty_report() -> Report {
     Report {
         state: State::Ok,
         metrics: Vec::new(),
@@ -267,8 +286,8 @@ fn nothing() -> Report {
     }
 }
 
-/// Text of the other end, fit to be shown: one line, of no more than so many letters.
-fn shown(text: &str) -> String {
+/// Text of the peer, fit for a terminal: one line, of no more than so many letters.
+fn printable(text: &str) -> String {
     const MOST: usize = 500;
     text.chars()
         .filter(|letter| !letter.is_control())
@@ -281,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_end_says_has_the_probes_axes_and_values() {
+    fn what_a_peer_sends_has_the_probes_axes_and_values() {
         let good = PROBE.info.defaults();
         assert!(PROBE.info.allows(&good));
         let mut less = good.clone();
@@ -302,12 +321,12 @@ mod tests {
         let ip: Address = "127.0.0.1:7000".parse().expect("it is an address");
         let unix: Address = "unix:/tmp/costof".parse().expect("it is an address");
         let over = |over| value("over", over).map(|value| vec![("over", value)]);
-        let axes = what(&unix, &[]).expect("it can be sent");
-        assert_eq!(axes.word("over"), "unix");
-        assert!(what(&ip, &over("udp").expect("a word")).is_ok());
-        let error = what(&ip, &over("unix").expect("a word")).expect_err("no path");
+        let sent = axes(&unix, &[]).expect("it can be sent");
+        assert_eq!(sent.word("over"), "unix");
+        assert!(axes(&ip, &over("udp").expect("a word")).is_ok());
+        let error = axes(&ip, &over("unix").expect("a word")).expect_err("no path");
         assert!(error.contains("unix:PATH"), "{error}");
-        let error = what(&unix, &over("tcp").expect("a word")).expect_err("no port");
+        let error = axes(&unix, &over("tcp").expect("a word")).expect_err("no port");
         assert!(error.contains("--over unix"), "{error}");
         let error = value("primitive", "two_copies").expect_err("no such word");
         assert!(error.contains("two_copy"), "{error}");
@@ -328,8 +347,8 @@ mod tests {
     }
 
     #[test]
-    fn what_another_end_says_moves_no_cursor() {
-        assert_eq!(shown("no\x1b[2J room\n"), "no[2J room");
-        assert_eq!(shown(&"x".repeat(9999)).len(), 500);
+    fn what_a_peer_sends_moves_no_cursor() {
+        assert_eq!(printable("no\x1b[2J room\n"), "no[2J room");
+        assert_eq!(printable(&"x".repeat(9999)).len(), 500);
     }
 }

@@ -1,0 +1,64 @@
+//! What carries messages: all that differs between transports, and not between patterns.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use super::POLL_INTERVAL;
+use crate::rendezvous::Over;
+use costof_os::net::segments::{self, SEGMENT_BYTES};
+use costof_os::net::socket::receive_within;
+
+/// What carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP connection.
+    Tcp,
+    /// UDP: each message is a datagram.
+    Udp,
+    /// UDP: each message is sent at once as several datagrams of [`SEGMENT_BYTES`], and several are
+    /// received at once (Linux 5.0).
+    UdpGso,
+    /// A Unix stream socket.
+    Unix,
+}
+
+impl Transport {
+    /// How the peers find each other.
+    pub fn over(self) -> Over {
+        match self {
+            Self::Tcp => Over::Tcp,
+            Self::Udp | Self::UdpGso => Over::Udp,
+            Self::Unix => Over::Unix,
+        }
+    }
+
+    /// Whether messages go as datagrams, of which some may be lost.
+    #[inline]
+    pub fn is_datagrams(self) -> bool {
+        matches!(self, Self::Udp | Self::UdpGso)
+    }
+
+    /// As how many datagrams a message of `size` bytes goes; as one where it goes in a stream.
+    pub fn datagrams_per_message(self, size: usize) -> usize {
+        let datagram = self.datagram_bytes(size);
+        datagram.map_or(1, |bytes| size.div_ceil(bytes))
+    }
+
+    /// Bytes of the longest datagram of messages of `size` bytes; none of a stream.
+    pub(super) fn datagram_bytes(self, size: usize) -> Option<usize> {
+        match self {
+            Self::Udp => Some(size),
+            Self::UdpGso => Some(SEGMENT_BYTES),
+            Self::Tcp | Self::Unix => None,
+        }
+    }
+
+    /// A connected socket as both peers use it: receives return after [`POLL_INTERVAL`].
+    pub(super) fn configured(self, socket: OwnedFd) -> io::Result<OwnedFd> {
+        receive_within(&socket, POLL_INTERVAL)?;
+        if self == Self::UdpGso {
+            segments::enable(&socket)?;
+        }
+        Ok(socket)
+    }
+}

@@ -1,0 +1,120 @@
+//! The fields of a message as the kernel gathers them, and what is left of one that was sent in part.
+//!
+//! Source: sendmsg(2).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::system_call::check;
+
+/// One sendmsg(2) of these parts, which are valid to read: how many bytes it took.
+#[inline]
+pub(super) fn send_parts(
+    socket: BorrowedFd<'_>,
+    parts: &[libc::iovec],
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    let message = message_of(parts);
+    let flags = flags | libc::MSG_NOSIGNAL;
+    // SAFETY: the message names nothing but the parts, which lie in the sender's own arena.
+    let sent = check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) })?;
+    Ok(sent.cast_unsigned())
+}
+
+/// The parts as sendmsg(2) takes them, which only reads them.
+#[inline]
+pub(super) fn message_of(parts: &[libc::iovec]) -> libc::msghdr {
+    // SAFETY: all zeros is a valid value of this plain structure of C.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_ptr().cast_mut();
+    message.msg_iovlen = parts.len() as _;
+    message
+}
+
+/// Room for what is left of a message, so that nothing is allocated where it is sent in part.
+#[derive(Debug, Default)]
+pub(super) struct Rest(Vec<libc::iovec>);
+
+// SAFETY: it is read only together with the messages that it points into.
+unsafe impl Send for Rest {}
+
+impl Rest {
+    pub(super) fn new(fields: usize) -> Self {
+        Self(Vec::with_capacity(fields))
+    }
+
+    /// Sends a whole message: calls `send` with what is left until nothing is. `send` returns how many
+    /// bytes it took.
+    #[inline]
+    pub(super) fn whole(
+        &mut self,
+        parts: &[libc::iovec],
+        mut send: impl FnMut(&[libc::iovec]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        let wanted: usize = parts.iter().map(|part| part.iov_len).sum();
+        let sent = send(parts)?;
+        if sent == wanted {
+            return Ok(());
+        }
+        self.0.clear();
+        self.0.extend_from_slice(parts);
+        self.skip(sent);
+        while !self.0.is_empty() {
+            let sent = send(&self.0)?;
+            self.skip(sent);
+        }
+        Ok(())
+    }
+
+    /// Takes away what was sent.
+    fn skip(&mut self, mut bytes: usize) {
+        let mut gone = 0;
+        for part in &mut self.0 {
+            if bytes < part.iov_len {
+                part.iov_base = part.iov_base.wrapping_byte_add(bytes);
+                part.iov_len -= bytes;
+                break;
+            }
+            bytes -= part.iov_len;
+            gone += 1;
+        }
+        self.0.drain(..gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_in_part_goes_on_where_it_ended() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let parts: Vec<libc::iovec> = bytes
+            .chunks(30)
+            .map(|part| libc::iovec {
+                iov_base: part.as_ptr().cast_mut().cast(),
+                iov_len: part.len(),
+            })
+            .collect();
+        for most in [1, 7, 30, 31, 60, 99, 100] {
+            let mut sent = Vec::new();
+            let mut calls = 0;
+            let taken = |parts: &[libc::iovec]| {
+                calls += 1;
+                // Every third one is interrupted.
+                if calls % 3 == 0 {
+                    return Ok(0);
+                }
+                let before = sent.len();
+                for part in parts {
+                    let at = part.iov_base.addr() - bytes.as_ptr().addr();
+                    let room = (before + most - sent.len()).min(part.iov_len);
+                    sent.extend_from_slice(&bytes[at..at + room]);
+                }
+                Ok(sent.len() - before)
+            };
+            Rest::new(4).whole(&parts, taken).unwrap();
+            assert_eq!(sent, bytes, "{most}");
+        }
+    }
+}

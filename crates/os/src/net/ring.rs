@@ -1,0 +1,68 @@
+//! io_uring as senders and receivers of messages use it.
+//!
+//! Source: io_uring_setup(2) on `IORING_SETUP_DEFER_TASKRUN` (Linux 6.1), io_uring_enter(2).
+
+use std::io;
+use std::time::Duration;
+
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{Builder, IoUring};
+
+use crate::net::unsupported;
+
+/// A ring with room for so many requests and completions, and whether it must be enabled: by the one
+/// thread that uses it, where it begins in another one. Where the kernel can, completions are put into
+/// the ring only when they are asked for, and never interrupt that thread.
+///
+/// # Errors
+///
+/// `Unsupported` where this machine has no io_uring.
+pub(super) fn open(
+    requests: u32,
+    completions: u32,
+    begins_elsewhere: bool,
+) -> io::Result<(IoUring, bool)> {
+    let mut plain: Builder = IoUring::builder();
+    plain.setup_cqsize(completions);
+    let mut deferring = plain.clone();
+    deferring.setup_single_issuer().setup_defer_taskrun();
+    if begins_elsewhere {
+        deferring.setup_r_disabled();
+    }
+    if let Ok(ring) = deferring.build(requests) {
+        return Ok((ring, begins_elsewhere));
+    }
+    let ring = plain.build(requests).map_err(|error| {
+        unsupported(format!(
+            "io_uring cannot be used here: {error} (kernel.io_uring_disabled, or a seccomp filter, may \
+             forbid it)"
+        ))
+    })?;
+    Ok((ring, false))
+}
+
+/// Submits what is in the ring, and waits until so much is complete, or a signal comes.
+///
+/// # Errors
+///
+/// `TimedOut` where that takes longer than `limit`; those of io_uring_enter(2).
+#[inline]
+pub(super) fn wait(ring: &IoUring, complete: usize, limit: Duration) -> io::Result<()> {
+    let limit = Timespec::from(limit);
+    let arguments = SubmitArgs::new().timespec(&limit);
+    match ring.submitter().submit_with_args(complete, &arguments) {
+        Err(error) if error.raw_os_error() == Some(libc::ETIME) => {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+        waited => unless_interrupted(waited),
+    }
+}
+
+/// A call that a signal has ended has done nothing, and what it was for is checked afterwards.
+#[inline]
+pub(super) fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}

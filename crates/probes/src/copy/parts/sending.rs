@@ -1,0 +1,296 @@
+//! What the parts of sending are measured with: senders, their peers, and sockets whose completions are
+//! reaped.
+
+use super::{FIELDS, Part, Parts};
+use crate::arenas::{self, Pages};
+use crate::prelude::*;
+use costof_os::memory::arena::PageSize;
+use costof_os::memory::fields::{Messages, write_contents};
+use costof_os::net::field_sender::{FieldSender, Primitive};
+use costof_os::net::zerocopy::{self, Completions};
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How many sockets are reaped between two readings of the clock.
+const SOCKETS: usize = 256;
+/// The share of completions that may come later than their send.
+const LATE: f64 = 0.05;
+/// How long the last completions may take.
+const LAST: Duration = Duration::from_secs(5);
+
+/// What a point is measured with.
+pub(super) enum Sending {
+    /// With the part and without it.
+    Both(Box<[Exchange; 2]>),
+    Serialise(Messages, Vec<u8>),
+    Reap(Reaper),
+}
+
+/// A sender and its peer.
+pub(super) struct Exchange {
+    sender: FieldSender,
+    peer: Peer,
+}
+
+pub(super) enum Peer {
+    /// It takes out each message when it has been sent.
+    Reads(UnixDatagram),
+    /// It has no room after the first ones.
+    Ignores { _socket: UdpSocket },
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
+    move |error| match error.kind() {
+        io::ErrorKind::Unsupported => Failure::unsupported(format!("{what}: {error}")),
+        _ => Failure::error(format!("{what} failed: {error}")),
+    }
+}
+
+/// A message that is sent over and over.
+fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
+    Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
+        .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
+}
+
+/// A UDP socket that sends to `peer`.
+fn udp_to(peer: &UdpSocket) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(peer.local_addr()?)?;
+    Ok(socket)
+}
+
+impl Exchange {
+    fn new(
+        primitive: Primitive,
+        (size, fields): (usize, usize),
+        sockets: io::Result<(OwnedFd, Peer)>,
+    ) -> Result<Exchange, Failure> {
+        let (socket, peer) = sockets.map_err(failed("opening sockets"))?;
+        let sender = FieldSender::new(socket, primitive, message(size, fields)?);
+        Ok(Exchange {
+            sender: sender.map_err(failed("preparing to send"))?,
+            peer,
+        })
+    }
+
+    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
+        let pair = UnixDatagram::pair().map(|(socket, peer)| (socket.into(), Peer::Reads(peer)));
+        Exchange::new(primitive, shape, pair)
+    }
+
+    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
+        let peer = UdpSocket::bind("127.0.0.1:0");
+        let pair = peer.and_then(|peer| {
+            let socket = udp_to(&peer)?;
+            Ok((socket.into(), Peer::Ignores { _socket: peer }))
+        });
+        Exchange::new(primitive, shape, pair)
+    }
+
+    fn send(&mut self, n: u64) -> io::Result<()> {
+        for _ in 0..n {
+            self.sender.send()?;
+            if let Peer::Reads(peer) = &self.peer {
+                peer.recv(&mut [0])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that one more message arrives as it was sent, and that the kernel is done with all that it
+    /// did not copy.
+    fn check(&mut self) -> Result<(), Failure> {
+        let failed = failed("sending");
+        self.sender.complete().map_err(&failed)?;
+        let Peer::Reads(peer) = &self.peer else {
+            if self.sender.counts().completed == 0 {
+                fail!("no zero-copy send has been completed");
+            }
+            return Ok(());
+        };
+        self.sender.send().map_err(&failed)?;
+        let size = self.sender.messages().size();
+        let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
+        write_contents(0, 0, &mut sent);
+        let length = peer.recv(&mut came).map_err(&failed)?;
+        if came[..length] != sent {
+            fail!("other bytes arrived than were sent");
+        }
+        Ok(())
+    }
+}
+
+/// Sockets whose completions are reaped in turn.
+pub(super) struct Reaper {
+    sockets: Vec<UdpSocket>,
+    _peer: UdpSocket,
+    bytes: Vec<u8>,
+    sent: u64,
+    completions: Completions,
+    /// Completions that were not there when they were reaped, and all that should have been.
+    late: u64,
+    due: u64,
+}
+
+impl Reaper {
+    fn new(size: usize) -> Result<Reaper, Failure> {
+        let open = || {
+            let peer = UdpSocket::bind("127.0.0.1:0")?;
+            let sockets = (0..SOCKETS).map(|_| udp_to(&peer));
+            Ok((sockets.collect::<io::Result<Vec<_>>>()?, peer))
+        };
+        let (sockets, peer) = open().map_err(|error: io::Error| {
+            Failure::unsupported(format!(
+                "{SOCKETS} sockets cannot be had: {error} (ulimit -n)"
+            ))
+        })?;
+        for socket in &sockets {
+            let enabled = zerocopy::enable(socket);
+            enabled.or_unsupported_hint("UDP copies all that it sends", "Linux 5.0")?;
+        }
+        Ok(Reaper {
+            sockets,
+            _peer: peer,
+            bytes: vec![7; size],
+            sent: 0,
+            completions: Completions::default(),
+            late: 0,
+            due: 0,
+        })
+    }
+
+    /// Has each of `n` sockets send so many.
+    fn send(&mut self, n: u64, batch: u64) -> io::Result<()> {
+        for socket in &self.sockets[..n as usize] {
+            for _ in 0..batch {
+                zerocopy::send(socket, &self.bytes)?;
+                self.sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, n: u64, batch: u64) -> io::Result<()> {
+        let before = self.completions.done;
+        for socket in &self.sockets[..n as usize] {
+            self.completions.collect(socket)?;
+        }
+        let came = self.completions.done - before;
+        self.late += (n * batch).saturating_sub(came);
+        self.due += n * batch;
+        Ok(())
+    }
+
+    /// Checks that all come, and that nearly all had come when they were reaped.
+    fn check(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + LAST;
+        while self.completions.done < self.sent && Instant::now() < until {
+            for socket in &self.sockets {
+                let collected = self.completions.collect(socket);
+                collected.map_err(failed("reaping completions"))?;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        let (done, sent, late, due) = (self.completions.done, self.sent, self.late, self.due);
+        if done != sent {
+            fail!("{done} of {sent} sends were completed");
+        }
+        if late as f64 > LATE * due as f64 {
+            fail!("{late} of {due} completions came after they were reaped");
+        }
+        Ok(())
+    }
+}
+
+impl Setup<Parts> for Sending {
+    fn set_up(point: &At<Parts>, _: &Launch) -> Result<Sending, Failure> {
+        point.check()?;
+        let size = point.size;
+        Ok(match point.part {
+            Part::Serialise => Sending::Serialise(message(size, FIELDS)?, vec![0; size]),
+            Part::Reap => Sending::Reap(Reaper::new(size)?),
+            Part::PlainBuffer => Sending::Both(Box::new([
+                Exchange::udp(Primitive::UringZeroCopy, (size, 1))?,
+                Exchange::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
+            ])),
+            Part::Iovec => Sending::Both(Box::new([
+                Exchange::unix(Primitive::OneCopy, (size, FIELDS))?,
+                // Of one field it is one send.
+                Exchange::unix(Primitive::WriteEach, (size, 1))?,
+            ])),
+        })
+    }
+
+    fn measure(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut error = FirstError::default();
+        match self {
+            Sending::Both(both) => {
+                for (metric, exchange) in ["with_part", "without_part"].into_iter().zip(&mut **both)
+                {
+                    let mut meter = meter.share(2);
+                    meter.repeatable(metric, |n| error.note(exchange.send(n)));
+                }
+            }
+            Sending::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
+                for _ in 0..n {
+                    messages.serialise(0, buffer);
+                    black_box(&mut *buffer);
+                }
+            }),
+            Sending::Reap(reaper) => {
+                let batch = point.batch();
+                let reaper = RefCell::new(reaper);
+                meter.used_up(
+                    "cost",
+                    SOCKETS as u64,
+                    |n| {
+                        let sent = reaper.borrow_mut().send(n, batch);
+                        sent.map_err(failed("sending"))
+                    },
+                    |n| error.note(reaper.borrow_mut().reap(n, batch)),
+                )?;
+            }
+        }
+        error.into_result().map_err(failed("sending or reaping"))
+    }
+
+    fn check(self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        match self {
+            Sending::Both(mut both) => both.iter_mut().try_for_each(Exchange::check),
+            Sending::Serialise(_, buffer) => {
+                let mut sent = vec![0; point.size];
+                write_contents(0, 0, &mut sent);
+                if buffer != sent {
+                    fail!("the copy is not what was copied");
+                }
+                Ok(())
+            }
+            Sending::Reap(mut reaper) => reaper.check(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sends_arrive_and_are_completed() {
+        for fields in [FIELDS, 1] {
+            let mut exchange = Exchange::unix(Primitive::OneCopy, (1000, fields)).unwrap();
+            exchange.send(3).unwrap();
+            assert_eq!(exchange.check(), Ok(()));
+        }
+        let mut reaper = Reaper::new(1000).unwrap();
+        reaper.send(3, 5).unwrap();
+        reaper.reap(3, 5).unwrap();
+        assert_eq!(reaper.check().map_err(|failure| failure.reason), Ok(()));
+        assert_eq!(reaper.completions.done, 15);
+    }
+}

@@ -1,0 +1,203 @@
+//! The two ends: one sends messages until the other has received enough.
+
+use super::{How, Receive, Segments};
+use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::windows::KIB;
+use crate::prelude::*;
+use costof_exchange::receive::{Sender, call};
+use costof_exchange::rendezvous::{Address, Listener};
+use costof_model::protocol::Meeting;
+use costof_os::memory::arena::base_page_bytes;
+use costof_os::sched::affinity;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long messages are received before anything is timed: sockets' buffers grow meanwhile, and TCP's
+/// windows, which take ten round trips to 16 MiB.
+const RAMP: Duration = Duration::from_millis(50);
+const RAMP_ROUND_TRIPS: u32 = 20;
+const RAMP_MOST: Duration = Duration::from_secs(5);
+/// How long a batch lasts at least: many times what a stream's buffers hold.
+const BATCH_NS: f64 = 5e6;
+/// What the options of TCP take of a segment, where both ends put timestamps into it.
+const OPTIONS_BYTES: usize = 12;
+
+/// Sends messages until the receiver has enough.
+pub(super) struct Sending {
+    meeting: Meeting,
+    cpus: Vec<usize>,
+    listener: Option<Listener>,
+}
+
+impl Sending {
+    pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+        Ok(Sending {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            listener: None,
+        })
+    }
+
+    /// Payload of TCP's largest segment now; none of a Unix socket.
+    fn segment_bytes(sender: &Sender) -> Result<Option<u32>, Failure> {
+        sender.segment_bytes().map_err(|error| failed(&error))
+    }
+}
+
+impl RoleAt<Receive> for Sending {
+    fn blocks(&self, _: &At<Receive>) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers, Failure> {
+        let page_bytes = base_page_bytes();
+        point.check(page_bytes)?;
+        let (listener, offers) = meeting::listen(&point.link, &self.meeting, point.over.into(), 1)?;
+        if point.segments == Segments::Pages {
+            let segment = (page_bytes + OPTIONS_BYTES) as u32;
+            listener.limit_segments(segment).or_unsupported_hint(
+                format!("a segment cannot have a page of {page_bytes} B"),
+                "--set segments=usual",
+            )?;
+        }
+        self.listener = Some(listener);
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let listener = self.listener.take().expect("it is prepared");
+        let stop = meter.stop();
+        pin(&self.cpus)?;
+        let mut sender = match Sender::accept(&listener, stop, point.size, point.sent_by.into()) {
+            Ok(sender) => sender,
+            // The receiver has failed and says why.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(failed(&error)),
+        };
+        if point.segments == Segments::Pages
+            && let Some(segment) = Sending::segment_bytes(&sender)?
+            && !(segment as usize).is_multiple_of(base_page_bytes())
+        {
+            unsupported!(
+                "segments have {segment} B here, not whole pages: the link's MTU is smaller, or an end \
+                 has no timestamps (--set segments=usual, or --link loopback)"
+            );
+        }
+        let work = sender.send(stop).map_err(|error| failed(&error))?;
+        // Segments grow with the receiver's window: what they were at the end counts.
+        if let Some(segment) = Sending::segment_bytes(&sender)? {
+            meter.value("segment", f64::from(segment));
+        }
+        if work.bytes > 0 && work.wall_ns > 0 {
+            let (cpu_ns, wall_ns) = (work.cpu_ns as f64, work.wall_ns as f64);
+            meter.value("cpu_sender", cpu_ns / (work.bytes as f64 / KIB));
+            meter.value("sender_running", (cpu_ns / wall_ns).min(1.0));
+        }
+        meter.allocated(work.allocations);
+        Ok(())
+    }
+}
+
+/// Receives messages, and counts them.
+pub(super) struct Receiving {
+    meeting: Meeting,
+    cpus: Vec<usize>,
+    offers: Offers,
+}
+
+impl Receiving {
+    pub(super) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+        Ok(Receiving {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            offers: Offers::new(),
+        })
+    }
+}
+
+impl RoleAt<Receive> for Receiving {
+    fn blocks(&self, _: &At<Receive>) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers, Failure> {
+        self.offers = offers.clone();
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let address: Address = meeting::offered(&self.offers)?;
+        pin(&self.cpus)?;
+        let (how, over) = (point.how.into(), point.over.into());
+        let token = self.meeting.token.as_bytes();
+        let called = call(how, over, &address, point.shape(), token);
+        let (mut receiver, round_trip) = called.map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => failed(&error),
+            _ => cannot_reach(&address, &error),
+        })?;
+        // A MiB, or some messages of one.
+        let some = ((1 << 20) / point.size as u64).clamp(1, 1024);
+        let (began, ramp) = (Instant::now(), ramp(round_trip));
+        while began.elapsed() < ramp {
+            receiver.receive(some).map_err(|error| failed(&error))?;
+        }
+        let before = receiver.counts();
+        let mut received = Ok(());
+        meter.batches_last(BATCH_NS);
+        meter.repeatable("cost", |n| {
+            if received.is_ok() {
+                received = receiver.receive(n);
+            }
+        });
+        received.map_err(|error| failed(&error))?;
+        let counts = receiver.counts().since(&before);
+        let (bytes, cpu_ns) = (counts.bytes as f64, counts.cpu_ns as f64);
+        meter.value("cpu_receiver", cpu_ns / (bytes / KIB));
+        meter.value(
+            "receiver_running",
+            (cpu_ns / counts.wall_ns as f64).min(1.0),
+        );
+        meter.value("calls", counts.calls as f64 / counts.messages as f64);
+        if point.how == How::Mapped {
+            meter.value("mapped", counts.mapped_bytes as f64 / bytes);
+        }
+        if !receiver.next_is_right().map_err(|error| failed(&error))? {
+            fail!("other bytes arrived than were sent");
+        }
+        Ok(())
+    }
+}
+
+/// A failure of one end, where it may be that this machine does not offer what the point asks for.
+fn failed(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
+        _ => broken(error),
+    }
+}
+
+fn ramp(round_trip: Duration) -> Duration {
+    (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MOST)
+}
+
+/// This thread runs on the first of its role's processors: each role has another first one, where
+/// there are two.
+fn pin(cpus: &[usize]) -> Result<(), Failure> {
+    match cpus.first() {
+        Some(first) => affinity::pin(&[*first]).or_fail(format!("cannot run on processor {first}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_paths_take_longer_to_begin() {
+        let ms = Duration::from_millis;
+        assert_eq!(ramp(Duration::ZERO), RAMP);
+        assert_eq!(ramp(ms(10)), ms(200));
+        assert_eq!(ramp(ms(3000)), RAMP_MOST);
+    }
+}

@@ -1,0 +1,152 @@
+//! How many senders the receiver serves at a time, and how much of its memory they may hold.
+
+use super::Refusal;
+use crate::copy::send::axes::{CopySend, Pattern};
+use costof_model::typed::At;
+use costof_model::unit::display_bytes;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many connections there may be beside those of the clients that are served: the next one is
+/// dropped.
+const CALLERS_MOST: u64 = 64;
+/// How much memory all clients that are served may hold at this end.
+pub(super) const MEMORY_MOST_BYTES: u64 = 4 << 30;
+
+/// What is taken by connections and clients.
+#[derive(Debug)]
+pub(super) struct Admission {
+    clients_most: u64,
+    callers: AtomicU64,
+    clients: AtomicU64,
+    promised_bytes: AtomicU64,
+}
+
+/// The place of a client that is served, and its memory.
+pub(super) type Slot<'a> = (Taken<'a>, Taken<'a>);
+
+/// An amount of something, until this is dropped: also where its holder panics.
+#[derive(Debug)]
+pub(super) struct Taken<'a> {
+    from: &'a AtomicU64,
+    amount: u64,
+}
+
+impl Admission {
+    pub(super) fn new(clients_most: u64) -> Admission {
+        Admission {
+            clients_most,
+            callers: AtomicU64::new(0),
+            clients: AtomicU64::new(0),
+            promised_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Room for one more connection.
+    pub(super) fn caller(&self) -> Option<Taken<'_>> {
+        Taken::new(&self.callers, 1, CALLERS_MOST + self.clients_most).ok()
+    }
+
+    /// Room for one more client, which holds so much memory.
+    pub(super) fn client(&self, bytes: u64) -> Result<Slot<'_>, Refusal> {
+        let (wants, most) = (display_bytes(bytes), display_bytes(MEMORY_MOST_BYTES));
+        if bytes > MEMORY_MOST_BYTES {
+            return Err(Refusal::Wrong(format!(
+                "this would take {wants} of the receiver's memory, and {most} are the most (fewer \
+                 threads, a smaller size or working_set)"
+            )));
+        }
+        let client = Taken::new(&self.clients, 1, self.clients_most);
+        let client = client.map_err(|clients| {
+            Refusal::Nothing(format!(
+                "the receiver serves {clients} clients, and no more (--max-clients there)"
+            ))
+        })?;
+        let memory = Taken::new(&self.promised_bytes, bytes, MEMORY_MOST_BYTES);
+        let memory = memory.map_err(|promised| {
+            Refusal::Nothing(format!(
+                "this would take {wants} of the receiver's memory, of which the clients that it serves \
+                 have {}, and {most} are the most (later, or fewer threads, a smaller size or \
+                 working_set)",
+                display_bytes(promised),
+            ))
+        })?;
+        Ok((client, memory))
+    }
+}
+
+impl<'a> Taken<'a> {
+    /// Takes it unless that would be more than the most: then, how much is taken already.
+    fn new(from: &'a AtomicU64, amount: u64, most: u64) -> Result<Taken<'a>, u64> {
+        let more = |taken: u64| taken.checked_add(amount).filter(|taken| *taken <= most);
+        from.fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .map(|_| Taken { from, amount })
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.from.fetch_sub(self.amount, Ordering::AcqRel);
+    }
+}
+
+/// How much memory the receiver holds for a client, about. Only for an echo it has messages of its own.
+pub(super) fn held_bytes(point: &At<CopySend>) -> u64 {
+    /// What a thread receives into, its marks, and its bursts where it asks for them.
+    const THREAD_BYTES: u64 = 24 << 20;
+    if point.pattern == Pattern::Echo {
+        return point.memory_bytes();
+    }
+    // Of datagrams it knows the first word and the place of each: 24 bytes, of 64 or more.
+    let first_words = if point.transport().is_datagrams() {
+        point.size.saturating_mul(point.shape().count as u64) / 2
+    } else {
+        0
+    };
+    (point.threads as u64).saturating_mul(first_words.saturating_add(THREAD_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the largest messages need, of many threads.
+    fn held(pattern: Pattern) -> u64 {
+        let sent = CopySend {
+            pattern,
+            threads: 64,
+            size: 64 << 20,
+            ..CopySend::default()
+        };
+        held_bytes(&sent.into())
+    }
+
+    #[test]
+    fn a_client_is_promised_what_it_holds_and_gives_it_back() {
+        for pattern in [Pattern::Stream, Pattern::Trigger] {
+            let bytes = held(pattern);
+            assert!(bytes <= MEMORY_MOST_BYTES / 2, "{pattern:?}: {bytes}");
+        }
+        assert!(held(Pattern::Echo) > MEMORY_MOST_BYTES);
+        let admission = Admission::new(2);
+        let half = MEMORY_MOST_BYTES / 2;
+        let is_wrong = |bytes| {
+            let refusal = admission.client(bytes).err()?;
+            Some(matches!(refusal, Refusal::Wrong(_)))
+        };
+        assert_eq!(is_wrong(MEMORY_MOST_BYTES + 1), Some(true));
+        let first = admission.client(half + 1);
+        assert!(first.is_ok());
+        // One that is refused has taken nothing.
+        assert_eq!((is_wrong(half), is_wrong(half)), (Some(false), Some(false)));
+        let second = admission.client(1);
+        assert!(second.is_ok());
+        assert_eq!(is_wrong(1), Some(false));
+        drop((first, second));
+        let panicked = std::panic::catch_unwind(|| {
+            let _taken = admission.client(MEMORY_MOST_BYTES);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+        assert!(admission.client(MEMORY_MOST_BYTES).is_ok());
+    }
+}

@@ -1,0 +1,341 @@
+//! The end that sends: until so many messages have gone, the time is up, or it is stopped.
+
+use super::control::{Control, Lines};
+use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
+use super::{Address, Outcome, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
+use crate::copy::send::axes::CopySend;
+use crate::copy::send::roles::Sending as Role;
+use crate::net::both_ends::{ARRIVED, DROPPED};
+use crate::net::meeting;
+use costof_exchange::delivery::Ending;
+use costof_exchange::rendezvous::Address as Endpoint;
+use costof_measure::probe::RoleAt;
+use costof_model::axis::Axes;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{Offers, Report};
+use costof_model::typed::At;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+/// How long the receiver has to reply, and to report what arrived.
+const REPLY: Duration = Duration::from_secs(15);
+/// The same where sending has failed: the receiver may know why.
+const REASON: Duration = Duration::from_secs(2);
+/// Where nothing but a number of messages ends it: as good as never.
+const EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// What is to be sent, and where to.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    /// Where the receiver listens.
+    pub address: &'a Address,
+    /// Its token; none where it is open.
+    pub token: Option<&'a str>,
+    /// As [`super::axes`] gives them.
+    pub axes: Axes,
+    /// Messages of each connection, if they end it.
+    pub messages: Option<u64>,
+    /// How long, if that ends it.
+    pub duration: Option<Duration>,
+    /// Set by whoever wants it to end.
+    pub stop: &'a AtomicBool,
+}
+
+/// What was sent.
+#[derive(Debug)]
+pub struct Sent {
+    /// What, and what both ends measured.
+    pub outcome: Outcome,
+    /// Whether the receiver has ended it.
+    pub ended_by_receiver: bool,
+}
+
+/// What the receiver has replied while messages went.
+#[derive(Default)]
+struct Replies {
+    ended: bool,
+    arrived: Option<(Result<Report, Failure>, u64)>,
+}
+
+/// Sends messages, and measures that.
+///
+/// # Errors
+/// Where nothing could be sent, and what to do about it.
+pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
+    let address = sending.address;
+    let control = Control::connect(address).map_err(|error| cannot_connect(address, &error))?;
+    let mut lines = Lines::new(&control);
+    let this_end = ThisEnd::new();
+    let will = Request::Will {
+        method: info().method,
+        axes: sending.axes.clone(),
+        place: this_end.place.clone(),
+    };
+    let greeted = control
+        .write(first_line(sending.token).as_bytes())
+        .and_then(|()| control.send(&will));
+    let until = Instant::now() + REPLY;
+    let wanted = || !sending.stop.load(Ordering::Relaxed) && Instant::now() < until;
+    // A receiver that refuses says why before it hangs up, also where not all was sent.
+    let reply = lines
+        .message(REPLY_MOST_BYTES, wanted)
+        .map_err(|error| lost(address, &greeted.err().unwrap_or(error)))?;
+    let (offers, token, place) = match reply {
+        Reply::Begin {
+            offers,
+            token,
+            place,
+        } => (offers, token, place),
+        Reply::Refused { reason, wrong } => {
+            let reason = format!("the receiver at {address} refuses: {}", printable(&reason));
+            return Err(if wrong {
+                Refusal::Wrong(reason)
+            } else {
+                Refusal::Nothing(reason)
+            });
+        }
+        Reply::End | Reply::Arrived { .. } => {
+            return Err(lost(address, &ErrorKind::InvalidData.into()));
+        }
+    };
+    let session = Session {
+        sending,
+        point: point(&sending.axes, &between(&this_end.place, &place)),
+        this_end,
+        control: &control,
+        stop: Arc::default(),
+    };
+    session.send(lines, token, &offers_at(offers, control.remote))
+}
+
+struct Session<'a> {
+    sending: &'a Sending<'a>,
+    point: At<CopySend>,
+    this_end: ThisEnd,
+    control: &'a Control,
+    /// Set when the user, or the receiver, wants it to end, or the receiver has gone.
+    stop: Arc<AtomicBool>,
+}
+
+impl Session<'_> {
+    fn send(self, mut lines: Lines<'_>, token: String, offers: &Offers) -> Result<Sent, Refusal> {
+        let link_end = watch_link_end("sender", self.control.local);
+        let until: OnceLock<Instant> = OnceLock::new();
+        let (measured, messages, replies) = scope(|scope| {
+            let listening = scope.spawn(|| {
+                let wanted = || {
+                    if self.sending.stop.load(Ordering::Acquire) {
+                        self.stop.store(true, Ordering::Release);
+                    }
+                    until.get().is_none_or(|until| Instant::now() < *until)
+                };
+                let replies = await_replies(&mut lines, wanted, &self.stop);
+                // Whatever came last, nothing more is to be waited for.
+                self.stop.store(true, Ordering::Release);
+                replies
+            });
+            let patience = Patience(&until);
+            let (measured, messages) = match self.prepare(token, offers) {
+                Ok(mut role) => {
+                    let measured = self.this_end.measure(&mut role, &self.point, &self.stop);
+                    (measured, role.sent)
+                }
+                Err(failure) => (Err(failure), 0),
+            };
+            let reported = self.control.send(&match &measured {
+                Ok(_) => Request::Done { messages },
+                Err(failure) => Request::Failed {
+                    reason: failure.reason.clone(),
+                },
+            });
+            if measured.is_ok() && reported.is_ok() {
+                patience.ends_in(REPLY);
+            }
+            drop(patience);
+            (measured, messages, listening.join().unwrap_or_default())
+        });
+        let report = measured.map_err(|failure| self.failed(&failure, messages, &replies))?;
+        let Some((arrived, arrived_bytes)) = replies.arrived else {
+            return Err(Refusal::Nothing(self.went_away(messages)));
+        };
+        let both = |arrived| {
+            let reports = vec![of_this_probe(arrived), report];
+            self.this_end.run(&self.point, reports, link_end())
+        };
+        let receiver_failed = |failure: Failure| {
+            Failure::error(format!("the receiver: {}", printable(&failure.reason)))
+        };
+        Ok(Sent {
+            outcome: Outcome {
+                measured: arrived.map_err(receiver_failed).and_then(both),
+                point: Point::from(&self.point),
+                messages,
+                arrived_bytes,
+            },
+            ended_by_receiver: replies.ended,
+        })
+    }
+
+    fn prepare(&self, token: String, offers: &Offers) -> Result<Role, Failure> {
+        let (this_end, address) = (&self.this_end, self.control.local);
+        let launch = this_end.launch("sender", &self.point, address, (0, 0), token);
+        let duration = self.sending.duration.unwrap_or(EVER);
+        let ending = Ending {
+            messages: self.sending.messages.unwrap_or(u64::MAX),
+            stop: Arc::clone(&self.stop),
+        };
+        let mut role = Role::interactive(&launch, duration, ending)?;
+        role.prepare(&self.point, offers)?;
+        Ok(role)
+    }
+
+    fn failed(&self, failure: &Failure, messages: u64, replies: &Replies) -> Refusal {
+        let (address, reason) = (self.sending.address, &failure.reason);
+        Refusal::Nothing(match &replies.arrived {
+            Some((Err(theirs), _)) => format!(
+                "sending to {address} failed after {messages} messages: {reason}; the receiver: {}",
+                printable(&theirs.reason)
+            ),
+            Some((Ok(_), _)) => format!("sending to {address} failed: {reason}"),
+            None => format!("{} ({reason})", self.went_away(messages)),
+        })
+    }
+
+    fn went_away(&self, messages: u64) -> String {
+        let address = self.sending.address;
+        format!("the receiver at {address} went away in the midst of it, after {messages} messages")
+    }
+}
+
+/// As long as it is there, replies are awaited; then as long as the receiver may still know why
+/// something has failed, unless another time was set. So nobody waits forever if this end panics.
+struct Patience<'a>(&'a OnceLock<Instant>);
+
+impl Patience<'_> {
+    fn ends_in(&self, time: Duration) {
+        // Only the first time counts.
+        let _ = self.0.set(Instant::now() + time);
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        self.ends_in(REASON);
+    }
+}
+
+/// Reads what the receiver replies until it has reported what arrived, or has gone.
+fn await_replies(lines: &mut Lines<'_>, wanted: impl Fn() -> bool, stop: &AtomicBool) -> Replies {
+    let mut replies = Replies::default();
+    loop {
+        match lines.message(REPLY_MOST_BYTES, &wanted) {
+            Ok(Reply::End) => {
+                replies.ended = true;
+                stop.store(true, Ordering::Release);
+            }
+            Ok(Reply::Arrived { report, bytes }) => {
+                replies.arrived = Some((report, bytes));
+                return replies;
+            }
+            Ok(Reply::Begin { .. } | Reply::Refused { .. }) | Err(_) => return replies,
+        }
+    }
+}
+
+/// Without what no receiver of this probe measures.
+fn of_this_probe(mut report: Report) -> Report {
+    report.metrics.retain(|metric| {
+        let declared = info().metrics.iter().map(|metric| &*metric.name);
+        let mut names = declared.chain([ARRIVED, DROPPED]);
+        names.any(|name| metric.name == name)
+    });
+    report
+}
+
+/// The receiver's offers at the address by which it was reached: behind a translation of addresses it
+/// knows itself by another one, and nobody else may be sent to.
+fn offers_at(mut offers: Offers, peer: IpAddr) -> Offers {
+    if let Ok(Endpoint::Ip(mut addresses)) = meeting::offered::<Endpoint>(&offers) {
+        for address in &mut addresses {
+            address.set_ip(peer);
+        }
+        offers.extend(meeting::offer(&Endpoint::Ip(addresses).to_string()));
+    }
+    offers
+}
+
+fn cannot_connect(address: &Address, error: &io::Error) -> Refusal {
+    let reason = format!("cannot reach a receiver at {address}: {error}");
+    match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Refusal::Nothing(format!(
+            "{reason} (is `costof send --listen {address}` running there?)"
+        )),
+        ErrorKind::InvalidInput => Refusal::Wrong(reason),
+        _ => Refusal::Nothing(format!("{reason} (a firewall may forbid it)")),
+    }
+}
+
+fn lost(address: &Address, error: &io::Error) -> Refusal {
+    Refusal::Nothing(match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
+            "what listens at {address} has hung up: is it a `costof send --listen` of this release?"
+        ),
+        ErrorKind::InvalidData => {
+            format!("what listens at {address} is no `costof send --listen` of this release")
+        }
+        ErrorKind::Interrupted => format!("the receiver at {address} does not answer"),
+        _ => format!("the receiver at {address} is lost: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::empty_report;
+    use super::*;
+    use crate::testing::text;
+    use costof_model::metric::{Data, Measured};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn messages_go_to_the_receiver_that_was_reached_and_to_nobody_else() {
+        let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        for (offered, reached) in [
+            ("10.0.0.1:70 10.0.0.2:71", "192.0.2.1:70 192.0.2.1:71"),
+            ("unix:@0012f", "unix:@0012f"),
+        ] {
+            let offers = offers_at(meeting::offer(offered), peer);
+            let address: Endpoint = meeting::offered(&offers).expect("an address");
+            assert_eq!(address.to_string(), reached);
+        }
+    }
+
+    #[test]
+    fn an_end_that_panics_waits_no_longer() {
+        let until = OnceLock::new();
+        let panicked = std::panic::catch_unwind(|| {
+            let _patience = Patience(&until);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+        assert!(until.get().is_some());
+        let (until, before) = (OnceLock::new(), Instant::now());
+        Patience(&until).ends_in(REPLY);
+        assert!(until.get().is_some_and(|until| *until >= before + REPLY));
+    }
+
+    #[test]
+    fn what_no_receiver_measures_is_not_shown() {
+        let measured = |name| Measured::new(text(name), Data::Value(1.0));
+        let report = of_this_probe(Report {
+            metrics: ["throughput", "\x1b[2J", ARRIVED].map(measured).into(),
+            ..empty_report()
+        });
+        let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
+        assert_eq!(names, ["throughput", ARRIVED]);
+    }
+}
