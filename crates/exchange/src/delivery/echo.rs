@@ -142,7 +142,7 @@ impl Sender {
         let size = self.fields.messages().size() as u64;
         let mut waits = Waits::default();
         loop {
-            while echo.has_room() && echo.goes_on(self.marks.marks().len()) {
+            while echo.has_room() && echo.goes_on(self.marks.checkpoints().len()) {
                 echo.sends();
                 self.fields.send()?;
             }
@@ -158,7 +158,7 @@ impl Sender {
                 },
             }
             self.bytes += size * echo.heard(answers.whole())?;
-            self.marks.note(self.bytes);
+            self.marks.record(self.bytes);
         }
     }
 
@@ -185,14 +185,14 @@ impl Sender {
         let size = self.fields.messages().size() as u64;
         let socket = socket.as_fd();
         loop {
-            while echo.has_room() && echo.goes_on(self.marks.marks().len()) {
+            while echo.has_room() && echo.goes_on(self.marks.checkpoints().len()) {
                 echo.sends();
                 let (bytes, marks) = (&mut self.bytes, &mut self.marks);
                 self.fields.send_or(&mut || {
                     match take(socket, echo, answers)? {
                         Some(more) => {
                             *bytes += size * more;
-                            marks.note(*bytes);
+                            marks.record(*bytes);
                         }
                         None => {
                             let able = able(&socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
@@ -208,7 +208,7 @@ impl Sender {
             match take(socket, echo, answers)? {
                 Some(more) => {
                     self.bytes += size * more;
-                    self.marks.note(self.bytes);
+                    self.marks.record(self.bytes);
                 }
                 // Completions wait to be read, and poll(2) returns as long as they do.
                 None => match wait_for_answer(socket, echo)? {
@@ -231,7 +231,7 @@ impl Sender {
         let patience_ns = echo.patience.as_nanos() as u64;
         let stalled_ns = STALLED.as_nanos() as u64;
         let mut answered_ns = echo.at_ns;
-        while echo.goes_on(self.marks.marks().len()) {
+        while echo.goes_on(self.marks.checkpoints().len()) {
             let window = window.min(echo.limits.messages - echo.sent);
             for _ in 0..window {
                 echo.sends();
@@ -268,7 +268,7 @@ impl Sender {
                 took_ns.for_each(|ns| (echo.latency)(*ns));
             }
             self.bytes += size * came;
-            self.marks.note(self.bytes);
+            self.marks.record(self.bytes);
         }
         Ok(())
     }

@@ -11,8 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, send, shutdown};
 use super::intake::Intake;
 use super::{LOOK, Shape, request};
 use crate::rendezvous::Over;
-use crate::transfer::Mark;
-use crate::transfer::marks::Marks;
+use crate::stream::{Checkpoint, Progress};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::fields::Messages;
@@ -33,7 +32,7 @@ pub struct Receiver {
     /// From how many bytes on it notes how far it is.
     marked_from_bytes: u64,
     ended: bool,
-    marks: Marks,
+    marks: Progress,
     allocations: u64,
 }
 
@@ -51,7 +50,7 @@ impl Receiver {
             shape,
             marked_from_bytes: 0,
             ended: false,
-            marks: Marks::new(),
+            marks: Progress::new(),
             allocations: 0,
         })
     }
@@ -230,7 +229,7 @@ impl Receiver {
         };
         let is_due = self.marks.is_due_after(length as u64);
         if is_due && self.intake.bytes() >= self.marked_from_bytes {
-            self.marks.note(self.intake.bytes());
+            self.marks.record(self.intake.bytes());
         }
         Ok(true)
     }
@@ -248,7 +247,7 @@ impl Receiver {
         self.ended = true;
         // Of little there is no other mark than this one. Of more it would say how long the end of a
         // stream is in coming, when the last bytes of it are there.
-        if self.marks.marks().len() < 2 {
+        if self.marks.checkpoints().len() < 2 {
             self.marks.end(self.intake.bytes());
         }
         let _ = shutdown(&self.socket, Shutdown::Both);
@@ -265,8 +264,8 @@ impl Receiver {
     }
 
     /// How far it was, from time to time.
-    pub fn marks(&self) -> &[Mark] {
-        self.marks.marks()
+    pub fn marks(&self) -> &[Checkpoint] {
+        self.marks.checkpoints()
     }
 
     /// Payload that arrived, in bytes.

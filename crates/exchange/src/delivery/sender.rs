@@ -12,8 +12,7 @@ use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
 use super::intake::Intake;
 use super::{LOOK, REQUEST_BYTES, Shape, other_bytes, request};
 use crate::rendezvous::Over;
-use crate::transfer::Mark;
-use crate::transfer::marks::Marks;
+use crate::stream::{Checkpoint, Progress};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::{Part, Victim};
@@ -39,7 +38,7 @@ pub struct Sender {
     pub(super) fields: FieldSender,
     pub(super) over: Over,
     round_trip: Duration,
-    pub(super) marks: Marks,
+    pub(super) marks: Progress,
     pub(super) bytes: u64,
     /// Datagrams that a device's queue had no room for.
     pub(super) refused: u64,
@@ -96,7 +95,7 @@ impl Sender {
             fields,
             over,
             round_trip,
-            marks: Marks::new(),
+            marks: Progress::new(),
             bytes: 0,
             refused: 0,
             ending: None,
@@ -192,7 +191,7 @@ impl Sender {
 
     fn stream_for(&mut self, duration: Duration) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
-        let begin_ns = self.marks.note(self.bytes);
+        let begin_ns = self.marks.record(self.bytes);
         let limits = self.limits(begin_ns, duration);
         let mut left = limits.messages;
         loop {
@@ -204,8 +203,8 @@ impl Sender {
                 return Ok(());
             }
             if self.marks.is_due_after(size) {
-                let now_ns = self.marks.note(self.bytes);
-                if limits.is_over(now_ns, self.marks.marks().len()) {
+                let now_ns = self.marks.record(self.bytes);
+                if limits.is_over(now_ns, self.marks.checkpoints().len()) {
                     self.mark_end();
                     return Ok(());
                 }
@@ -233,7 +232,7 @@ impl Sender {
         let each = self.fields.messages().size() as u64 + OVERHEAD_MOST_BYTES;
         let unanswered = in_flight as u64 * each;
         let echoed = self.used(|sender| {
-            let begin_ns = sender.marks.note(sender.bytes);
+            let begin_ns = sender.marks.record(sender.bytes);
             echo.begin(begin_ns, sender.limits(begin_ns, duration));
             match sender.over {
                 Over::Udp => sender.echo_windows(&mut echo, &mut answers),
@@ -264,7 +263,7 @@ impl Sender {
     }
 
     fn trigger_for(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
-        let begin_ns = self.marks.note(self.bytes);
+        let begin_ns = self.marks.record(self.bytes);
         let limits = self.limits(begin_ns, duration);
         let mut left = limits.messages;
         let (right, mut request) = (request(), [0; REQUEST_BYTES]);
@@ -295,8 +294,8 @@ impl Sender {
             if !is_whole || request != right {
                 return Err(other_bytes());
             }
-            let now_ns = self.marks.note(self.bytes);
-            if limits.is_over(now_ns, self.marks.marks().len()) {
+            let now_ns = self.marks.record(self.bytes);
+            if limits.is_over(now_ns, self.marks.checkpoints().len()) {
                 self.mark_end();
                 return Ok(());
             }
@@ -315,7 +314,7 @@ impl Sender {
             self.send_or_lose()?;
             self.bytes += size;
             if self.marks.is_due_after(size) {
-                self.marks.note(self.bytes);
+                self.marks.record(self.bytes);
             }
         }
         Ok(())
@@ -481,8 +480,8 @@ impl Sender {
     }
 
     /// How far it was, from time to time.
-    pub fn marks(&self) -> &[Mark] {
-        self.marks.marks()
+    pub fn marks(&self) -> &[Checkpoint] {
+        self.marks.checkpoints()
     }
 
     /// What its thread did and used of the machine while it sent.

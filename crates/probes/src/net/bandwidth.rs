@@ -11,6 +11,7 @@ use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed
 use crate::net::{path, windows};
 use crate::prelude::*;
 use costof_exchange::rendezvous::{Address, Listener};
+use costof_exchange::stream::Datagrams;
 use costof_exchange::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use costof_model::protocol::Meeting;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
@@ -167,7 +168,7 @@ impl Receiving {
     fn start(launch: &Launch) -> Result<Receiving, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Receiving {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             listener: None,
         })
@@ -205,17 +206,23 @@ impl RoleAt<Bandwidth> for Receiving {
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("other bytes arrived than were sent"));
         }
-        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let settled = windows::settled(&marks)
+        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-        meter.value("throughput", windows::throughput(&marks, settled));
-        for (kib, ns) in windows::windows(&marks, settled) {
+        meter.value("throughput", windows::throughput(&checkpoints, settled));
+        for (kib, ns) in windows::windows(&checkpoints, settled) {
             meter.batch_done("cost", kib, ns);
         }
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_receiver", used.cpu_ns_per_kib);
         meter.value("receiver_running", used.running);
-        interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+        interrupts.report(
+            checkpoints
+                .iter()
+                .map(|checkpoints| windows::bytes(checkpoints))
+                .sum(),
+            meter,
+        );
         let failed = |error: io::Error| broken(&error);
         let buffer = flows[0].buffer_bytes().map_err(failed)?;
         meter.value("receive_buffer", f64::from(buffer));
@@ -225,7 +232,7 @@ impl RoleAt<Bandwidth> for Receiving {
             .collect::<io::Result<Option<_>>>()
             .map_err(failed)?
             .unwrap_or_default();
-        let sum = |of: fn(&transfer::Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>();
         if !datagrams.is_empty() {
             meter.value(ARRIVED, sum(|datagrams| datagrams.arrived) as f64);
             meter.value(DROPPED, sum(|datagrams| datagrams.dropped) as f64);
@@ -246,7 +253,7 @@ impl Sending {
     fn start(launch: &Launch) -> Result<Sending, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Sending {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             offers: Offers::new(),
         })
@@ -282,14 +289,20 @@ impl RoleAt<Bandwidth> for Sending {
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
         each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
-        let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
-        let settled = windows::settled(&marks)
+        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
         if let Some(interrupts) = interrupts {
-            interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+            interrupts.report(
+                checkpoints
+                    .iter()
+                    .map(|checkpoints| windows::bytes(checkpoints))
+                    .sum(),
+                meter,
+            );
         }
         let buffer = flows[0].buffer_bytes().map_err(failed)?;
         meter.value("send_buffer", f64::from(buffer));

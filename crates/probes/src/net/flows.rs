@@ -11,7 +11,7 @@ pub(crate) struct Processors(Vec<usize>);
 impl Processors {
     /// Those of a role: on one machine every second one, since the other role has the same in an
     /// order turned by one; where the roles are on two machines, each has all of its own.
-    pub(crate) fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
+    pub(crate) fn new(cpus: &[usize], meeting: &Meeting) -> Processors {
         if meeting.apart {
             return Processors(cpus.to_vec());
         }
@@ -19,7 +19,7 @@ impl Processors {
         Processors(every_second.collect())
     }
 
-    fn of_flow(&self, flow: usize) -> Option<usize> {
+    fn cpu_of(&self, flow: usize) -> Option<usize> {
         self.0.iter().copied().cycle().nth(flow)
     }
 
@@ -37,7 +37,7 @@ pub(crate) fn each<F: Send, T: Send>(
     work: impl Fn(&mut F) -> io::Result<T> + Sync,
 ) -> io::Result<Vec<T>> {
     let work = |position: usize, flow: &mut F| {
-        if let Some(cpu) = cpus.of_flow(position) {
+        if let Some(cpu) = cpus.cpu_of(position) {
             affinity::pin(&[cpu])?;
         }
         work(flow)
@@ -74,32 +74,32 @@ pub(in crate::net) mod tests {
             apart,
             sink: None,
         };
-        Processors::of(cpus, &meeting)
+        Processors::new(cpus, &meeting)
     }
 
-    fn of_flows(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
+    fn cpu_ofs(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
         let processors = processors(cpus, apart);
         (0..flows)
-            .filter_map(|flow| processors.of_flow(flow))
+            .filter_map(|flow| processors.cpu_of(flow))
             .collect()
     }
 
     #[test]
     fn ends_share_no_processor_where_there_are_enough() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], false, 2), [4, 6]);
-        assert_eq!(of_flows(&[5, 6, 7, 4], false, 2), [5, 7]);
-        assert_eq!(of_flows(&[0, 1], false, 3), [0, 0, 0]);
-        assert_eq!(of_flows(&[1, 0], false, 3), [1, 1, 1]);
-        assert_eq!(of_flows(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
-        assert_eq!(of_flows(&[9], false, 2), [9, 9]);
-        assert!(of_flows(&[], false, 2).is_empty());
+        assert_eq!(cpu_ofs(&[4, 5, 6, 7], false, 2), [4, 6]);
+        assert_eq!(cpu_ofs(&[5, 6, 7, 4], false, 2), [5, 7]);
+        assert_eq!(cpu_ofs(&[0, 1], false, 3), [0, 0, 0]);
+        assert_eq!(cpu_ofs(&[1, 0], false, 3), [1, 1, 1]);
+        assert_eq!(cpu_ofs(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
+        assert_eq!(cpu_ofs(&[9], false, 2), [9, 9]);
+        assert!(cpu_ofs(&[], false, 2).is_empty());
     }
 
     #[test]
     fn on_two_machines_each_end_uses_all_of_its_own() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
-        assert_eq!(of_flows(&[4, 5], true, 3), [4, 5, 4]);
-        assert!(of_flows(&[], true, 2).is_empty());
+        assert_eq!(cpu_ofs(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
+        assert_eq!(cpu_ofs(&[4, 5], true, 3), [4, 5, 4]);
+        assert!(cpu_ofs(&[], true, 2).is_empty());
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::net::congestion_control::CongestionControl;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::rudp::axes::{Carrier, Control, Transfer};
+use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict;
-use crate::rudp::roles::{Asks, BYTES, CPU_OF_ALL, Receiving, Sending, least_ns};
+use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
 use costof_model::metric::Data;
@@ -120,12 +121,12 @@ impl Measure for Stream {
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stream>(Receiving::start(launch, Asks::Stream)?),
-        |launch| role::<Stream>(Sending::start(launch, Asks::Stream)?),
+        |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
+        |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
     ];
 
     fn least_ns(point: &At<Stream>) -> f64 {
-        least_ns(&point.to(), Asks::Stream)
+        least_ns(&point.to(), Purpose::Stream)
     }
 
     fn memory_bytes(point: &At<Stream>) -> u64 {

@@ -2,8 +2,9 @@
 //! is held against.
 
 use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_axis};
+use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Asks, Receiving, Sending, least_ns};
+use super::roles::{Receiving, Sending};
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
@@ -102,13 +103,13 @@ impl Measure for Bandwidth {
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Bandwidth>(Receiving::start(launch, Asks::Rate)?),
-        |launch| role::<Bandwidth>(Sending::start(launch, Asks::Rate)?),
+        |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
+        |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
     ];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
 
     fn least_ns(point: &At<Bandwidth>) -> f64 {
-        least_ns(&point.to(), Asks::Rate)
+        least_ns(&point.to(), Purpose::Rate)
     }
 
     /// Windows of both ends, and what lies between them.

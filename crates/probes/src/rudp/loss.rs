@@ -2,8 +2,9 @@
 //! against.
 
 use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
+use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Asks, Receiving, Sending, least_ns};
+use super::roles::{Receiving, Sending};
 use crate::derived;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
@@ -124,13 +125,13 @@ impl Measure for Loss {
     };
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Loss>(Receiving::start(launch, Asks::RoundTrips)?),
-        |launch| role::<Loss>(Sending::start(launch, Asks::RoundTrips)?),
+        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
+        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
     ];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
 
     fn least_ns(point: &At<Loss>) -> f64 {
-        least_ns(&point.to(), Asks::RoundTrips)
+        least_ns(&point.to(), Purpose::RoundTrips)
     }
 
     fn memory_bytes(point: &At<Loss>) -> u64 {

@@ -41,7 +41,7 @@ impl Receiving {
     pub(in crate::copy::send) fn start(launch: &Launch) -> Result<Receiving, Failure> {
         let meeting = meeting::place(launch)?;
         Ok(Receiving {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             random: Rng::with_seed(launch.seed),
             listener: None,

@@ -74,7 +74,7 @@ impl Sending {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             all_cpus: launch.cpus.clone(),
             partners: launch.partners.clone(),
