@@ -1,13 +1,19 @@
 //! Where a server is, and connections that are there already.
 
-use crate::{Options, RpcError};
+use crate::RpcError;
 use std::fmt;
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::net::{SocketFlags, accept_with, shutdown};
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,17 +29,11 @@ pub enum Address {
 #[derive(Debug)]
 pub struct Socket(pub(crate) TcpStream);
 
-/// What accepts connections. Dropping it removes the path of a Unix socket.
+/// A listening socket, TCP or Unix. Dropping it removes the path of a Unix socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: Address,
-    pub(crate) socket: ListenerSocket,
-}
-
-#[derive(Debug)]
-pub(crate) enum ListenerSocket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
+    socket: OwnedFd,
 }
 
 /// What stands before the path of a Unix socket.
@@ -73,18 +73,15 @@ impl<S: Into<OwnedFd>> From<S> for Socket {
 }
 
 impl Address {
-    /// Connects, and sends the token.
-    ///
     /// # Errors
     /// [`RpcError::Connect`].
-    pub(crate) fn connect(&self, options: &Options) -> Result<Socket, RpcError> {
+    pub(crate) fn connect(&self) -> Result<Socket, RpcError> {
         let connect = || {
-            let mut socket: Socket = match self {
-                Self::Tcp(to) => TcpStream::connect_timeout(to, options.connects)?.into(),
+            let socket: Socket = match self {
+                Self::Tcp(to) => TcpStream::connect_timeout(to, CONNECT_TIMEOUT)?.into(),
                 Self::Unix(path) => UnixStream::connect(path)?.into(),
             };
             socket.set_nodelay()?;
-            socket.0.write_all(&options.token)?;
             io::Result::Ok(socket)
         };
         connect().map_err(|source| RpcError::Connect {
@@ -96,46 +93,32 @@ impl Address {
     /// Listens there, the port filled in.
     ///
     /// # Errors
-    /// [`RpcError::Listen`].
-    pub(crate) fn listen(&self) -> Result<Listener, RpcError> {
-        let listen = || {
-            let socket = match self {
-                Self::Tcp(address) => ListenerSocket::Tcp(TcpListener::bind(address)?),
-                Self::Unix(path) => ListenerSocket::Unix(UnixListener::bind(path)?),
-            };
-            let address = match &socket {
-                ListenerSocket::Tcp(listener) => Self::Tcp(listener.local_addr()?),
-                ListenerSocket::Unix(_) => self.clone(),
-            };
-            io::Result::Ok(Listener { address, socket })
-        };
-        listen().map_err(|source| RpcError::Listen {
-            address: self.clone(),
-            source,
-        })
-    }
-
-    /// The address to connect to from here: loopback where the server listens at every address.
-    pub(crate) fn loopback(&self) -> Self {
-        match self {
-            Self::Tcp(address) if address.ip().is_unspecified() => {
-                let ip: IpAddr = match address.ip() {
-                    IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                    IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-                };
-                Self::Tcp(SocketAddr::new(ip, address.port()))
+    /// What the system says of the socket.
+    pub(crate) fn listen(&self) -> io::Result<Listener> {
+        let (address, socket) = match self {
+            Self::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                (listener.local_addr()?.into(), listener.into())
             }
-            address => address.clone(),
-        }
+            Self::Unix(path) => (self.clone(), UnixListener::bind(path)?.into()),
+        };
+        Ok(Listener { address, socket })
     }
 }
 
 impl Listener {
+    /// The next connection.
+    ///
+    /// # Errors
+    /// `InvalidInput` after [`Listener::close`]; what else accept(2) says.
     pub(crate) fn accept(&self) -> io::Result<Socket> {
-        match &self.socket {
-            ListenerSocket::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
-            ListenerSocket::Unix(listener) => listener.accept().map(|(stream, _)| stream.into()),
-        }
+        Ok(accept_with(&self.socket, SocketFlags::CLOEXEC)?.into())
+    }
+
+    /// Ends [`Listener::accept`], in whichever thread it waits.
+    pub(crate) fn close(&self) {
+        // It cannot fail for a socket that listens.
+        let _ = shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 }
 

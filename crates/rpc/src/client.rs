@@ -37,7 +37,6 @@ pub(crate) fn chunk(size: usize) -> Vec<u8> {
 /// A client with one connection at most, which does all its work on the thread that calls it.
 #[derive(Debug)]
 pub struct Client {
-    options: Options,
     inner: ByStack<Box<grpc::Client>, Box<thrift::Client>>,
 }
 
@@ -47,17 +46,14 @@ impl Client {
     /// # Errors
     /// [`RpcError::Failed`] where the system has no descriptor left.
     pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
-        memory::keep(options.message_most);
+        memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::Client::new(options)?)),
             Stack::Thrift(transport, protocol) => {
                 ByStack::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
             }
         };
-        Ok(Self {
-            options: options.clone(),
-            inner,
-        })
+        Ok(Self { inner })
     }
 
     /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent, and
@@ -67,11 +63,11 @@ impl Client {
     /// [`RpcError::Connect`].
     pub fn connect(&mut self, address: &Address) -> Result<(), RpcError> {
         self.disconnect();
-        let socket = address.connect(&self.options)?;
+        let socket = address.connect()?;
         self.over(socket)
     }
 
-    /// Uses this connection; no token is said.
+    /// Uses this connection.
     ///
     /// # Errors
     /// [`RpcError::Failed`] with what the system says of the socket.
@@ -108,41 +104,4 @@ impl Client {
     ) -> Result<Summary, RpcError> {
         either!(&mut self.inner, client => client.upload(size, more))
     }
-
-    /// Has the server send chunks of `size` bytes until `each`, which is called after each came,
-    /// says no. gRPC only: a server stream, which is then cancelled.
-    ///
-    /// # Errors
-    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
-    pub fn download(
-        &mut self,
-        size: usize,
-        each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        match &mut self.inner {
-            ByStack::Grpc(client) => client.download(size, each),
-            ByStack::Thrift(_) => Err(NO_STREAMS),
-        }
-    }
-
-    /// Sends chunks of `size` bytes which the server sends back, `ahead` of them before the first
-    /// came back and another one for each that did, until `each`, which is called after each came
-    /// back, says no; those in flight are then waited for. gRPC only: a bidirectional stream.
-    ///
-    /// # Errors
-    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
-    pub fn exchange(
-        &mut self,
-        size: usize,
-        ahead: usize,
-        each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        match &mut self.inner {
-            ByStack::Grpc(client) => client.exchange(size, ahead, each),
-            ByStack::Thrift(_) => Err(NO_STREAMS),
-        }
-    }
 }
-
-const NO_STREAMS: RpcError =
-    RpcError::Unsupported("Thrift has no streams from the server (stack=grpc)");

@@ -26,7 +26,7 @@ impl InFlight {
         connections: usize,
         options: &Options,
     ) -> Result<Self, RpcError> {
-        let sockets = (0..connections).map(|_| address.connect(options));
+        let sockets = (0..connections).map(|_| address.connect());
         Self::over(stack, sockets.collect::<Result<_, _>>()?, options)
     }
 
@@ -38,7 +38,7 @@ impl InFlight {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);
         }
-        memory::keep(options.message_most);
+        memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
             Stack::Thrift(Transport::Framed, protocol) => {

@@ -12,8 +12,8 @@ const MAX_KEPT: usize = 32 << 20;
 ///
 /// Source: mallopt(3), `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` of the GNU C library, which it
 /// adjusts; another library does as it does.
-pub(crate) fn keep(message_most: usize) {
+pub(crate) fn keep(max_message_bytes: usize) {
     // Never touched, so that it is an address range and no memory.
-    let longer: Vec<u8> = Vec::with_capacity(message_most.min(MAX_KEPT));
+    let longer: Vec<u8> = Vec::with_capacity(max_message_bytes.min(MAX_KEPT));
     drop(black_box(longer));
 }

@@ -110,37 +110,6 @@ fn connections_that_are_there_already_are_used() {
 }
 
 #[test]
-fn who_does_not_say_the_token_is_dropped() {
-    for stack in Stack::ALL {
-        let options = Options {
-            token: b"a token that nobody guesses".into(),
-            ..Options::default()
-        };
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let payload = Payload::new(Kind::Int);
-        for token in ["", "another token, just as long"] {
-            let stranger = Options {
-                token: token.into(),
-                deadline: Some(Duration::from_secs(5)),
-                ..Options::default()
-            };
-            let mut client = Client::new(stack, &stranger).unwrap();
-            client.connect(&find(&server)).unwrap();
-            let error = client.call(&payload).unwrap_err();
-            // Too few bytes for a token, and the server waits for more of them.
-            let waits = token.is_empty() && matches!(error, RpcError::DeadlineExceeded(_));
-            assert!(
-                waits || matches!(error, RpcError::Closed(_)),
-                "{stack}: {error:?}"
-            );
-        }
-        let mut client = Client::new(stack, &options).unwrap();
-        client.connect(&find(&server)).unwrap();
-        client.call(&payload).unwrap();
-    }
-}
-
-#[test]
 fn chunks_are_counted_by_who_receives_them() {
     for stack in Stack::ALL {
         let options = Options::default();
@@ -155,33 +124,6 @@ fn chunks_are_counted_by_who_receives_them() {
         }
         client.call(&Payload::new(Kind::Structure)).unwrap();
     }
-}
-
-#[test]
-fn streams_from_the_server_and_both_ways_end_when_they_are_told() {
-    let options = Options::default();
-    let server = Server::listen(Stack::Grpc, &loopback(), &options).unwrap();
-    let mut client = Client::new(Stack::Grpc, &options).unwrap();
-    client.connect(&find(&server)).unwrap();
-    for size in [0, 1, 65_536, 4 << 20] {
-        let each = times(19);
-        let received = client.download(size, each).unwrap();
-        assert_eq!(received.chunks, 20);
-        assert_eq!(received.bytes, 20 * size as u64);
-    }
-    for (size, ahead) in [(0, 1), (1, 1), (100, 64), (65_536, 5), (1 << 20, 3)] {
-        let each = times(19);
-        let received = client.exchange(size, ahead, each).unwrap();
-        // Those that were under way when it was told.
-        assert_eq!(received.chunks, 19 + ahead as u64);
-        assert_eq!(received.bytes, received.chunks * size as u64);
-    }
-    client.call(&Payload::new(Kind::Structure)).unwrap();
-    let mut thrift = Client::new(Stack::THRIFT, &options).unwrap();
-    let refused = thrift.download(1, || true);
-    assert!(matches!(refused, Err(RpcError::Unsupported(_))));
-    let refused = thrift.exchange(1, 1, || true);
-    assert!(matches!(refused, Err(RpcError::Unsupported(_))));
 }
 
 #[test]

@@ -47,8 +47,8 @@ const ORIGIN: &str = "http://costof.invalid";
 pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<EchoClient<Channel>> {
     let channel = channel(socket).await?;
     Ok(EchoClient::with_origin(channel, Uri::from_static(ORIGIN))
-        .max_decoding_message_size(options.message_most)
-        .max_encoding_message_size(options.message_most))
+        .max_decoding_message_size(options.max_message_bytes)
+        .max_encoding_message_size(options.max_message_bytes))
 }
 
 async fn channel(socket: Socket) -> io::Result<Channel> {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn both_ends_take_frames_that_hold_long_messages() {
-        let server = Server::start(None, &Options::default()).unwrap();
+        let server = Server::start(&Options::default()).unwrap();
         let (mut ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         ours.write_all(PREFACE).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_method_or_a_service_that_does_not_exist_is_named_and_the_connection_goes_on() {
         let options = Options::default();
-        let server = Server::start(None, &options).unwrap();
+        let server = Server::start(&options).unwrap();
         let (ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         runtime().unwrap().block_on(async {

@@ -48,7 +48,7 @@ impl Client {
     }
 
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
-        let line = Line::new(socket, self.transport, self.options.message_most)
+        let line = Line::new(socket, self.transport, self.options.max_message_bytes)
             .and_then(|line| line.set_timeout(self.options.deadline).map(|()| line))
             .map_err(|error| RpcError::Failed(format!("cannot use the connection: {error}")))?;
         let limits = limits(&self.options);

@@ -167,7 +167,7 @@ impl InFlight {
                     },
                 }
             };
-            let most = self.options.message_most + MAX_OVERHEAD;
+            let most = self.options.max_message_bytes + MAX_OVERHEAD;
             let done = pipeline
                 .send()
                 .and_then(|()| pipeline.receive(stack, most, &read_frame, &mut over));

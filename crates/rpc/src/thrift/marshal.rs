@@ -28,18 +28,19 @@ impl Marshal {
         protocol: Protocol,
         payload: &Payload,
     ) -> Result<Self, RpcError> {
+        let message = Message::from(payload);
         let mut marshal = Self {
-            call: Message::from(payload).into(),
+            call: message.clone().into(),
             transport,
             protocol,
             limits: limits(&Options {
-                message_most: usize::MAX,
+                max_message_bytes: usize::MAX,
                 ..Options::default()
             }),
             buffer: Vec::new(),
         };
         marshal.encode()?;
-        if marshal.decoded()?.is_same(&marshal.call) {
+        if Message::from(marshal.decoded()?) == message {
             Ok(marshal)
         } else {
             Err(RpcError::WrongAnswer("it decodes to another".into()))

@@ -50,16 +50,6 @@ class Echo(echo.EchoServicer):
             summary.bytes += len(part.data)
         return summary
 
-    def Download(self, request, context):
-        part = messages.Chunk(data=chunk(request.size))
-        sent = 0
-        while sent < request.chunks and context.is_active():
-            yield part
-            sent += 1
-
-    def Exchange(self, request_iterator, context):
-        yield from request_iterator
-
 
 def serve(address, servicer):
     server = grpc.server(ThreadPoolExecutor(max_workers=4), options=UNLIMITED)
@@ -94,10 +84,6 @@ def call(address):
             part = messages.Chunk(data=chunk(size))
             summary = stub.Upload(part for _ in range(chunks))
             same(summary, messages.Summary(chunks=chunks, bytes=chunks * size))
-            wanted = messages.Wanted(chunks=chunks, size=size)
-            same([chunk.data for chunk in stub.Download(wanted)], [part.data] * chunks)
-            back = stub.Exchange(part for _ in range(chunks))
-            same([chunk.data for chunk in back], [part.data] * chunks)
 
         unknown = channel.unary_unary("/costof.rpc.Echo/NoSuch")
         fails(lambda: unknown(b""), grpc.StatusCode.UNIMPLEMENTED)
@@ -108,11 +94,6 @@ def call(address):
         long = messages.StringMessage(value=string(9 << 20))
         said = fails(lambda: stub.EchoString(long), grpc.StatusCode.OUT_OF_RANGE)
         same("limit" in said, True)
-        wanted = messages.Wanted(chunks=1, size=9 << 20)
-        fails(lambda: list(stub.Download(wanted)), grpc.StatusCode.OUT_OF_RANGE)
-        endless = messages.Wanted(chunks=2**64 - 1, size=1)
-        late = lambda: list(stub.Download(endless, timeout=0.2))
-        fails(late, grpc.StatusCode.DEADLINE_EXCEEDED)
         same(stub.EchoStructure(whole_structure()), whole_structure())
 
 
