@@ -1,18 +1,17 @@
 //! `rpc.stream`: how many bytes of messages a second a stream of calls carries.
 
+use crate::budget;
 use crate::derived;
 use crate::net::axes::Over;
 use crate::net::both_ends::{joined, take};
-use crate::net::congestion_control::CongestionControl;
 use crate::os::syscall;
 use crate::prelude::*;
-use crate::rudp::axes::{Carrier, Control, Transfer};
+use crate::rudp::axes::{Carrier, Transfer};
 use crate::rudp::order::{Purpose, least_ns};
-use crate::rudp::predict;
+use crate::rudp::predict::limit;
 use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_model::metric::Data;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::of::<Stream>();
@@ -73,13 +72,7 @@ point! {
 
 impl From<&Stream> for Transfer {
     fn from(point: &Stream) -> Transfer {
-        Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
-            window: 0,
-            control: Control::Cubic,
-            congestion_control: CongestionControl::Default,
-        }
+        Transfer::new(point.stack, point.size)
     }
 }
 
@@ -119,7 +112,8 @@ impl Measure for Stream {
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 40, 80));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
         |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
@@ -150,16 +144,15 @@ impl Measure for Stream {
         match point.link.parse().ok()? {
             Link::Loopback | Link::Veth => {
                 let over = [("over", Over::Tcp.word())];
-                Some(
-                    match known.primary_over(&point.link, "net.bandwidth", &over) {
-                        Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
-                        None => prediction,
-                    },
-                )
+                let tcp = known.primary_over(&point.link, "net.bandwidth", &over);
+                Some(match tcp {
+                    Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
+                    None => prediction,
+                })
             }
             // What loss makes of it is TCP's congestion control's affair.
             Link::Emulated { up, .. } if up.loss == 0.0 => {
-                let (limit, why) = predict::limit(&(&point.axes).into(), &up)?;
+                let (limit, why) = limit(&(&point.axes).into(), &up)?;
                 Some(prediction.at_most(limit, 0.7, why))
             }
             Link::Emulated { .. } | Link::Remote | Link::Sink => None,
@@ -196,15 +189,6 @@ fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))
 }
 
-/// With what its predictions build on.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(80),
-        Precision::Full => Duration::ZERO,
-    }
-}
-
 fn derive(point: &Stream, reports: Vec<Report>) -> Report {
     let mut report = joined(reports);
     let all = take(&mut report, CPU_OF_ALL).zip(take(&mut report, BYTES));
@@ -212,13 +196,8 @@ fn derive(point: &Stream, reports: Vec<Report>) -> Report {
         let kib = (bytes / 1024.0).max(1.0);
         derived::add(&mut report, "cpu_receiver", cpu_ns / kib);
     }
-    let found = report
-        .metrics
-        .iter()
-        .find(|metric| metric.name == "throughput");
-    if let Some(Data::Value(throughput)) = found.map(|metric| &metric.data) {
-        let rate = throughput / point.size as f64;
-        derived::add(&mut report, "rate", rate);
+    if let Some(throughput) = derived::value(&report, "throughput") {
+        derived::add(&mut report, "rate", throughput / point.size as f64);
     }
     report
 }

@@ -97,6 +97,17 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
+    /// Messages of so many bytes, with the defaults of the other axes.
+    pub(crate) fn new(carrier: impl Into<Carrier>, size: usize) -> Transfer {
+        Transfer {
+            carrier: carrier.into(),
+            size,
+            window: 0,
+            control: Control::Cubic,
+            congestion_control: CongestionControl::Default,
+        }
+    }
+
     /// How many messages may be in flight; none where the transport itself decides.
     pub(super) fn in_flight(&self) -> Option<u64> {
         let is_counted = match self.carrier {

@@ -5,6 +5,7 @@ use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
+use crate::budget;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
@@ -60,11 +61,10 @@ point! {
 impl From<&Bandwidth> for Transfer {
     fn from(point: &Bandwidth) -> Transfer {
         Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
             window: point.window,
             control: point.control,
             congestion_control: point.congestion_control,
+            ..Transfer::new(point.stack, point.size)
         }
     }
 }
@@ -106,7 +106,8 @@ impl Measure for Bandwidth {
         |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
         |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 40, 80));
 
     fn least_ns(point: &At<Bandwidth>) -> f64 {
         least_ns(&point.to(), Purpose::Rate)
@@ -168,15 +169,6 @@ impl Measure for Bandwidth {
 
     fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
         joined(reports)
-    }
-}
-
-/// With what every run has.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(80),
-        Precision::Full => Duration::ZERO,
     }
 }
 

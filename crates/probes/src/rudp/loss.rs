@@ -5,13 +5,13 @@ use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
+use crate::budget;
 use crate::derived;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_model::metric::Data;
 use std::time::Duration;
 
 /// The share of packets that is lost on their way to the receiver, as the study had it, over a link
@@ -74,11 +74,10 @@ point! {
 impl From<&Loss> for Transfer {
     fn from(point: &Loss) -> Transfer {
         Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
             window: point.window,
             control: point.control,
             congestion_control: point.congestion_control,
+            ..Transfer::new(point.stack, point.size)
         }
     }
 }
@@ -128,7 +127,8 @@ impl Measure for Loss {
         |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
         |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 60, 800));
 
     fn least_ns(point: &At<Loss>) -> f64 {
         least_ns(&point.to(), Purpose::RoundTrips)
@@ -178,14 +178,6 @@ impl Measure for Loss {
     }
 }
 
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(60),
-        Precision::Default => Duration::from_secs(800),
-        Precision::Full => Duration::ZERO,
-    }
-}
-
 /// What is compared.
 fn contenders() -> [Loss; 6] {
     let tcp = |congestion_control| Loss {
@@ -214,11 +206,9 @@ fn contenders() -> [Loss; 6] {
 /// What both report, and what share of the link the throughput is.
 fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
     let mut report = joined(reports);
-    let found = report.metrics.iter().find(|one| one.name == "throughput");
-    let found = found.map(|measured| &measured.data);
-    if let (Some(Data::Value(throughput)), Some(carries)) = (found, carries(point)) {
-        let share = throughput / carries;
-        derived::add(&mut report, "goodput_share", share);
+    let throughput = derived::value(&report, "throughput");
+    if let (Some(throughput), Some(carries)) = (throughput, carries(point)) {
+        derived::add(&mut report, "goodput_share", throughput / carries);
     }
     report
 }
@@ -272,14 +262,10 @@ mod tests {
                 ..report(0.0)
             };
             let report = derive(&point, vec![report(9e6), sender]);
-            let found = report
-                .metrics
-                .iter()
-                .find(|one| one.name == "goodput_share");
-            found.map(|measured| measured.data.clone())
+            derived::value(&report, "goodput_share")
         };
-        assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(Data::Value(0.8)));
-        assert_eq!(share("rate=80Mbit"), Some(Data::Value(0.9)));
+        assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(0.8));
+        assert_eq!(share("rate=80Mbit"), Some(0.9));
         assert_eq!(share("delay=1ms"), None);
         assert_eq!(share("loopback"), None);
     }

@@ -45,11 +45,7 @@ pub(super) trait Transport: Send {
     ///
     /// # Errors
     /// Those of [`datagrams::accept`].
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>>;
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted;
 
     /// The sending end of a connection to a receiver.
     ///
@@ -74,6 +70,9 @@ pub(super) fn transport(point: &Transfer) -> io::Result<Box<dyn Transport>> {
         Carrier::Calls(stack) => Box::new(calls::Calls(stack)),
     })
 }
+
+/// A receiver that has accepted its sender.
+type Accepted = io::Result<Box<dyn MessageReceiver>>;
 
 /// Where a receiver waits, and what the sender needs to know of it.
 pub(super) struct Endpoint<'a> {

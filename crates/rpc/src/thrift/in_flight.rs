@@ -29,9 +29,6 @@ pub(crate) struct InFlight {
 /// What comes of a call.
 type Answer = Result<(), RpcError>;
 
-/// Reads the answer to the call of this number; fails where the connection is of no use any more.
-type ReadAnswer<'a> = dyn Fn(&[u8], u64) -> Result<Answer, RpcError> + 'a;
-
 /// A connection.
 #[derive(Debug)]
 struct Pipeline {
@@ -137,40 +134,25 @@ impl InFlight {
 
     /// Sends and receives what there is. Whether a call is over by that.
     fn exchange(&mut self, answered: &mut dyn FnMut(u64, Answer)) -> bool {
+        let Some((_, call, expected)) = &self.calls else {
+            return false;
+        };
+        let answers = Answers {
+            call,
+            expected,
+            protocol: self.protocol,
+            options: &self.options,
+        };
         let mut any = false;
         let mut over = |number, answer| {
             any = true;
             answered(number, answer);
         };
-        let stack = Stack::Thrift(Transport::Framed, self.protocol);
-        for pipeline in self
-            .pipelines
-            .iter_mut()
-            .filter(|pipeline| !pipeline.is_broken)
-        {
-            if pipeline.pending.is_empty() {
-                continue;
-            }
-            let Some((_, call, expected)) = &self.calls else {
-                continue;
-            };
-            let read_frame = |bytes: &[u8], number: u64| {
-                let read_answer =
-                    |i: &mut dyn TInputProtocol| call.read_answer(sequence_number(number), i);
-                let answer = read(self.protocol, bytes, limits(&self.options), read_answer);
-                match answer {
-                    Ok(answer) if answer == *expected => Ok(Ok(())),
-                    Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
-                    Err(error) => match failed(error, stack, &self.options) {
-                        (error, true) => Ok(Err(error)),
-                        (error, false) => Err(error),
-                    },
-                }
-            };
-            let most = self.options.max_message_bytes + MAX_OVERHEAD;
+        let is_waiting = |one: &&mut Pipeline| !one.is_broken && !one.pending.is_empty();
+        for pipeline in self.pipelines.iter_mut().filter(is_waiting) {
             let done = pipeline
                 .send()
-                .and_then(|()| pipeline.receive(stack, most, &read_frame, &mut over));
+                .and_then(|()| pipeline.receive(&answers, &mut over));
             if let Err(error) = done {
                 pipeline.fail_all(error, &mut over);
             }
@@ -198,6 +180,53 @@ impl InFlight {
     }
 }
 
+/// How the answers to calls are read.
+struct Answers<'a> {
+    call: &'a Call,
+    expected: &'a Message,
+    protocol: Protocol,
+    options: &'a Options,
+}
+
+impl Answers<'_> {
+    fn stack(&self) -> Stack {
+        Stack::Thrift(Transport::Framed, self.protocol)
+    }
+
+    /// The next frame, where it has arrived completely.
+    fn next_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, RpcError> {
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        let most = self.options.max_message_bytes + MAX_OVERHEAD;
+        if length > most {
+            let reason = format!("a frame of {length} B, where {most} B are allowed");
+            return Err(self.other_protocol(reason));
+        }
+        Ok(rest.get(..length))
+    }
+
+    /// The answer to the call of this number; fails where the connection is of no use any more.
+    fn read(&self, frame: &[u8], number: u64) -> Result<Answer, RpcError> {
+        let read_answer =
+            |i: &mut dyn TInputProtocol| self.call.read_answer(sequence_number(number), i);
+        match read(self.protocol, frame, limits(self.options), read_answer) {
+            Ok(answer) if answer == *self.expected => Ok(Ok(())),
+            Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
+            Err(error) => match failed(error, self.stack(), self.options) {
+                (error, true) => Ok(Err(error)),
+                (error, false) => Err(error),
+            },
+        }
+    }
+
+    fn other_protocol(&self, reason: String) -> RpcError {
+        let stack = self.stack();
+        RpcError::OtherProtocol { stack, reason }
+    }
+}
+
 /// The number that a message has: Thrift's are of 31 bits.
 fn sequence_number(number: u64) -> i32 {
     (number & i32::MAX as u64) as i32
@@ -221,12 +250,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Receives what has come, and reads the answers that are whole.
+    /// Receives what has arrived, and reads the answers that are complete.
     fn receive(
         &mut self,
-        stack: Stack,
-        most: usize,
-        read: &ReadAnswer<'_>,
+        answers: &Answers<'_>,
         over: &mut dyn FnMut(u64, Answer),
     ) -> Result<(), RpcError> {
         let filled = self.incoming.len();
@@ -243,28 +270,15 @@ impl Pipeline {
             },
         }
         let mut from = 0;
-        while let Some((length, rest)) = self.incoming[from..].split_first_chunk::<LENGTH_BYTES>() {
-            let length = u32::from_be_bytes(*length) as usize;
-            if length > most {
-                let reason = format!("a frame of {length} B, where {most} B are allowed");
-                return Err(RpcError::OtherProtocol { stack, reason });
+        while let Some(frame) = answers.next_frame(&self.incoming[from..])? {
+            let call = self.pending.front();
+            let call = call.ok_or_else(|| answers.other_protocol("an unexpected answer".into()))?;
+            let answer = answers.read(frame, call.number);
+            if !call.is_over {
+                over(call.number, answer?);
             }
-            let Some(frame) = rest.get(..length) else {
-                break;
-            };
-            let Some(call) = self.pending.pop_front() else {
-                let reason = "an answer that nobody asked for".into();
-                return Err(RpcError::OtherProtocol { stack, reason });
-            };
-            match read(frame, call.number) {
-                _ if call.is_over => {}
-                Ok(answer) => over(call.number, answer),
-                Err(error) => {
-                    self.pending.push_front(call);
-                    return Err(error);
-                }
-            }
-            from += LENGTH_BYTES + length;
+            self.pending.pop_front();
+            from += LENGTH_BYTES + frame.len();
         }
         self.incoming.drain(..from);
         Ok(())

@@ -9,15 +9,14 @@ use ::thrift::protocol::{
     TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol, TType,
 };
 use ::thrift::{
-    ApplicationError, ApplicationErrorKind, Error, OrderedFloat, ProtocolErrorKind,
+    ApplicationError, ApplicationErrorKind, Error, OrderedFloat, ProtocolErrorKind, TConfiguration,
     TransportErrorKind,
 };
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::Shutdown;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long what is left of a message is read that was refused, so that the other end reads why
@@ -25,100 +24,73 @@ use std::time::{Duration, Instant};
 const REFUSAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(crate) struct Server(Arc<Shared>);
-
-/// What all threads know.
-#[derive(Debug)]
-struct Shared {
+pub(crate) struct Server {
     way: (Transport, Protocol),
     options: Options,
-    open: Mutex<Open>,
-    /// Signals that a connection has ended.
-    ended: Condvar,
+    connections: Mutex<Vec<Connection>>,
 }
 
-/// The connections that there are.
-#[derive(Debug, Default)]
-struct Open {
-    accepted: u64,
-    lines: HashMap<u64, Arc<Line>>,
+/// A connection and its thread, which closes it in the end.
+#[derive(Debug)]
+struct Connection {
+    line: Weak<Line>,
+    thread: JoinHandle<()>,
 }
 
 impl Server {
     pub(crate) fn new(way: (Transport, Protocol), options: &Options) -> Self {
-        Self(Arc::new(Shared {
+        Self {
             way,
             options: options.clone(),
-            open: Mutex::default(),
-            ended: Condvar::new(),
-        }))
+            connections: Mutex::default(),
+        }
     }
 
     /// Serves a connection, on a thread of its own.
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
-        let line = Line::new(socket, self.0.way.0, self.0.options.max_message_bytes)?;
-        let number = {
-            let mut open = self.0.open();
-            open.accepted += 1;
-            let number = open.accepted;
-            open.lines.insert(number, Arc::clone(&line));
-            number
-        };
-        let registered = Registered {
-            shared: Arc::clone(&self.0),
-            number,
-        };
+        let line = Line::new(socket, self.way.0, self.options.max_message_bytes)?;
+        let weak = Arc::downgrade(&line);
+        let (way, limits) = (self.way, limits(&self.options));
         let named = thread::Builder::new().name("thrift".into());
-        named.spawn(move || {
-            let registered = registered;
-            registered.shared.serve_connection(&line);
+        let thread = named.spawn(move || {
+            serve_connection(&line, way, limits);
             line.socket().shutdown(Shutdown::Both);
         })?;
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| !connection.thread.is_finished());
+        connections.push(Connection { line: weak, thread });
         Ok(())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let mut open = self.0.open();
-        for line in open.lines.values() {
-            line.socket().shutdown(Shutdown::Both);
+        let connections = self
+            .connections
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for connection in connections.iter() {
+            if let Some(line) = connection.line.upgrade() {
+                line.socket().shutdown(Shutdown::Both);
+            }
         }
-        while !open.lines.is_empty() {
-            let ended = self.0.ended.wait(open);
-            open = ended.unwrap_or_else(PoisonError::into_inner);
+        for connection in connections.drain(..) {
+            // A panic there was a bug, and has been reported on standard error.
+            let _ = connection.thread.join();
         }
     }
 }
 
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        // What a thread that panicked has left is whole: it is changed by single calls.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Answers until the connection ends.
-    fn serve_connection(&self, line: &Arc<Line>) {
-        let limits = limits(&self.options);
-        protocols!(self.way.0, self.way.1, line, limits, (i, o) => {
-            let (mut i, mut o) = (i, o);
-            let handler = Handler::default();
-            while answer(&handler, line, &mut i, &mut o).is_ok() {}
-        });
-    }
-}
-
-/// A connection is forgotten when its thread ends, however it does.
-struct Registered {
-    shared: Arc<Shared>,
-    number: u64,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.shared.open().lines.remove(&self.number);
-        self.shared.ended.notify_all();
-    }
+/// Answers until the connection ends.
+fn serve_connection(line: &Arc<Line>, way: (Transport, Protocol), limits: TConfiguration) {
+    protocols!(way.0, way.1, line, limits, (i, o) => {
+        let (mut i, mut o) = (i, o);
+        let handler = Handler::default();
+        while answer(&handler, line, &mut i, &mut o).is_ok() {}
+    });
 }
 
 /// Answers one message. Apache's own `TProcessor` does this too, and goes on at a wrong place where

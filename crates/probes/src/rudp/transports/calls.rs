@@ -1,7 +1,7 @@
 //! Streams of calls of procedures over a TCP connection: a client stream of gRPC, one-way calls of
 //! Thrift with an answered one behind the last.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
 use crate::net::congestion_control::CongestionControl;
 use crate::rpc::served::Served;
 use costof_exchange::rendezvous::{Listener, Over};
@@ -22,11 +22,7 @@ impl Transport for Calls {
         Over::Tcp
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         Ok(Box::new(Receiver {
             stack: self.0,
             stream: Some(tcp::accept(listener, stop)?),

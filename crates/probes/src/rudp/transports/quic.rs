@@ -3,23 +3,21 @@
 //! The receiver's certificate is made for this launch, and the controller hands it to the sender,
 //! which trusts no other.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport, WINDOW_BYTES};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport, WINDOW_BYTES};
 use crate::net::congestion_control::CongestionControl;
 use crate::rudp::datagrams::{self, MEETS};
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use costof_model::Text;
 use costof_model::protocol::Offers;
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
     ClientConfig, Connection, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
     ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -43,64 +41,52 @@ const MAX_BATCHED_DATAGRAM: u16 = 6_500;
 /// What the socket's buffers should hold; the system may give less.
 const SOCKET_BUFFER: usize = 8 << 20;
 
-/// QUIC by this congestion control, and who its receiver is.
+/// QUIC by this congestion control, and what its receiver is prepared with.
 pub(super) struct Quic {
     control: CongestionControl,
-    identity: Option<Identity>,
+    server: Option<ServerConfig>,
 }
 
 impl Quic {
     pub(super) fn new(control: CongestionControl) -> Quic {
         Quic {
             control,
-            identity: None,
+            server: None,
         }
     }
 }
 
 impl Transport for Quic {
     fn prepare(&mut self) -> io::Result<Offers> {
-        let (identity, offers) = Identity::new()?;
-        self.identity = Some(identity);
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
+        let made = made.map_err(io::Error::other)?;
+        let certificate = made.cert.der().clone();
+        let digits = certificate.iter().map(|byte| format!("{byte:02x}"));
+        let offers = Offers::from([(CERTIFICATE.into(), digits.collect())]);
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let server = ServerConfig::with_single_cert(vec![certificate], key.into());
+        let mut server = server.map_err(io::Error::other)?;
+        let transport = transport(CongestionControl::Default, MIN_DATAGRAM);
+        server.transport_config(Arc::new(transport));
+        self.server = Some(server);
         Ok(offers)
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let socket = datagrams::accept(listener, stop)?;
-        let identity = self.identity.expect("it is prepared");
-        Ok(Box::new(Receiver::new(socket, identity)?))
+        let (endpoint, runtime) = endpoint(socket.try_clone()?, self.server)?;
+        Ok(Box::new(Receiver {
+            connection: None,
+            endpoint,
+            runtime,
+            socket,
+        }))
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         super::connect_datagrams(receiver, |socket, datagram| {
             Sender::connect(socket, receiver.offers, self.control, datagram)
         })
-    }
-}
-
-/// Who the receiver is.
-struct Identity {
-    certificate: CertificateDer<'static>,
-    key: PrivateKeyDer<'static>,
-}
-
-impl Identity {
-    /// A new one, and how the sender knows it.
-    fn new() -> io::Result<(Identity, Offers)> {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
-        let made = made.map_err(io::Error::other)?;
-        let certificate = made.cert.der().clone();
-        let digits: String = certificate
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-        let offers = Offers::from([(Text::Borrowed(CERTIFICATE), digits)]);
-        Ok((Identity { certificate, key }, offers))
     }
 }
 
@@ -138,25 +124,23 @@ fn transport(control: CongestionControl, datagram: u16) -> TransportConfig {
     transport
 }
 
-fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> io::Result<quinn::Endpoint> {
+/// An end of a connection, and the runtime of one thread that it runs on.
+fn endpoint(
+    socket: UdpSocket,
+    server: Option<ServerConfig>,
+) -> io::Result<(quinn::Endpoint, Runtime)> {
     // As rudp does: quinn leaves it to whoever opens the socket.
     set_buffer_bytes(&socket, SOCKET_BUFFER)?;
     let mut config = EndpointConfig::default();
     config
         .max_udp_payload_size(MAX_DATAGRAM)
         .map_err(io::Error::other)?;
-    quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime))
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let endpoint = quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?;
+    drop(entered);
+    Ok((endpoint, runtime))
 }
-
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
-}
-
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
-const VERSIONS: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
 struct Sender {
     /// The connection must be dropped before the runtime.
@@ -178,27 +162,19 @@ impl Sender {
     ) -> io::Result<Sender> {
         let mut trusted = rustls::RootCertStore::empty();
         trusted.add(offered(offers)?).map_err(io::Error::other)?;
-        let tls = rustls::ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(VERSIONS)
-            .map_err(io::Error::other)?
-            .with_root_certificates(trusted)
-            .with_no_client_auth();
-        let tls = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
-        let mut config = ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::new(transport(control, datagram as u16)));
+        let client = ClientConfig::with_root_certificates(Arc::new(trusted));
+        let mut client = client.map_err(io::Error::other)?;
+        client.transport_config(Arc::new(transport(control, datagram as u16)));
         let to = socket.peer_addr()?;
-        let runtime = runtime()?;
-        let (endpoint, connection, (stream, counts)) = runtime.block_on(async {
-            let endpoint = endpoint(socket, None)?;
-            let handshake = async {
-                let connecting = endpoint.connect_with(config, to, NAME);
-                let connection = connecting.map_err(io::Error::other)?.await?;
-                let streams = connection.open_bi().await?;
-                io::Result::Ok((connection, streams))
-            };
-            let (connection, streams) = timeout(MEETS, handshake).await??;
-            io::Result::Ok((endpoint, connection, streams))
-        })?;
+        let (endpoint, runtime) = endpoint(socket, None)?;
+        let handshake = async {
+            let connecting = endpoint.connect_with(client, to, NAME);
+            let connection = connecting.map_err(io::Error::other)?.await?;
+            let streams = connection.open_bi().await?;
+            io::Result::Ok((connection, streams))
+        };
+        let (connection, (stream, counts)) =
+            runtime.block_on(async { timeout(MEETS, handshake).await? })?;
         Ok(Sender {
             connection,
             stream,
@@ -274,32 +250,6 @@ struct Receiver {
     runtime: Runtime,
     /// The same socket, for what the kernel counts.
     socket: UdpSocket,
-}
-
-impl Receiver {
-    fn new(socket: UdpSocket, identity: Identity) -> io::Result<Receiver> {
-        let tls = rustls::ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(VERSIONS)
-            .map_err(io::Error::other)?
-            .with_no_client_auth()
-            .with_single_cert(vec![identity.certificate], identity.key)
-            .map_err(io::Error::other)?;
-        let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
-        let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(Arc::new(transport(
-            CongestionControl::Default,
-            MIN_DATAGRAM,
-        )));
-        let runtime = runtime()?;
-        let cloned = socket.try_clone()?;
-        let endpoint = runtime.block_on(async { endpoint(cloned, Some(config)) })?;
-        Ok(Receiver {
-            connection: None,
-            endpoint,
-            runtime,
-            socket,
-        })
-    }
 }
 
 /// The connection and its streams; none where the launch has ended before.

@@ -1,6 +1,6 @@
 //! A TCP connection, with a count back for each message where that is to be known.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
 use crate::net::congestion_control::CongestionControl;
 use crate::rudp::datagrams::{is_passing, only};
 use costof_exchange::rendezvous::{self, Listener, Over};
@@ -20,11 +20,7 @@ impl Transport for Tcp {
         Over::Tcp
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let stream = accept(listener, stop)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(Box::new(Receiver(stream)))

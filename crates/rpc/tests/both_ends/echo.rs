@@ -1,5 +1,6 @@
 //! Our servers and our clients with each other: every payload, every stack, over TCP and Unix.
 
+use crate::{connect, listen, loopback, times};
 use costof_rpc::{Address, Client, InFlight, Kind, Marshal, Options, Payload, RpcError, Server};
 use costof_rpc::{Socket, Stack, Transport};
 use std::net::{TcpListener, TcpStream};
@@ -11,10 +12,6 @@ use tempfile::TempDir;
 fn payloads() -> impl Iterator<Item = Payload> {
     let strings = [0, 1, 64, 4_096, 65_536, 1_000_003].map(Kind::String);
     Kind::STUDY.into_iter().chain(strings).map(Payload::new)
-}
-
-fn loopback() -> Address {
-    Address::Tcp(([127, 0, 0, 1], 0).into())
 }
 
 /// Every address that a server may listen at, and what keeps it.
@@ -33,12 +30,6 @@ fn find(server: &Server) -> Address {
     }
 }
 
-/// Says yes so many times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
-    let mut left = 0..count;
-    move || left.next().is_some()
-}
-
 #[test]
 fn every_payload_comes_back_through_every_stack_and_by_every_way() {
     for stack in Stack::ALL {
@@ -46,8 +37,7 @@ fn every_payload_comes_back_through_every_stack_and_by_every_way() {
         for address in &addresses {
             let options = Options::default();
             let server = Server::listen(stack, address, &options).unwrap();
-            let mut client = Client::new(stack, &options).unwrap();
-            client.connect(&find(&server)).unwrap();
+            let mut client = connect(stack, &find(&server), &options);
             for payload in payloads() {
                 for _ in 0..3 {
                     let called = client.call(&payload);
@@ -64,7 +54,8 @@ fn every_payload_comes_back_through_every_stack_and_by_every_way() {
 fn a_client_connects_again_and_a_server_has_many() {
     for stack in Stack::ALL {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
+        let (_server, address) = listen(stack, &options);
+        let address = address.into();
         let payload = Payload::new(Kind::Structure);
         let mut clients: Vec<Client> = (0..8)
             .map(|_| Client::new(stack, &options).unwrap())
@@ -72,14 +63,14 @@ fn a_client_connects_again_and_a_server_has_many() {
         for client in &mut clients {
             let unconnected = client.call(&payload);
             assert!(matches!(unconnected, Err(RpcError::NotConnected)));
-            client.connect(&find(&server)).unwrap();
+            client.connect(&address).unwrap();
         }
         for client in clients.iter_mut().chain([]) {
             client.call(&payload).unwrap();
             client.disconnect();
             let unconnected = client.call(&payload);
             assert!(matches!(unconnected, Err(RpcError::NotConnected)));
-            client.connect(&find(&server)).unwrap();
+            client.connect(&address).unwrap();
             client.call(&payload).unwrap();
         }
     }
@@ -113,9 +104,8 @@ fn connections_that_are_there_already_are_used() {
 fn chunks_are_counted_by_who_receives_them() {
     for stack in Stack::ALL {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let mut client = Client::new(stack, &options).unwrap();
-        client.connect(&find(&server)).unwrap();
+        let (_server, address) = listen(stack, &options);
+        let mut client = connect(stack, &address.into(), &options);
         for (size, chunks) in [(1, 1000), (0, 3), (65_536, 100), (4 << 20, 3), (7, 0)] {
             let more = times(chunks);
             let arrived = client.upload(size, more).unwrap();
@@ -130,8 +120,8 @@ fn chunks_are_counted_by_who_receives_them() {
 fn many_calls_at_once_are_all_answered_once() {
     for stack in Stack::ALL {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let address = find(&server);
+        let (_server, address) = listen(stack, &options);
+        let address = address.into();
         let begun = InFlight::connect(stack, &address, 1, &options);
         if let Stack::Thrift(Transport::Buffered, _) = stack {
             assert!(matches!(begun, Err(RpcError::Unsupported(_))), "{stack}");

@@ -1,7 +1,8 @@
 //! Other people's clients call our services, and our clients other people's: Python's grpcio, and
 //! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check` makes one.
 
-use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, RpcError, Server, Stack};
+use crate::{connect, times};
+use costof_rpc::{Address, Kind, Options, Payload, Protocol, RpcError, Server, Stack};
 use costof_rpc::{Summary, Transport};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -141,12 +142,6 @@ impl Drop for Serving {
     }
 }
 
-/// Says yes so many times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
-    let mut left = 0..count;
-    move || left.next().is_some()
-}
-
 #[test]
 fn pythons_clients_call_our_services() {
     let python = or_skip!(Python::new());
@@ -157,8 +152,7 @@ fn pythons_clients_call_our_services() {
             succeeds(&mut python.peer("client", stack, address))
                 .unwrap_or_else(|why| panic!("{stack}: {why}"));
             // And ours after them.
-            let mut client = Client::new(stack, &Options::default()).unwrap();
-            client.connect(address).unwrap();
+            let mut client = connect(stack, address, &Options::default());
             client.call(&Payload::new(Kind::Structure)).unwrap();
         }
     }
@@ -176,8 +170,7 @@ fn our_clients_call_pythons_services() {
     for stack in Stack::ALL {
         for address in python.addresses() {
             let serving = Serving::new(&mut python.peer("server", stack, &address));
-            let mut client = Client::new(stack, &options).unwrap();
-            client.connect(&serving.address).unwrap();
+            let mut client = connect(stack, &serving.address, &options);
             for kind in Kind::STUDY.into_iter().chain(strings) {
                 let called = client.call(&Payload::new(kind));
                 called.unwrap_or_else(|error| panic!("{stack} {kind}: {error}"));
@@ -198,8 +191,7 @@ fn a_method_that_pythons_services_lack_is_named() {
     for stack in Stack::ALL {
         let [address, _] = python.addresses();
         let serving = Serving::new(&mut python.peer("bare", stack, &address));
-        let mut client = Client::new(stack, &Options::default()).unwrap();
-        client.connect(&serving.address).unwrap();
+        let mut client = connect(stack, &serving.address, &Options::default());
         let error = client.call(&Payload::new(Kind::Double)).unwrap_err();
         assert!(
             matches!(error, RpcError::NoSuchMethod(_)),

@@ -1,5 +1,6 @@
 //! What goes wrong is said by an error that names it, and the server goes on serving the others.
 
+use crate::{connect, listen, times};
 use costof_rpc::{Address, Client, InFlight, Kind, Options, Payload, RpcError, Server, Stack};
 use costof_rpc::{Protocol, Transport};
 use std::io::{Read, Write};
@@ -21,19 +22,8 @@ macro_rules! assert_fails {
 /// Long enough for an answer on a busy machine, short enough to wait for one that never comes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn listen(stack: Stack, options: &Options) -> (Server, SocketAddr) {
-    let address = Address::Tcp(([127, 0, 0, 1], 0).into());
-    let server = Server::listen(stack, &address, options).expect("there is a port");
-    match server.address() {
-        Some(&Address::Tcp(address)) => (server, address),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn client(stack: Stack, address: SocketAddr, options: &Options) -> Client {
-    let mut client = Client::new(stack, options).expect("there are descriptors");
-    client.connect(&address.into()).expect("somebody listens");
-    client
+    connect(stack, &address.into(), options)
 }
 
 fn patient() -> Options {
@@ -62,19 +52,14 @@ fn peer(says: &'static [u8], goes: bool) -> SocketAddr {
             // What is said before anything is asked may be read too soon.
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(says);
-            match goes {
-                true => drop(stream.shutdown(Shutdown::Both)),
-                false => kept.push(stream),
+            if goes {
+                drop(stream.shutdown(Shutdown::Both));
+            } else {
+                kept.push(stream);
             }
         }
     });
     address
-}
-
-/// Says yes so many times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
-    let mut left = 0..count;
-    move || left.next().is_some()
 }
 
 #[test]
