@@ -1,4 +1,4 @@
-//! Where a server is, and connections that are there already.
+//! Where a server listens, and sockets.
 
 use crate::RpcError;
 use std::fmt;
@@ -93,7 +93,7 @@ impl Address {
     /// Listens there, the port filled in.
     ///
     /// # Errors
-    /// What the system says of the socket.
+    /// The system's, for the socket.
     pub(crate) fn listen(&self) -> io::Result<Listener> {
         let (address, socket) = match self {
             Self::Tcp(address) => {
@@ -110,7 +110,7 @@ impl Listener {
     /// The next connection.
     ///
     /// # Errors
-    /// `InvalidInput` after [`Listener::close`]; what else accept(2) says.
+    /// `InvalidInput` after [`Listener::close`]; the other errors of accept(2).
     pub(crate) fn accept(&self) -> io::Result<Socket> {
         Ok(accept_with(&self.socket, SocketFlags::CLOEXEC)?.into())
     }

@@ -1,12 +1,12 @@
-//! A client of either stack that waits for what it asked.
+//! A client of either stack that waits for each answer.
 
 use crate::by_stack::{ByStack, either};
 use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
 
-/// What a stream was: at the end that received it.
+/// What the receiver of a stream has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many chunks came.
+    /// How many chunks arrived.
     pub chunks: u64,
     /// How many bytes they had, the stack's own not counted.
     pub bytes: u64,
@@ -70,7 +70,7 @@ impl Client {
     /// Uses this connection.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] with what the system says of the socket.
+    /// [`RpcError::Failed`] with the system's error for the socket.
     pub fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
         self.disconnect();
         either!(&mut self.inner, client => client.over(socket))
@@ -81,7 +81,7 @@ impl Client {
         either!(&mut self.inner, client => client.disconnect())
     }
 
-    /// Sends the payload, waits for the answer, and looks that it is the same. From the second call
+    /// Sends the payload, waits for the answer, and checks that it is the same. From the second call
     /// with one kind of payload on, the message is the last answer: it is not made anew.
     ///
     /// # Errors
@@ -91,8 +91,8 @@ impl Client {
         either!(&mut self.inner, client => client.call(payload))
     }
 
-    /// Sends chunks of `size` bytes for as long as `more` says so, which is asked before each, and
-    /// waits until the server says what has arrived, which is what was sent. gRPC: a client stream.
+    /// Sends chunks of `size` bytes while `more` returns true, which is called before each, and waits for
+    /// the server's count of what has arrived, which is what was sent. gRPC: a client stream.
     /// Thrift has none: oneway calls, and an answered one after the last.
     ///
     /// # Errors

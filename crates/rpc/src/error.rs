@@ -13,7 +13,7 @@ pub enum RpcError {
     Listen {
         /// Where.
         address: Address,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Nobody can be reached there.
@@ -21,7 +21,7 @@ pub enum RpcError {
     Connect {
         /// Where.
         address: Address,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The client has no connection: it was not made, or an earlier call broke it.
@@ -39,12 +39,12 @@ pub enum RpcError {
     /// The server has no such method.
     #[error("the server does not know the method: {0}")]
     NoSuchMethod(String),
-    /// What came is nothing that this stack says.
+    /// What arrived is not of this protocol.
     #[error("the other end does not speak {stack}: {reason}")]
     OtherProtocol {
-        /// What was spoken to it.
+        /// The stack that was used.
         stack: Stack,
-        /// What is wrong with what it said.
+        /// What is wrong with it.
         reason: String,
     },
     /// The answer is not what was sent.
@@ -53,7 +53,7 @@ pub enum RpcError {
     /// This stack cannot do that.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// Anything else that the stack says.
+    /// Any other error of the stack.
     #[error("{0}")]
     Failed(String),
 }

@@ -64,7 +64,7 @@ impl InFlight {
         if self.kind != Some(payload.kind()) {
             if self.count() > 0 {
                 return Err(RpcError::Unsupported(
-                    "calls that are under way together have one kind of payload",
+                    "calls that are in flight together have one kind of payload",
                 ));
             }
             self.kind = Some(payload.kind());
@@ -73,8 +73,8 @@ impl InFlight {
     }
 
     /// Sends and receives what there is, and gives the number and the outcome of every call that is
-    /// over to `answered`, at once when it is. Waits until there is one, for `wait` at most (zero:
-    /// does not sleep, for who keeps asking; gRPC's are whole milliseconds).
+    /// over to `answered`, as soon as it is. Waits until there is one, for `wait` at most (zero:
+    /// does not sleep, for a caller that spins; gRPC's are whole milliseconds).
     ///
     /// # Errors
     /// Why no call can be answered any more.

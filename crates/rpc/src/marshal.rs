@@ -35,7 +35,7 @@ impl Marshal {
     /// Encodes it into a buffer that is used again, and gives how many bytes it took.
     ///
     /// # Errors
-    /// What the stack says.
+    /// The stack's.
     #[inline]
     pub fn encode(&mut self) -> Result<usize, RpcError> {
         either!(&mut self.inner, marshal => marshal.encode())
@@ -44,7 +44,7 @@ impl Marshal {
     /// Decodes what was encoded last, and drops it.
     ///
     /// # Errors
-    /// What the stack says.
+    /// The stack's.
     #[inline]
     pub fn decode(&mut self) -> Result<(), RpcError> {
         either!(&mut self.inner, marshal => marshal.decode())

@@ -30,7 +30,7 @@ struct Accepting {
 }
 
 impl Server {
-    /// Serves whoever connects to `address`.
+    /// Listens at `address`, and serves every connection.
     ///
     /// # Errors
     /// [`RpcError::Listen`].
@@ -68,7 +68,7 @@ impl Server {
     /// Serves this connection too.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] with what the system says of the socket.
+    /// [`RpcError::Failed`] with the system's error for the socket.
     pub fn serve(&self, socket: Socket) -> Result<(), RpcError> {
         let served = either!(&*self.serving, server => server.serve(socket));
         served.map_err(|error| cannot_serve(&error))
@@ -106,7 +106,7 @@ impl Accepting {
     }
 }
 
-/// Serves whoever connects, until the listener is closed.
+/// Serves every connection, until the listener is closed.
 fn accept(listener: &Listener, serving: &Serving) {
     loop {
         let accepted = listener.accept();

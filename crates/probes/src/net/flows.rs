@@ -1,16 +1,34 @@
-//! Flows of one end that go at the same time: where each runs.
+//! The concurrent flows of one end, and the CPUs on which they run.
 
 use costof_model::protocol::Meeting;
 use costof_os::sched::affinity;
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
-/// Where the flows of one end run, in their order; anywhere if it is empty.
+/// How long a transfer lasts at least. What a KiB takes of a CPU falls in the first 0.1 s, in which
+/// buffers grow, by about a tenth.
+pub(crate) const MIN_DURATION: Duration = Duration::from_millis(300);
+/// And at most.
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(15);
+/// In round trips, so that its rate is found in the part that does not count: slow start takes ten to
+/// fill 16 MiB from ten segments. How soon a link is filled is known too late to plan with.
+const ROUND_TRIPS: u32 = 40;
+
+/// How long a transfer lasts that is to be measured for `point_ns`.
+pub(crate) fn duration(point_ns: f64, least: Duration, round_trip: Duration) -> Duration {
+    Duration::from_nanos(point_ns as u64)
+        .max(least)
+        .max(ROUND_TRIPS * round_trip)
+        .min(MAX_DURATION)
+}
+
+/// The CPUs of the flows of one end, in their order; none where they may run anywhere.
 pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {
-    /// Those of a role: on one machine every second one, since the other role has the same in an
-    /// order turned by one; where the roles are on two machines, each has all of its own.
+    /// Those of a role: on one machine every second one, since the other role has the same rotated by
+    /// one; where the roles are on two machines, each has all of its own.
     pub(crate) fn new(cpus: &[usize], meeting: &Meeting) -> Processors {
         if meeting.apart {
             return Processors(cpus.to_vec());
@@ -29,8 +47,7 @@ impl Processors {
     }
 }
 
-/// Lets each flow do its work at the same time as the others, the first in this thread, each on its
-/// processor.
+/// Does the work of all flows at the same time, the first in this thread, each on its CPU.
 pub(crate) fn each<F: Send, T: Send>(
     flows: &mut [F],
     cpus: &Processors,
@@ -65,7 +82,7 @@ pub(crate) fn each<F: Send, T: Send>(
 pub(in crate::net) mod tests {
     use super::*;
 
-    /// Where a role's flows run that is told of these processors.
+    /// The CPUs of a role's flows, where the launch has these.
     pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
         let meeting = Meeting {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
@@ -103,7 +120,7 @@ pub(in crate::net) mod tests {
     }
 
     #[test]
-    fn work_of_all_flows_is_done_and_its_errors_are_told() {
+    fn work_of_all_flows_is_done_and_its_errors_are_reported() {
         let mut flows = [1, 2, 3];
         let doubled = each(&mut flows, &Processors(Vec::new()), |flow| Ok(2 * *flow)).unwrap();
         assert_eq!(doubled, [2, 4, 6]);

@@ -12,6 +12,5 @@ pub(crate) mod roles;
 pub(crate) mod rtt;
 pub(crate) mod stages;
 mod stamped;
-mod steady;
 mod study;
 mod transports;

@@ -2,22 +2,17 @@
 
 use super::axes::{Carrier, TIMED, Transfer, timed_least};
 use super::predict::held_up_ns;
+use crate::net::flows::{self, MAX_DURATION, MIN_DURATION};
 use crate::net::path;
 use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 
-/// How long a transfer lasts at least.
-const MIN_DURATION: Duration = Duration::from_millis(300);
-/// And of the study's protocol, which retransmits after a second: its half has one such second at
+/// How long a transfer lasts at least of the study's protocol, which retransmits after a second: its half has one such second at
 /// least.
 const MIN_DURATION_OF_STUDY: Duration = Duration::from_millis(2400);
 /// And of QUIC, which first searches for the longest datagram that the path carries.
 const MIN_DURATION_OF_QUIC: Duration = Duration::from_secs(1);
-/// In round trips: in the first half of them the rate is found.
-const ROUND_TRIPS: u32 = 40;
-/// And at most.
-const MAX_DURATION: Duration = Duration::from_secs(15);
 /// How many messages of a stream are sent at least over a link with a rate.
 const MIN_STREAMED: u64 = 20;
 /// The most messages that are timed, and what completes the last window.
@@ -80,10 +75,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
         Carrier::Quic => MIN_DURATION_OF_QUIC,
         Carrier::Rudp | Carrier::Tcp | Carrier::Calls(_) => MIN_DURATION,
     };
-    Duration::from_nanos(point_ns as u64)
-        .max(least)
-        .max(ROUND_TRIPS * round_trip)
-        .min(MAX_DURATION)
+    flows::duration(point_ns, least, round_trip)
 }
 
 /// How many messages are timed, which is fixed before the first: a sender that stops when the time is

@@ -2,7 +2,6 @@
 
 use super::axes::{Carrier, Transfer};
 use super::order::{Purpose, order, stream_duration};
-use super::steady::steady;
 use super::transports::{Endpoint, Transport, transport};
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
@@ -10,7 +9,7 @@ use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::windows;
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_exchange::stream::{Incoming, MessageSender, Outgoing};
+use costof_exchange::stream::{Incoming, MessageSender, Outgoing, steady};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;

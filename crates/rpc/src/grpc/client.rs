@@ -1,4 +1,4 @@
-//! A client that waits for what it asked.
+//! A client that waits for each answer.
 
 use super::channel::{self, Channel};
 use super::echo::{Message, echo, request, with_deadline};

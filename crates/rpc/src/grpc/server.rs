@@ -21,7 +21,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// # Errors
-    /// What the system says of one more thread or its descriptors.
+    /// The system's, for one more thread or its descriptors.
     pub(crate) fn start(options: &Options) -> io::Result<Self> {
         let runtime = runtime()?;
         let (sockets, connections) = unbounded_channel();
@@ -61,7 +61,7 @@ async fn serve(connections: UnboundedReceiver<Socket>, options: &Options) {
     let echo = EchoServer::new(Service)
         .max_decoding_message_size(options.max_message_bytes)
         .max_encoding_message_size(options.max_message_bytes);
-    // It goes on whatever a connection does, and reports nothing else.
+    // Errors of connections do not end it.
     let _ = tonic::transport::Server::builder()
         .max_frame_size(super::MAX_FRAME)
         .serve_with_incoming(echo, connections)

@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tonic::transport::server::Connected;
 
-/// The socket of a connection. Within the runtime that it is to belong to.
+/// The socket of a connection. Call it within the runtime that it is to use.
 ///
 /// # Errors
-/// What the system says of the socket.
+/// The system's, for the socket.
 pub(super) fn tokio_stream(socket: Socket) -> io::Result<TcpStream> {
     socket.set_nodelay()?;
     socket.0.set_nonblocking(true)?;

@@ -1,4 +1,4 @@
-//! A client that waits for what it asked.
+//! A client that waits for each answer.
 
 use super::errors::failed;
 use super::line::Line;
@@ -121,7 +121,7 @@ impl Client {
     }
 }
 
-/// What carries this payload, where it may be sent.
+/// The message of this payload, where it may be sent.
 ///
 /// # Errors
 /// [`RpcError::TooLong`].

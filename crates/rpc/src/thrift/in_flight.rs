@@ -26,17 +26,17 @@ pub(crate) struct InFlight {
     calls: Option<(Kind, Call, Message)>,
 }
 
-/// What comes of a call.
+/// The outcome of a call.
 type Answer = Result<(), RpcError>;
 
 /// A connection.
 #[derive(Debug)]
 struct Pipeline {
     socket: Socket,
-    /// What the kernel has not taken yet, from the place on that it has taken.
+    /// What is to be sent, and how much of it the kernel has taken.
     outgoing: Vec<u8>,
     taken: usize,
-    /// What is no whole frame yet.
+    /// What has arrived of the next frame.
     incoming: Vec<u8>,
     pending: VecDeque<Pending>,
     is_broken: bool,
@@ -47,7 +47,7 @@ struct Pipeline {
 struct Pending {
     number: u64,
     until: Option<Instant>,
-    /// It took too long, and has been said to. Its answer comes nevertheless.
+    /// It took too long, which has been reported. Its answer arrives nevertheless.
     is_over: bool,
 }
 
@@ -88,7 +88,7 @@ impl InFlight {
             return Err(RpcError::NotConnected);
         };
         let number = self.begun;
-        // Those that are broken are left out.
+        // Broken ones are left out.
         let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
         let turn = (next..count).chain(0..next);
@@ -105,7 +105,7 @@ impl InFlight {
             is_over: false,
         });
         self.begun += 1;
-        // What breaks here is found broken by `poll`, which says so of every call.
+        // Where this fails, `poll` fails too, and reports it for every call.
         let _ = pipeline.send();
         Ok(number)
     }
@@ -284,20 +284,20 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Says of each call why it is not answered. The reason is the first one's alone.
+    /// Fails every call: the first one with the error, the others with its text.
     fn fail_all(&mut self, error: RpcError, over: &mut dyn FnMut(u64, Answer)) {
         self.is_broken = true;
-        let said = error.to_string();
+        let reason = error.to_string();
         let mut error = Some(error);
         for call in self.pending.drain(..).filter(|call| !call.is_over) {
             let why = error
                 .take()
-                .unwrap_or_else(|| RpcError::Closed(said.clone()));
+                .unwrap_or_else(|| RpcError::Closed(reason.clone()));
             over(call.number, Err(why));
         }
     }
 
-    /// Says of those whose time is over that it is.
+    /// Fails the calls whose deadline is over.
     fn expire(&mut self, deadline: Duration, over: &mut dyn FnMut(u64, Answer)) {
         let now = Instant::now();
         for call in &mut self.pending {

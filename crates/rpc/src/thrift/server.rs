@@ -127,7 +127,7 @@ fn answer(
     })
 }
 
-/// What the other end is told, where it said what cannot be taken.
+/// What the client is answered, where its message cannot be read.
 fn refusal(error: &Error) -> Option<String> {
     match error {
         Error::Protocol(error) if error.kind == ProtocolErrorKind::SizeLimit => {

@@ -211,8 +211,9 @@ async fn send(
             }
             None => match soon(counts.read(&mut buffer)).await? {
                 Some(None) => return Err(ErrorKind::UnexpectedEof.into()),
-                Some(Some(length)) => Some(outgoing.handle_counts(&buffer[..length])),
-                None => None,
+                read => read
+                    .flatten()
+                    .map(|length| outgoing.handle_counts(&buffer[..length])),
             },
         };
         if done.is_none() {

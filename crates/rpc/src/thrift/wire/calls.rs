@@ -171,8 +171,8 @@ impl Chunk {
     }
 }
 
-/// Ends a stream, and asks what has arrived. What the server had to say of a chunk is said now: the
-/// generated client would complain of its number.
+/// Ends a stream, and returns what has arrived. The server answers with its error for a chunk, if there
+/// was one: the generated client would reject its number.
 pub(in crate::thrift) fn finish(client: &mut dyn TThriftClient) -> thrift::Result<Summary> {
     let number = client.increment_sequence_number();
     let begins = TMessageIdentifier::new("finish", TMessageType::Call, number);

@@ -1,8 +1,9 @@
-//! From checkpoints of how far each flow was to what arrived in which time, all flows together.
+//! From checkpoints to throughput and CPU time, all flows together.
 
-use costof_exchange::stream::Checkpoint;
+use super::Checkpoint;
 
-pub(crate) const KIB: f64 = 1024.0;
+/// Bytes of a KiB.
+pub const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
@@ -11,19 +12,20 @@ const WINDOWS: usize = 24;
 const CHECKPOINTS_PER_WINDOW: usize = 4;
 
 /// A stretch of time, in nanoseconds of the checkpoints' clock.
-pub(crate) type Stretch = (f64, f64);
+pub type Stretch = (f64, f64);
 
 /// What threads used in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Used {
-    pub(crate) cpu_ns_per_kib: f64,
+pub struct Used {
+    /// CPU time for 1 KiB of payload, in nanoseconds.
+    pub cpu_ns_per_kib: f64,
     /// The share of the time for which they ran, in the mean over them.
-    pub(crate) running: f64,
+    pub running: f64,
 }
 
 /// The time in which all flows went on, without its first third; none where there is no such time,
 /// or nothing came.
-pub(crate) fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
+pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let settled = (begin + RAMP * (end - begin), end);
     let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
@@ -31,7 +33,7 @@ pub(crate) fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
 }
 
 /// The same with its first third: of little there is nothing to be left out.
-pub(crate) fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
+pub fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
     (end > begin && something_came()).then_some((begin, end))
@@ -39,26 +41,23 @@ pub(crate) fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
 
 /// From when the last flow has begun until the first has ended.
 fn together(flows: &[&[Checkpoint]]) -> Option<Stretch> {
-    let begin = flows
-        .iter()
-        .map(|checkpoints| checkpoints.first())
-        .collect::<Option<Vec<_>>>()?;
-    let end = flows
-        .iter()
-        .map(|checkpoints| checkpoints.last())
-        .collect::<Option<Vec<_>>>()?;
-    let begin = begin.iter().map(|checkpoint| checkpoint.at_ns).max()? as f64;
-    let end = end.iter().map(|checkpoint| checkpoint.at_ns).min()? as f64;
-    Some((begin, end))
+    if flows.iter().any(|checkpoints| checkpoints.is_empty()) {
+        return None;
+    }
+    let first = flows.iter().filter_map(|checkpoints| checkpoints.first());
+    let last = flows.iter().filter_map(|checkpoints| checkpoints.last());
+    let begin = first.map(|checkpoint| checkpoint.at_ns).max()?;
+    let end = last.map(|checkpoint| checkpoint.at_ns).min()?;
+    Some((begin as f64, end as f64))
 }
 
 /// Payload that arrived in a second, stalls included.
-pub(crate) fn throughput(flows: &[&[Checkpoint]], (begin, end): Stretch) -> f64 {
+pub fn throughput(flows: &[&[Checkpoint]], (begin, end): Stretch) -> f64 {
     (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
 }
 
 /// Windows in which equally many KiB arrived: how many, and how long they took.
-pub(crate) fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
     let checkpoints = flows
@@ -94,7 +93,7 @@ fn bytes_at(flows: &[&[Checkpoint]], at: f64) -> f64 {
 }
 
 /// What the flows' threads used.
-pub(crate) fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
+pub fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
     let difference = |of: fn(&Checkpoint) -> u64| -> f64 {
         let of_one = |checkpoints: &&[Checkpoint]| {
             value_at(checkpoints, end, of) - value_at(checkpoints, begin, of)
@@ -109,7 +108,7 @@ pub(crate) fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
 }
 
 /// Payload of a flow until its last checkpoint.
-pub(crate) fn bytes(checkpoints: &[Checkpoint]) -> u64 {
+pub fn bytes(checkpoints: &[Checkpoint]) -> u64 {
     checkpoints.last().map_or(0, |checkpoint| checkpoint.bytes)
 }
 

@@ -1,7 +1,7 @@
 //! From checkpoints to the rate that a transfer settles at, and when it has it.
 
-use crate::net::windows::{self, Stretch};
-use costof_exchange::stream::Checkpoint;
+use super::Checkpoint;
+use super::windows::{self, Stretch};
 use std::time::Duration;
 
 /// The share of the time that is left to settle in.
@@ -17,13 +17,13 @@ const NEXT: f64 = 2.0;
 
 /// What came of a transfer of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Steady {
+pub struct Steady {
     /// When it counts, in nanoseconds of the checkpoints' clock.
-    pub(super) stretch: Stretch,
+    pub stretch: Stretch,
     /// Payload in a second, stalls included.
-    pub(super) throughput: f64,
+    pub throughput: f64,
     /// How long it took until the rate was first there, in nanoseconds.
-    pub(super) start_up_ns: f64,
+    pub start_up_ns: f64,
 }
 
 /// The second half of a transfer that lasted so long from its first checkpoint on, and how long it took
@@ -32,7 +32,7 @@ pub(super) struct Steady {
 /// Both its ends are put off until something comes, where that is soon: a long way brings a window in
 /// one go for each round trip, of which there are few, and one more or less would fall into the half by
 /// chance.
-pub(super) fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
+pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
     let begin = checkpoints.first()?.at_ns as f64;
     let lasts = lasts.as_nanos() as f64;
     let (middle, end) = (begin + SETTLES * lasts, begin + lasts);
