@@ -1,4 +1,4 @@
-//! From checkpoints to the rate that a transfer settles at, and when it has it.
+//! From checkpoints to the rate at which a transfer settles, and when it has reached it.
 
 use super::Checkpoint;
 use super::windows::{self, Stretch};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 /// The share of the time that is left to settle in.
 const SETTLES: f64 = 0.5;
-/// In how many parts the time is looked at for when the rate was reached.
+/// The resolution, in parts of the time, at which the rate is found to be reached.
 const PARTS: usize = 40;
 /// Over how many of them in a row.
 const IN_A_ROW: usize = 4;
 /// From which share of the steady rate on it counts as reached.
 const REACHED: f64 = 0.9;
-/// In how many of the parts something comes, if it comes at all: more is a stall.
+/// Within how many of the parts something arrives, if at all: longer is a stall.
 const NEXT: f64 = 2.0;
 
-/// What came of a transfer of one flow.
+/// The result of a transfer of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     /// When it counts, in nanoseconds of the checkpoints' clock.
@@ -27,11 +27,12 @@ pub struct Steady {
 }
 
 /// The second half of a transfer that lasted so long from its first checkpoint on, and how long it took
-/// until a tenth of it went at nine tenths of that half's rate; none where nothing came in it.
+/// until nine tenths of that half's rate were reached for a tenth of the time; none where nothing
+/// arrived in that half.
 ///
-/// Both its ends are put off until something comes, where that is soon: a long way brings a window in
-/// one go for each round trip, of which there are few, and one more or less would fall into the half by
-/// chance.
+/// Both ends of the half move to the next arrival, where that is soon: over a long path a whole window
+/// arrives at once in each round trip, of which there are few, and one more or less would fall into the
+/// half by chance.
 pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
     let begin = checkpoints.first()?.at_ns as f64;
     let lasts = lasts.as_nanos() as f64;
@@ -44,7 +45,7 @@ pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
         return None;
     }
     let part = lasts / PARTS as f64;
-    let soon = |from| came_at(checkpoints, from).filter(|at| at - from <= NEXT * part);
+    let soon = |from| arrival_after(checkpoints, from).filter(|at| at - from <= NEXT * part);
     let stretch = match (soon(middle), soon(end)) {
         (Some(middle), Some(end)) => (middle, end),
         _ => (middle, end),
@@ -62,11 +63,12 @@ pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
     })
 }
 
-/// When something came first, from this time on.
-fn came_at(checkpoints: &[Checkpoint], from: f64) -> Option<f64> {
+/// The first arrival from this time on.
+fn arrival_after(checkpoints: &[Checkpoint], from: f64) -> Option<f64> {
     let mut pairs = checkpoints.windows(2);
-    let came = pairs.find(|pair| pair[1].at_ns as f64 >= from && pair[1].bytes > pair[0].bytes)?;
-    Some(came[1].at_ns as f64)
+    let arrival =
+        pairs.find(|pair| pair[1].at_ns as f64 >= from && pair[1].bytes > pair[0].bytes)?;
+    Some(arrival[1].at_ns as f64)
 }
 
 #[cfg(test)]
@@ -115,9 +117,9 @@ mod tests {
         assert!((starved.throughput - 0.5e6).abs() < 10.0, "{starved:?}");
     }
 
-    /// A window of ten each 190 ms, and a look each 10 ms whether anything has come since.
+    /// A window of ten each 190 ms, and a checkpoint each 10 ms.
     #[test]
-    fn of_what_comes_in_bursts_none_is_counted_by_chance() {
+    fn bursts_are_not_counted_by_chance() {
         let checkpoints: Vec<Checkpoint> = (0..1000)
             .map(|number| Checkpoint {
                 at_ns: number * 10_000_000,
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_has_no_rate() {
+    fn what_did_not_arrive_has_no_rate() {
         assert_eq!(steady(&[], LASTS), None);
         assert_eq!(steady(&checkpoints(401, |_| 0.0), LASTS), None);
         assert_eq!(steady(&checkpoints(401, |_| 1e6), Duration::ZERO), None);

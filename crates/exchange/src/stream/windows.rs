@@ -24,19 +24,19 @@ pub struct Used {
 }
 
 /// The time in which all flows went on, without its first third; none where there is no such time,
-/// or nothing came.
+/// or nothing arrived.
 pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let settled = (begin + RAMP * (end - begin), end);
-    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
-    (end > begin && something_came()).then_some(settled)
+    let something_arrived = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_arrived()).then_some(settled)
 }
 
 /// The same with its first third: of little there is nothing to be left out.
 pub fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
-    let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
-    (end > begin && something_came()).then_some((begin, end))
+    let something_arrived = || bytes_at(flows, end) > bytes_at(flows, begin);
+    (end > begin && something_arrived()).then_some((begin, end))
 }
 
 /// From when the last flow has begun until the first has ended.

@@ -1,4 +1,4 @@
-//! `net.bandwidth`: how many bytes a second reach the other end of a link.
+//! `net.bandwidth`: how many bytes a second reach the receiver over a link.
 
 mod predict;
 
@@ -22,16 +22,16 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// How many bytes a second reach the other end of a link?
+    /// How many bytes a second reach the receiver over a link?
     ///
     /// One end connects and writes blocks of one size from the same buffer, the other reads up to
     /// 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round trips or
-    /// more. Flow by flow they run on every second of the run's processors, so that the ends share
-    /// none where there are enough, or in order where each has a machine of its own. Each end notes
-    /// every quarter of a millisecond how far it is and its threads' processor time
+    /// more. Flow by flow they run on every second of the run's CPUs, so that the ends share none
+    /// where there are enough, or in order where each has a machine of its own. Each end records
+    /// every quarter of a millisecond how far it is and its threads' CPU time
     /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows and buffers grow
-    /// meanwhile. Payload counts, not headers; a datagram that comes twice counts twice. Every
-    /// block begins with its number, no other byte is zeroed: the receiver compares the number of
+    /// meanwhile. Payload counts, not headers; a datagram that arrives twice counts twice. Every
+    /// block begins with its number: the receiver compares the number of
     /// the first block in each piece of a stream, of each datagram the first 64 bytes behind its
     /// number and the last 8, and at the end the whole last piece. Buffers are the kernel's usual
     /// ones, which TCP lets grow. The sender leads: it is the client's end, and all that there is
@@ -68,22 +68,22 @@ impl Measure for Bandwidth {
         throughput: BytesPerSecond Higher,
         /// 1 KiB of it, in each of up to 24 windows of equally many KiB
         cost: Nanoseconds Lower,
-        /// processor time of the sending threads for 1 KiB
+        /// CPU time of the sending threads for 1 KiB
         cpu_sender: Nanoseconds Lower,
-        /// processor time of the receiving threads for 1 KiB
+        /// CPU time of the receiving threads for 1 KiB
         cpu_receiver: Nanoseconds Lower,
-        /// of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these
-        /// processors others' count too
+        /// of both ends' CPUs in soft interrupts for 1 KiB, by the kernel's ticks; on these
+        /// CPUs others' count too
         softirq: Nanoseconds Lower,
-        /// how far off that may be: a tick of /proc/stat on each of these processors
+        /// how far off that may be: a tick of /proc/stat on each of these CPUs
         softirq_error: Nanoseconds Lower,
-        /// share of the time for which the sending threads ran: 1 where their processors are what
-        /// limits
+        /// share of the time for which the sending threads ran: 1 where their CPUs are the
+        /// limit
         sender_running: One Neither,
-        /// share of the time for which the receiving threads ran: 1 where their processors are what
-        /// limits
+        /// share of the time for which the receiving threads ran: 1 where their CPUs are the
+        /// limit
         receiver_running: One Neither,
-        /// payload that TCP sent again, as a share of all that it sent
+        /// payload that TCP retransmitted, as a share of all that it sent
         retransmissions: One Lower,
         /// datagrams that did not arrive, as a share of those sent
         lost: One Lower,

@@ -15,7 +15,7 @@ words! {
     pub(crate) enum Stack {
         /// the library rudp: not encrypted
         Rudp = "rudp",
-        /// the study's protocol: a numbered datagram, its number back, again after a second; not encrypted
+        /// the study's protocol: a numbered datagram, its number back, a retransmission after a second; not encrypted
         Study = "study",
         /// QUIC by the library quinn, one stream: encrypted and authenticated, as it always is (TLS 1.3)
         Quic = "quic",
@@ -46,7 +46,7 @@ words! {
 impl Control {
     /// The axis.
     pub(super) fn axis() -> AxisOf<Control> {
-        words().about("by what rudp decides how much may be under way")
+        words().about("by what rudp decides how much may be in flight")
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn size_axis(defaults: &[u64]) -> AxisOf<usize> {
 /// The axis `window`.
 pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
     count(0..=4096,
-        defaults).about("messages under way at most; 0: as many as the stack itself lets, which is one with stack=study and control=fixed")
+        defaults).about("messages in flight at most; 0: as many as the stack allows, which is one with stack=study and control=fixed")
 }
 
 /// What carries a transfer, of these probes and of those that have the same roles.

@@ -203,8 +203,8 @@ fn retried(lost: f64, window: u64, delays: f64) -> Cost {
     Cost::new((least * retry, most * retry), name)
 }
 
-/// How often that one of so many messages is sent again, on average, that is sent again most often, where
-/// this share of them is lost each time.
+/// Mean retransmissions of the one of so many messages that is retransmitted most often, where this
+/// share of them is lost each time.
 fn retries(lost: f64, messages: u64) -> f64 {
     /// No transfer lasts as many of the study's seconds.
     const MOST: i32 = 100;
@@ -398,7 +398,7 @@ mod tests {
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
-        // The tenth that is lost is lost before: who sends more fills the link.
+        // The tenth that is lost is lost before: a sender of more fills the link.
         assert_eq!(megabytes(over(lossy, rate)), Some((8.832, 12.267)));
         assert_eq!(megabytes(over(lossy, bbr())), Some((5.43, 12.067)));
         assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr()), None);

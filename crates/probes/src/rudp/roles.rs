@@ -112,7 +112,7 @@ fn too_little() -> Failure {
 fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let checkpoints = &[incoming.checkpoints()];
     let steady = steady(incoming.checkpoints(), incoming.duration());
-    // Where all of the second half is a stall, the whole time says what there is to say.
+    // Where all of the second half is a stall, the whole time counts.
     let stretch = steady.map(|steady| steady.stretch);
     let stretch = stretch.or_else(|| windows::whole(checkpoints));
     let stretch = stretch.ok_or_else(too_little)?;

@@ -77,6 +77,8 @@ type Accepted = io::Result<Box<dyn MessageReceiver>>;
 /// Where a receiver waits, and what the sender needs to know of it.
 pub(super) struct Endpoint<'a> {
     pub(super) address: &'a Address,
+    // Only QUIC has something to offer.
+    #[cfg_attr(not(feature = "quic"), expect(dead_code))]
     pub(super) offers: &'a Offers,
     pub(super) token: &'a [u8],
 }
