@@ -1,6 +1,6 @@
 //! What goes wrong is said by an error that names it, and the server goes on serving the others.
 
-use crate::{connect, listen, times};
+use crate::{STACKS, connect, listen, times};
 use costof_rpc::{Address, Client, InFlight, Kind, Options, Payload, RpcError, Server, Stack};
 use costof_rpc::{Protocol, Transport};
 use std::io::{Read, Write};
@@ -69,7 +69,7 @@ fn a_message_that_is_too_long_is_named_by_either_end() {
         max_message_bytes: 64 << 10,
         ..Options::default()
     };
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (_server, address) = listen(stack, &short);
         let mut other = client(stack, address, &Options::default());
         other.call(&Payload::new(Kind::Int)).unwrap();
@@ -181,9 +181,9 @@ fn an_answer_that_is_another_is_named() {
 
 #[test]
 fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (_server, address) = listen(stack, &Options::default());
-        for other in Stack::ALL.into_iter().filter(|other| *other != stack) {
+        for other in STACKS.into_iter().filter(|other| *other != stack) {
             let mut stranger = client(other, address, &patient());
             let error = stranger.call(&Payload::new(Kind::Structure)).unwrap_err();
             assert!(
@@ -212,7 +212,7 @@ fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
 
 #[test]
 fn an_answer_in_another_protocol_is_named() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let http = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
         for goes in [false, true] {
             let mut client = client(stack, peer(http, goes), &patient());
@@ -238,7 +238,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
         deadline: Some(Duration::from_millis(100)),
         ..Options::default()
     };
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let silent = peer(b"", false);
         let mut client = client(stack, silent, &brief);
         assert_fails!(stack, client.call(&Payload::new(Kind::Int)), RpcError::DeadlineExceeded(after) if Some(after) == brief.deadline);
@@ -267,7 +267,7 @@ fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
         deadline: Some(Duration::from_millis(200)),
         ..Options::default()
     };
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = client(stack, listener.local_addr().unwrap(), &brief);
         let drips = thread::spawn(move || {
@@ -303,7 +303,7 @@ fn a_stream_that_takes_too_long_ends_and_the_server_serves_the_others() {
         deadline: Some(Duration::from_millis(200)),
         ..Options::default()
     };
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (_server, address) = listen(stack, &Options::default());
         let mut late = client(stack, address, &brief);
         let error = late.upload(100_000, || {
@@ -317,7 +317,7 @@ fn a_stream_that_takes_too_long_ends_and_the_server_serves_the_others() {
 
 #[test]
 fn a_server_that_dies_in_mid_stream_is_missed() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (server, address) = listen(stack, &Options::default());
         // It dies when it comes to its turn, beside whatever else runs.
         let most_patient = Options {
@@ -353,7 +353,7 @@ fn a_server_that_dies_in_mid_stream_is_missed() {
 
 #[test]
 fn connections_that_say_nothing_and_go_leave_nothing_behind() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (_server, address) = listen(stack, &Options::default());
         for _ in 0..3 {
             let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address)).collect();
@@ -366,7 +366,7 @@ fn connections_that_say_nothing_and_go_leave_nothing_behind() {
 #[test]
 fn where_nobody_can_listen_is_said() {
     let (_server, taken) = listen(Stack::Grpc, &Options::default());
-    for stack in Stack::ALL {
+    for stack in STACKS {
         for address in [Address::Tcp(taken), Address::Unix("/nowhere/echo".into())] {
             let error = Server::listen(stack, &address, &Options::default()).unwrap_err();
             assert!(matches!(error, RpcError::Listen { .. }), "{error:?}");

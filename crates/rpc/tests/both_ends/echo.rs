@@ -1,6 +1,6 @@
 //! Our servers and our clients with each other: every payload, every stack, over TCP and Unix.
 
-use crate::{connect, listen, loopback, times};
+use crate::{STACKS, STUDY, connect, listen, loopback, times};
 use costof_rpc::{Address, Client, InFlight, Kind, Marshal, Options, Payload, RpcError, Server};
 use costof_rpc::{Socket, Stack, Transport};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// The study's, and those of no bytes, of more than a buffer and of more than a window.
 fn payloads() -> impl Iterator<Item = Payload> {
     let strings = [0, 1, 64, 4_096, 65_536, 1_000_003].map(Kind::String);
-    Kind::STUDY.into_iter().chain(strings).map(Payload::new)
+    STUDY.into_iter().chain(strings).map(Payload::new)
 }
 
 /// Every address that a server may listen at, and what keeps it.
@@ -32,7 +32,7 @@ fn find(server: &Server) -> Address {
 
 #[test]
 fn every_payload_comes_back_through_every_stack_and_by_every_way() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let (_place, addresses) = addresses();
         for address in &addresses {
             let options = Options::default();
@@ -52,7 +52,7 @@ fn every_payload_comes_back_through_every_stack_and_by_every_way() {
 
 #[test]
 fn a_client_connects_again_and_a_server_has_many() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
         let (_server, address) = listen(stack, &options);
         let address = address.into();
@@ -78,7 +78,7 @@ fn a_client_connects_again_and_a_server_has_many() {
 
 #[test]
 fn connections_that_are_there_already_are_used() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
         let server = Server::start(stack, &options).unwrap();
         assert!(server.address().is_none());
@@ -102,7 +102,7 @@ fn connections_that_are_there_already_are_used() {
 
 #[test]
 fn chunks_are_counted_by_who_receives_them() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
         let (_server, address) = listen(stack, &options);
         let mut client = connect(stack, &address.into(), &options);
@@ -118,7 +118,7 @@ fn chunks_are_counted_by_who_receives_them() {
 
 #[test]
 fn many_calls_at_once_are_all_answered_once() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
         let (_server, address) = listen(stack, &options);
         let address = address.into();
@@ -175,7 +175,7 @@ fn what_is_marshalled_has_the_bytes_that_go_over_the_wire() {
     // value; and the end of fields.
     let thrift = Marshal::new(Stack::THRIFT, &Payload::new(Kind::Int)).unwrap();
     assert_eq!(thrift.wire_bytes(), 4 + (4 + 4 + 8 + 4) + (3 + 4) + 1);
-    for stack in Stack::ALL {
+    for stack in STACKS {
         for payload in payloads() {
             let mut marshal = Marshal::new(stack, &payload).unwrap();
             let bytes = marshal.wire_bytes();

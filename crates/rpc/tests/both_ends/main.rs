@@ -5,8 +5,26 @@ mod bad_input;
 mod echo;
 mod python;
 
-use costof_rpc::{Address, Client, Options, Server, Stack};
+use costof_rpc::{Address, Client, Kind, Options, Protocol, Server, Stack, Transport};
 use std::net::SocketAddr;
+
+const STACKS: [Stack; 5] = [
+    Stack::Grpc,
+    Stack::Thrift(Transport::Framed, Protocol::Binary),
+    Stack::Thrift(Transport::Framed, Protocol::Compact),
+    Stack::Thrift(Transport::Buffered, Protocol::Binary),
+    Stack::Thrift(Transport::Buffered, Protocol::Compact),
+];
+
+/// The payloads of the study.
+const STUDY: [Kind; 6] = [
+    Kind::Int,
+    Kind::Double,
+    Kind::Structure,
+    Kind::String(512),
+    Kind::String(1024),
+    Kind::String(2048),
+];
 
 fn loopback() -> Address {
     Address::Tcp(([127, 0, 0, 1], 0).into())

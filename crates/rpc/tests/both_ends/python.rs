@@ -1,7 +1,7 @@
 //! Other people's clients call our services, and our clients other people's: Python's grpcio, and
 //! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check` makes one.
 
-use crate::{connect, times};
+use crate::{STACKS, STUDY, connect, times};
 use costof_rpc::{Address, Kind, Options, Payload, Protocol, RpcError, Server, Stack};
 use costof_rpc::{Summary, Transport};
 use std::ffi::OsString;
@@ -145,7 +145,7 @@ impl Drop for Serving {
 #[test]
 fn pythons_clients_call_our_services() {
     let python = or_skip!(Python::new());
-    for stack in Stack::ALL {
+    for stack in STACKS {
         for address in python.addresses() {
             let server = Server::listen(stack, &address, &Options::default()).unwrap();
             let address = server.address().unwrap();
@@ -167,11 +167,11 @@ fn our_clients_call_pythons_services() {
         ..Options::default()
     };
     let strings = [0, 1, 64, 65_536, 1_000_003].map(Kind::String);
-    for stack in Stack::ALL {
+    for stack in STACKS {
         for address in python.addresses() {
             let serving = Serving::new(&mut python.peer("server", stack, &address));
             let mut client = connect(stack, &serving.address, &options);
-            for kind in Kind::STUDY.into_iter().chain(strings) {
+            for kind in STUDY.into_iter().chain(strings) {
                 let called = client.call(&Payload::new(kind));
                 called.unwrap_or_else(|error| panic!("{stack} {kind}: {error}"));
             }
@@ -188,7 +188,7 @@ fn our_clients_call_pythons_services() {
 #[test]
 fn a_method_that_pythons_services_lack_is_named() {
     let python = or_skip!(Python::new());
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let [address, _] = python.addresses();
         let serving = Serving::new(&mut python.peer("bare", stack, &address));
         let mut client = connect(stack, &serving.address, &Options::default());
