@@ -1,21 +1,21 @@
 //! A stream of messages from one end to another, whatever transport carries it.
 //!
 //! [`Outgoing`] decides what the sender sends next and when it is done, [`Incoming`] checks and
-//! counts what arrives, and both record their [`Progress`], from which [`windows`] and [`steady()`]
+//! counts what arrives, and both record their [`Checkpoints`], from which [`windows`] and [`steady()`]
 //! compute rates. None does any I/O: a transport is a [`MessageSender`] and a [`MessageReceiver`] that
 //! carry the bytes between them.
 
+mod checkpoints;
 mod expected;
 mod incoming;
 mod outgoing;
-mod progress;
 mod steady;
 pub mod windows;
 
+pub use checkpoints::{Checkpoint, Checkpoints};
 pub(crate) use expected::Expected;
 pub use incoming::Incoming;
 pub use outgoing::{Order, Outgoing};
-pub use progress::{Checkpoint, Progress};
 pub use steady::{Steady, steady};
 
 use std::io::{self, ErrorKind};

@@ -4,7 +4,7 @@
 //! The sender writes blocks of one size, always from the same buffer; each begins with its number,
 //! and the rest is no run of zeroes. The receiver reads what arrives and checks the number of the
 //! first block that begins in each piece, or the first and last bytes of each datagram. Both record
-//! their [`Progress`](crate::stream::Progress): reading its clocks is the one system call beside the
+//! their [`Checkpoints`](crate::stream::Checkpoints): reading its clocks is the one system call beside the
 //! transfer's own.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.

@@ -142,7 +142,7 @@ impl Sender {
         let size = self.fields.messages().size() as u64;
         let mut waits = Waits::default();
         loop {
-            while echo.has_room() && echo.goes_on(self.marks.checkpoints().len()) {
+            while echo.has_room() && echo.goes_on(self.marks.as_slice().len()) {
                 echo.sends();
                 self.fields.send()?;
             }
@@ -185,7 +185,7 @@ impl Sender {
         let size = self.fields.messages().size() as u64;
         let socket = socket.as_fd();
         loop {
-            while echo.has_room() && echo.goes_on(self.marks.checkpoints().len()) {
+            while echo.has_room() && echo.goes_on(self.marks.as_slice().len()) {
                 echo.sends();
                 let (bytes, marks) = (&mut self.bytes, &mut self.marks);
                 self.fields.send_or(&mut || {
@@ -231,7 +231,7 @@ impl Sender {
         let patience_ns = echo.patience.as_nanos() as u64;
         let stalled_ns = STALLED.as_nanos() as u64;
         let mut answered_ns = echo.at_ns;
-        while echo.goes_on(self.marks.checkpoints().len()) {
+        while echo.goes_on(self.marks.as_slice().len()) {
             let window = window.min(echo.limits.messages - echo.sent);
             for _ in 0..window {
                 echo.sends();

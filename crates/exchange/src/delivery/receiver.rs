@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, send, shutdown};
 use super::intake::Intake;
 use super::{LOOK, Shape, request};
 use crate::rendezvous::Over;
-use crate::stream::{Checkpoint, Progress};
+use crate::stream::{Checkpoint, Checkpoints};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::fields::Messages;
@@ -32,7 +32,7 @@ pub struct Receiver {
     /// From how many bytes on it notes how far it is.
     marked_from_bytes: u64,
     ended: bool,
-    marks: Progress,
+    marks: Checkpoints,
     allocations: u64,
 }
 
@@ -50,7 +50,7 @@ impl Receiver {
             shape,
             marked_from_bytes: 0,
             ended: false,
-            marks: Progress::new(),
+            marks: Checkpoints::new(),
             allocations: 0,
         })
     }
@@ -247,7 +247,7 @@ impl Receiver {
         self.ended = true;
         // Of little there is no other mark than this one. Of more it would say how long the end of a
         // stream is in coming, when the last bytes of it are there.
-        if self.marks.checkpoints().len() < 2 {
+        if self.marks.as_slice().len() < 2 {
             self.marks.end(self.intake.bytes());
         }
         let _ = shutdown(&self.socket, Shutdown::Both);
@@ -265,7 +265,7 @@ impl Receiver {
 
     /// How far it was, from time to time.
     pub fn marks(&self) -> &[Checkpoint] {
-        self.marks.checkpoints()
+        self.marks.as_slice()
     }
 
     /// Payload that arrived, in bytes.

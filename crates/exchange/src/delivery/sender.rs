@@ -12,7 +12,7 @@ use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
 use super::intake::Intake;
 use super::{LOOK, REQUEST_BYTES, Shape, other_bytes, request};
 use crate::rendezvous::Over;
-use crate::stream::{Checkpoint, Progress};
+use crate::stream::{Checkpoint, Checkpoints};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::{Part, Victim};
@@ -38,7 +38,7 @@ pub struct Sender {
     pub(super) fields: FieldSender,
     pub(super) over: Over,
     round_trip: Duration,
-    pub(super) marks: Progress,
+    pub(super) marks: Checkpoints,
     pub(super) bytes: u64,
     /// Datagrams that a device's queue had no room for.
     pub(super) refused: u64,
@@ -95,7 +95,7 @@ impl Sender {
             fields,
             over,
             round_trip,
-            marks: Progress::new(),
+            marks: Checkpoints::new(),
             bytes: 0,
             refused: 0,
             ending: None,
@@ -204,7 +204,7 @@ impl Sender {
             }
             if self.marks.is_due_after(size) {
                 let now_ns = self.marks.record(self.bytes);
-                if limits.is_over(now_ns, self.marks.checkpoints().len()) {
+                if limits.is_over(now_ns, self.marks.as_slice().len()) {
                     self.mark_end();
                     return Ok(());
                 }
@@ -295,7 +295,7 @@ impl Sender {
                 return Err(other_bytes());
             }
             let now_ns = self.marks.record(self.bytes);
-            if limits.is_over(now_ns, self.marks.checkpoints().len()) {
+            if limits.is_over(now_ns, self.marks.as_slice().len()) {
                 self.mark_end();
                 return Ok(());
             }
@@ -481,7 +481,7 @@ impl Sender {
 
     /// How far it was, from time to time.
     pub fn marks(&self) -> &[Checkpoint] {
-        self.marks.checkpoints()
+        self.marks.as_slice()
     }
 
     /// What its thread did and used of the machine while it sent.

@@ -1,6 +1,6 @@
 //! What has arrived at the receiver of a stream, whether it is what was sent, and when.
 
-use super::{Checkpoint, Expected, HEADER_BYTES, NUMBER_BYTES, Progress, wrong_bytes};
+use super::{Checkpoint, Checkpoints, Expected, HEADER_BYTES, NUMBER_BYTES, wrong_bytes};
 use std::io;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Incoming {
     messages: u64,
     /// The header of the first message, as far as it has arrived.
     header: [u8; HEADER_BYTES],
-    progress: Progress,
+    checkpoints: Checkpoints,
     duration_ns: u64,
     /// Bytes of a window, where there is one: then few messages arrive, and the clock is read for each.
     window_bytes: Option<u64>,
@@ -35,7 +35,7 @@ impl Incoming {
             bytes: 0,
             messages: 0,
             header: [0; HEADER_BYTES],
-            progress: Progress::new(),
+            checkpoints: Checkpoints::new(),
             duration_ns: 0,
             window_bytes: window.map(|window| window * size as u64),
             first: (0, 0),
@@ -113,7 +113,7 @@ impl Incoming {
     #[inline]
     fn count(&mut self, bytes: u64) {
         if self.bytes == 0 {
-            self.last_ns = self.progress.record(0);
+            self.last_ns = self.checkpoints.record(0);
             self.first = (bytes, self.last_ns);
         }
         let completes = |window| self.first.0 < window && window <= self.bytes;
@@ -123,7 +123,7 @@ impl Incoming {
         self.bytes += bytes;
         if self.window_bytes.is_some() {
             self.last_ns = self.record_now();
-        } else if self.progress.is_due_after(bytes) {
+        } else if self.checkpoints.is_due_after(bytes) {
             self.record_now();
         }
     }
@@ -140,7 +140,7 @@ impl Incoming {
             let duration = self.header.last_chunk::<8>().expect("it is longer");
             self.duration_ns = u64::from_le_bytes(*duration).min(MAX_DURATION_NS);
         }
-        self.progress.record(self.bytes)
+        self.checkpoints.record(self.bytes)
     }
 
     /// Bytes per second: everything after the first window, from when its last message arrived until
@@ -155,7 +155,7 @@ impl Incoming {
 
     /// How far it was, from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.progress.checkpoints()
+        self.checkpoints.as_slice()
     }
 
     /// How long the transfer was to last, as the sender announces it.

@@ -1,6 +1,6 @@
 //! What the sender of a stream has sent, and what of it has arrived.
 
-use super::{Checkpoint, Progress};
+use super::{Checkpoint, Checkpoints};
 use super::{HEADER_BYTES, MIN_MESSAGE_BYTES, NUMBER_BYTES};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::pattern::pattern;
@@ -40,7 +40,7 @@ pub struct Outgoing {
     arrived: u64,
     counts: Counts,
     latencies_ns: Vec<u64>,
-    progress: Progress,
+    checkpoints: Checkpoints,
     started_ns: u64,
     now_ns: u64,
 }
@@ -69,7 +69,7 @@ impl Outgoing {
             arrived: 0,
             counts: Counts::default(),
             latencies_ns: Vec::with_capacity(timed),
-            progress: Progress::new(),
+            checkpoints: Checkpoints::new(),
             started_ns: 0,
             now_ns: 0,
         }
@@ -82,7 +82,7 @@ impl Outgoing {
 
     /// Starts the clock: the connection is there.
     pub fn start(&mut self) {
-        self.started_ns = self.progress.record(0);
+        self.started_ns = self.checkpoints.record(0);
         self.now_ns = self.started_ns;
     }
 
@@ -180,14 +180,14 @@ impl Outgoing {
     /// or, where it reports that, that have arrived.
     #[inline]
     pub fn record_if_due(&mut self, bytes: u64) {
-        if self.progress.is_due_after(self.order.size as u64) {
+        if self.checkpoints.is_due_after(self.order.size as u64) {
             self.record(bytes);
         }
     }
 
     /// The same at once: where nothing happened for a while.
     pub fn record(&mut self, bytes: u64) {
-        self.now_ns = self.progress.record(bytes);
+        self.now_ns = self.checkpoints.record(bytes);
     }
 
     /// Bytes of messages that are known to have arrived or, where that is not known, that were sent.
@@ -210,7 +210,7 @@ impl Outgoing {
 
     /// How far it was, from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.progress.checkpoints()
+        self.checkpoints.as_slice()
     }
 
     /// How long each message that has arrived took, in nanoseconds.

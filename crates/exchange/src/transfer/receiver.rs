@@ -3,7 +3,7 @@
 use super::channel::Channel;
 use super::{BLOCK_LEAST_BYTES, END};
 use crate::rendezvous::Over;
-use crate::stream::{Checkpoint, Datagrams, Expected, NUMBER_BYTES, Progress, wrong_bytes};
+use crate::stream::{Checkpoint, Checkpoints, Datagrams, Expected, NUMBER_BYTES, wrong_bytes};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::net::socket::{self, is_passing};
@@ -31,7 +31,7 @@ pub struct Receiver {
     last: (u64, usize),
     /// Whether a stream has ended.
     ended: bool,
-    progress: Progress,
+    checkpoints: Checkpoints,
     allocations: u64,
 }
 
@@ -48,7 +48,7 @@ impl Receiver {
             datagrams: 0,
             last: (0, 0),
             ended: false,
-            progress: Progress::new(),
+            checkpoints: Checkpoints::new(),
             allocations: 0,
         })
     }
@@ -96,10 +96,10 @@ impl Receiver {
                 return self.reply(length);
             }
             self.count(length)?;
-            if self.progress.is_due_after(length as u64) {
-                let checkpoints = self.progress.checkpoints().len();
-                self.progress.record(self.bytes);
-                if self.progress.checkpoints().len() != checkpoints {
+            if self.checkpoints.is_due_after(length as u64) {
+                let checkpoints = self.checkpoints.as_slice().len();
+                self.checkpoints.record(self.bytes);
+                if self.checkpoints.as_slice().len() != checkpoints {
                     return Ok(());
                 }
             }
@@ -158,7 +158,7 @@ impl Receiver {
 
     /// How far it was, from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.progress.checkpoints()
+        self.checkpoints.as_slice()
     }
 
     /// Its datagrams; none of a stream.

@@ -3,7 +3,7 @@
 use super::END;
 use super::channel::Channel;
 use crate::rendezvous::Over;
-use crate::stream::{Checkpoint, NUMBER_BYTES, Progress};
+use crate::stream::{Checkpoint, Checkpoints, NUMBER_BYTES};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::memory::pattern::pattern;
@@ -31,7 +31,7 @@ pub struct Sender {
     block: Arena,
     size: usize,
     blocks: u64,
-    progress: Progress,
+    checkpoints: Checkpoints,
     allocations: u64,
     round_trip: Duration,
 }
@@ -51,7 +51,7 @@ impl Sender {
             block,
             size,
             blocks: 0,
-            progress: Progress::new(),
+            checkpoints: Checkpoints::new(),
             allocations: 0,
             round_trip,
         })
@@ -78,7 +78,7 @@ impl Sender {
     fn send_blocks(&mut self, duration_ns: u64) -> io::Result<()> {
         let size = self.size as u64;
         let block = &mut self.block.as_mut_slice()[..self.size];
-        let start_ns = self.progress.record(self.blocks * size);
+        let start_ns = self.checkpoints.record(self.blocks * size);
         let (end_ns, last_ns) = (start_ns + duration_ns, start_ns + MAX_DURATION_NS);
         loop {
             block[..NUMBER_BYTES].copy_from_slice(&self.blocks.to_le_bytes());
@@ -88,9 +88,9 @@ impl Sender {
                 sent => sent?,
             }
             self.blocks += 1;
-            if self.progress.is_due_after(size) {
-                let now_ns = self.progress.record(self.blocks * size);
-                let has_enough = self.progress.checkpoints().len() >= MIN_CHECKPOINTS;
+            if self.checkpoints.is_due_after(size) {
+                let now_ns = self.checkpoints.record(self.blocks * size);
+                let has_enough = self.checkpoints.as_slice().len() >= MIN_CHECKPOINTS;
                 if (now_ns >= end_ns && has_enough) || now_ns >= last_ns {
                     return Ok(());
                 }
@@ -161,7 +161,7 @@ impl Sender {
 
     /// How far it was, from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.progress.checkpoints()
+        self.checkpoints.as_slice()
     }
 
     /// TCP's statistics; none of other sockets.

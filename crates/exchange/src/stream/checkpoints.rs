@@ -16,8 +16,8 @@ pub struct Checkpoint {
 /// Checkpoints in the order of time, a quarter of a millisecond apart or more. Where they become too
 /// many, every second one is removed.
 #[derive(Debug)]
-pub struct Progress {
-    checkpoints: Vec<Checkpoint>,
+pub struct Checkpoints {
+    all: Vec<Checkpoint>,
     interval_ns: u64,
     next_ns: u64,
     /// When the clock was read last, and after how many calls it is to be read again.
@@ -36,17 +36,17 @@ const MAX_CHECKPOINTS: usize = 1024;
 /// How far they are apart at first.
 const MIN_INTERVAL_NS: u64 = 250_000;
 
-impl Default for Progress {
+impl Default for Checkpoints {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Progress {
+impl Checkpoints {
     /// Without checkpoints. Adding them later does not allocate.
     pub fn new() -> Self {
         Self {
-            checkpoints: Vec::with_capacity(MAX_CHECKPOINTS),
+            all: Vec::with_capacity(MAX_CHECKPOINTS),
             interval_ns: MIN_INTERVAL_NS,
             next_ns: 0,
             read_ns: 0,
@@ -57,7 +57,7 @@ impl Progress {
     }
 
     /// Counts a call that transferred so many bytes. Returns whether it is time to
-    /// [`record`](Progress::record).
+    /// [`record`](Checkpoints::record).
     #[inline]
     pub fn is_due_after(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
@@ -91,19 +91,19 @@ impl Progress {
     }
 
     /// Those there are.
-    pub fn checkpoints(&self) -> &[Checkpoint] {
-        &self.checkpoints
+    pub fn as_slice(&self) -> &[Checkpoint] {
+        &self.all
     }
 
     fn add(&mut self, checkpoint: Checkpoint) {
-        if self.checkpoints.len() == MAX_CHECKPOINTS {
+        if self.all.len() == MAX_CHECKPOINTS {
             for at in 0..MAX_CHECKPOINTS / 2 {
-                self.checkpoints[at] = self.checkpoints[2 * at];
+                self.all[at] = self.all[2 * at];
             }
-            self.checkpoints.truncate(MAX_CHECKPOINTS / 2);
+            self.all.truncate(MAX_CHECKPOINTS / 2);
             self.interval_ns *= 2;
         }
-        self.checkpoints.push(checkpoint);
+        self.all.push(checkpoint);
         self.next_ns = checkpoint.at_ns + self.interval_ns;
     }
 }
@@ -115,35 +115,35 @@ mod tests {
     #[test]
     fn the_clock_is_read_after_so_many_bytes_or_calls() {
         let due_after = |bytes| {
-            let mut progress = Progress::new();
-            (1..=100).find(|_| progress.is_due_after(bytes))
+            let mut checkpoints = Checkpoints::new();
+            (1..=100).find(|_| checkpoints.is_due_after(bytes))
         };
         assert_eq!(due_after(0), Some(CLOCK_CALLS));
         assert_eq!(due_after(CLOCK_BYTES / 4), Some(4));
         assert_eq!(due_after(CLOCK_BYTES), Some(1));
-        let mut progress = Progress::new();
-        progress.is_due_after(CLOCK_BYTES);
-        progress.record(CLOCK_BYTES);
-        assert_eq!((progress.bytes, progress.calls), (0, 0));
+        let mut checkpoints = Checkpoints::new();
+        checkpoints.is_due_after(CLOCK_BYTES);
+        checkpoints.record(CLOCK_BYTES);
+        assert_eq!((checkpoints.bytes, checkpoints.calls), (0, 0));
         // It was never read before, which is a long time.
-        assert!(progress.is_due_after(1));
+        assert!(checkpoints.is_due_after(1));
     }
 
     #[test]
     fn checkpoints_thin_out_where_they_become_many() {
-        let mut progress = Progress::new();
+        let mut checkpoints = Checkpoints::new();
         for at_ns in (0..5000).map(|number| number * MIN_INTERVAL_NS) {
-            if at_ns >= progress.next_ns {
-                progress.add(Checkpoint {
+            if at_ns >= checkpoints.next_ns {
+                checkpoints.add(Checkpoint {
                     at_ns,
                     ..Checkpoint::default()
                 });
             }
         }
-        let checkpoints = progress.checkpoints();
-        assert!((MAX_CHECKPOINTS / 2..=MAX_CHECKPOINTS).contains(&checkpoints.len()));
-        assert!(checkpoints.is_sorted_by_key(|checkpoint| checkpoint.at_ns));
-        assert_eq!(checkpoints[0].at_ns, 0);
-        assert_eq!(progress.interval_ns, 8 * MIN_INTERVAL_NS);
+        let all = checkpoints.as_slice();
+        assert!((MAX_CHECKPOINTS / 2..=MAX_CHECKPOINTS).contains(&all.len()));
+        assert!(all.is_sorted_by_key(|checkpoint| checkpoint.at_ns));
+        assert_eq!(all[0].at_ns, 0);
+        assert_eq!(checkpoints.interval_ns, 8 * MIN_INTERVAL_NS);
     }
 }
