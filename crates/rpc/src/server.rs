@@ -109,13 +109,14 @@ impl Accepting {
 /// Serves every connection, until the listener is closed.
 fn accept(listener: &Listener, serving: &Serving) {
     loop {
-        let accepted = listener.accept();
-        let served = accepted.and_then(|socket| either!(serving, server => server.serve(socket)));
-        match served {
+        let accepted = match listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return,
+            accepted => accepted,
+        };
+        let served = accepted.and_then(|socket| either!(serving, server => server.serve(socket)));
+        if served.is_err() {
             // No descriptors or threads, perhaps: there may be some soon.
-            Err(_) => thread::sleep(ACCEPT_RETRY_DELAY),
-            Ok(()) => {}
+            thread::sleep(ACCEPT_RETRY_DELAY);
         }
     }
 }

@@ -36,11 +36,9 @@ impl Server {
     }
 
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
-        let sent = self.sockets.as_ref().map(|sockets| sockets.send(socket));
-        let is_sent = sent.is_some_and(|sent| sent.is_ok());
-        is_sent
-            .then_some(())
-            .ok_or_else(|| io::Error::other("the server has ended"))
+        let ended = || io::Error::other("the server has ended");
+        let sockets = self.sockets.as_ref().ok_or_else(ended)?;
+        sockets.send(socket).map_err(|_| ended())
     }
 }
 

@@ -79,15 +79,15 @@ struct Sender(TcpStream);
 
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
+        let Sender(stream) = self;
         let mut counts = [0; 512];
-        self.0.write_all(&outgoing.preamble())?;
+        stream.write_all(&outgoing.preamble())?;
         while !outgoing.is_over() {
             let done = match outgoing.to_write() {
-                Some(bytes) => self
-                    .0
+                Some(bytes) => stream
                     .write(bytes)
                     .map(|length| outgoing.handle_written(length)),
-                None => match self.0.read(&mut counts) {
+                None => match stream.read(&mut counts) {
                     Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
                     read => read.map(|length| outgoing.handle_counts(&counts[..length])),
                 },
@@ -98,7 +98,7 @@ impl MessageSender for Sender {
             }
         }
         // What has not arrived is of no use any more.
-        reset_on_close(&self.0)
+        reset_on_close(stream)
     }
 
     fn statistics(&self) -> io::Result<SenderStatistics> {
@@ -109,6 +109,9 @@ impl MessageSender for Sender {
 struct Receiver(TcpStream);
 
 impl Receiver {
+    /// # Errors
+    /// `ConnectionReset` where the sender has closed the connection, which may be in either way; those
+    /// of [`Incoming::handle_bytes`].
     fn receive_piece(&mut self, buffer: &mut [u8], incoming: &mut Incoming) -> io::Result<()> {
         let length = match self.0.read(buffer)? {
             0 => return Err(ErrorKind::ConnectionReset.into()),
