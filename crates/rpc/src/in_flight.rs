@@ -11,6 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct InFlight {
     kind: Option<Kind>,
+    begun: u64,
     inner: ByStack<Box<grpc::InFlight>, Box<thrift::InFlight>>,
 }
 
@@ -52,7 +53,11 @@ impl InFlight {
                 ));
             }
         };
-        Ok(Self { kind: None, inner })
+        Ok(Self {
+            kind: None,
+            begun: 0,
+            inner,
+        })
     }
 
     /// Begins a call and does not wait: its number, from 0 on. What is not sent at once is sent by
@@ -69,7 +74,10 @@ impl InFlight {
             }
             self.kind = Some(payload.kind());
         }
-        either!(&mut self.inner, calls => calls.begin(payload))
+        let number = self.begun;
+        either!(&mut self.inner, calls => calls.begin(number, payload))?;
+        self.begun += 1;
+        Ok(number)
     }
 
     /// Sends and receives what there is, and gives the number and the outcome of every call that is

@@ -21,7 +21,6 @@ pub(crate) struct InFlight {
     pipelines: Vec<Pipeline>,
     protocol: Protocol,
     options: Options,
-    begun: u64,
     /// What is called, and what is to be answered.
     calls: Option<(Kind, Call, Message)>,
 }
@@ -74,12 +73,11 @@ impl InFlight {
             pipelines: pipelines.map_err(RpcError::failed)?,
             protocol,
             options: options.clone(),
-            begun: 0,
             calls: None,
         })
     }
 
-    pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
+    pub(crate) fn begin(&mut self, number: u64, payload: &Payload) -> Result<(), RpcError> {
         if !matches!(self.calls, Some((kind, ..)) if kind == payload.kind()) {
             let message = fitting(payload, Transport::Framed, &self.options)?;
             self.calls = Some((payload.kind(), message.clone().into(), message));
@@ -87,7 +85,6 @@ impl InFlight {
         let Some((_, call, _)) = &self.calls else {
             return Err(RpcError::NotConnected);
         };
-        let number = self.begun;
         // Broken ones are left out.
         let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
@@ -104,10 +101,9 @@ impl InFlight {
             until,
             is_over: false,
         });
-        self.begun += 1;
         // Where this fails, `poll` fails too, and reports it for every call.
         let _ = pipeline.send();
-        Ok(number)
+        Ok(())
     }
 
     pub(crate) fn poll(
