@@ -1,7 +1,8 @@
 //! A client of either stack that waits for each answer.
 
 use crate::by_stack::{ByStack, either};
-use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
+use crate::{Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
+use std::net::SocketAddr;
 
 /// What the receiver of a stream has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,9 +62,9 @@ impl Client {
     ///
     /// # Errors
     /// [`RpcError::Connect`].
-    pub fn connect(&mut self, address: &Address) -> Result<(), RpcError> {
+    pub fn connect(&mut self, address: SocketAddr) -> Result<(), RpcError> {
         self.disconnect();
-        let socket = address.connect()?;
+        let socket = Socket::connect(address)?;
         self.over(socket)
     }
 

@@ -1,7 +1,8 @@
 //! Why a call failed.
 
-use crate::{Address, Stack};
+use crate::Stack;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -12,7 +13,7 @@ pub enum RpcError {
     #[error("cannot listen at {address}: {source}")]
     Listen {
         /// Where.
-        address: Address,
+        address: SocketAddr,
         /// The system's error.
         source: io::Error,
     },
@@ -20,7 +21,7 @@ pub enum RpcError {
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// Where.
-        address: Address,
+        address: SocketAddr,
         /// The system's error.
         source: io::Error,
     },

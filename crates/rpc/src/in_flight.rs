@@ -1,9 +1,8 @@
 //! Many calls at once: for a load that does not wait for its answers.
 
 use crate::by_stack::{ByStack, either};
-use crate::{
-    Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift,
-};
+use crate::{Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Calls that were begun and are not answered, over one connection or several, which are used in
@@ -23,11 +22,11 @@ impl InFlight {
     /// tell without waiting whether an answer has come whole.
     pub fn connect(
         stack: Stack,
-        address: &Address,
+        address: SocketAddr,
         connections: usize,
         options: &Options,
     ) -> Result<Self, RpcError> {
-        let sockets = (0..connections).map(|_| address.connect());
+        let sockets = (0..connections).map(|_| Socket::connect(address));
         Self::over(stack, sockets.collect::<Result<_, _>>()?, options)
     }
 

@@ -1,9 +1,10 @@
 //! A server of either stack.
 
-use crate::address::Listener;
 use crate::by_stack::{ByStack, either};
-use crate::{Address, Options, RpcError, Socket, Stack, grpc, memory, thrift};
+use crate::socket::Listener;
+use crate::{Options, RpcError, Socket, Stack, grpc, memory, thrift};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -30,21 +31,18 @@ struct Accepting {
 }
 
 impl Server {
-    /// Listens at `address`, and serves every connection.
+    /// Listens at `address`, of which port 0 is one that is free, and serves every connection.
     ///
     /// # Errors
     /// [`RpcError::Listen`].
-    pub fn listen(stack: Stack, address: &Address, options: &Options) -> Result<Self, RpcError> {
+    pub fn listen(stack: Stack, address: SocketAddr, options: &Options) -> Result<Self, RpcError> {
         let listen = || {
-            let listener = Arc::new(address.listen()?);
+            let listener = Arc::new(Listener::bind(address)?);
             let serving = Arc::new(start(stack, options)?);
             let accepting = Some(Accepting::start(listener, Arc::clone(&serving))?);
             Ok(Self { accepting, serving })
         };
-        listen().map_err(|source| RpcError::Listen {
-            address: address.clone(),
-            source,
-        })
+        listen().map_err(|source| RpcError::Listen { address, source })
     }
 
     /// Serves only the connections that [`Server::serve`] is given.
@@ -60,9 +58,9 @@ impl Server {
     }
 
     /// Where it listens, the port filled in; none where it does not.
-    pub fn address(&self) -> Option<&Address> {
-        let accepting = self.accepting.as_ref();
-        accepting.map(|accepting| &accepting.listener.address)
+    pub fn address(&self) -> Option<SocketAddr> {
+        let accepting = self.accepting.as_ref()?;
+        Some(accepting.listener.address)
     }
 
     /// Serves this connection too.

@@ -5,7 +5,7 @@ mod bad_input;
 mod echo;
 mod python;
 
-use costof_rpc::{Address, Client, Kind, Options, Protocol, Server, Stack, Transport};
+use costof_rpc::{Client, Kind, Options, Protocol, Server, Stack, Transport};
 use std::net::SocketAddr;
 
 const STACKS: [Stack; 5] = [
@@ -26,21 +26,19 @@ const STUDY: [Kind; 6] = [
     Kind::String(2048),
 ];
 
-fn loopback() -> Address {
-    Address::Tcp(([127, 0, 0, 1], 0).into())
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
 }
 
 /// A server on loopback, and where it listens.
 fn listen(stack: Stack, options: &Options) -> (Server, SocketAddr) {
-    let server = Server::listen(stack, &loopback(), options).expect("there is a port");
-    match server.address() {
-        Some(&Address::Tcp(address)) => (server, address),
-        other => panic!("{other:?}"),
-    }
+    let server = Server::listen(stack, loopback(), options).expect("there is a port");
+    let address = server.address().expect("it listens");
+    (server, address)
 }
 
 /// A client that has connected.
-fn connect(stack: Stack, address: &Address, options: &Options) -> Client {
+fn connect(stack: Stack, address: SocketAddr, options: &Options) -> Client {
     let mut client = Client::new(stack, options).expect("there are descriptors");
     client.connect(address).expect("somebody listens");
     client

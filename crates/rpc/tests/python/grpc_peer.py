@@ -2,7 +2,7 @@
 
 grpc_peer.py client ADDRESS | server ADDRESS | bare ADDRESS
 
-`bare` serves no method at all. An address is `127.0.0.1:PORT` or `unix:/path`.
+`bare` serves no method at all. An address is `127.0.0.1:PORT`.
 """
 
 import sys
@@ -13,9 +13,6 @@ import echo_pb2_grpc as echo
 import grpc
 from payloads import CHUNKS, DOUBLE, INT, SIZES, chunk, same, serve_until_told, string, structure
 
-# gRPC's C core names a Unix socket by its path, `%2Ftmp%2Fecho`, which h2 takes for no authority
-# (https://github.com/hyperium/h2/pull/487): the call ends with PROTOCOL_ERROR. Another name will do.
-AUTHORITY = [("grpc.default_authority", "localhost")]
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -56,7 +53,7 @@ def serve(address, servicer):
     echo.add_EchoServicer_to_server(servicer, server)
     port = server.add_insecure_port(address)
     server.start()
-    serve_until_told(address if address.startswith("unix:") else f"127.0.0.1:{port}")
+    serve_until_told(f"127.0.0.1:{port}")
     server.stop(grace=None)
 
 
@@ -70,7 +67,7 @@ def fails(call, code):
 
 
 def call(address):
-    with grpc.insecure_channel(address, options=UNLIMITED + AUTHORITY) as channel:
+    with grpc.insecure_channel(address, options=UNLIMITED) as channel:
         stub = echo.EchoStub(channel)
         message = messages.IntMessage(value=INT)
         same(stub.EchoInt(message), message)
