@@ -2,7 +2,6 @@
 
 use crate::by_stack::{ByStack, either};
 use crate::{Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Calls that were begun and are not answered, over one connection or several, which are used in
@@ -15,25 +14,11 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Connects so many times.
-    ///
-    /// # Errors
-    /// [`RpcError::Connect`]; [`RpcError::Unsupported`] of Thrift without frames, where nobody can
-    /// tell without waiting whether an answer has come whole.
-    pub fn connect(
-        stack: Stack,
-        address: SocketAddr,
-        connections: usize,
-        options: &Options,
-    ) -> Result<Self, RpcError> {
-        let sockets = (0..connections).map(|_| Socket::connect(address));
-        Self::over(stack, sockets.collect::<Result<_, _>>()?, options)
-    }
-
     /// Uses these connections.
     ///
     /// # Errors
-    /// As [`InFlight::connect`]; [`RpcError::NotConnected`] where there are none.
+    /// [`RpcError::Unsupported`] of Thrift without frames, where nobody can tell without waiting whether
+    /// an answer is complete; [`RpcError::NotConnected`] where there are no connections.
     pub fn over(stack: Stack, sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);

@@ -1,7 +1,7 @@
 //! What goes wrong is said by an error that names it, and the server goes on serving the others.
 
-use crate::{STACKS, connect, listen, times};
-use costof_rpc::{InFlight, Kind, Options, Payload, RpcError, Server, Stack};
+use crate::{STACKS, connect, in_flight, listen, times};
+use costof_rpc::{Kind, Options, Payload, RpcError, Server, Stack};
 use costof_rpc::{Protocol, Transport};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -238,7 +238,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
         let silent = peer(b"", false);
         let mut client = connect(stack, silent, &brief);
         assert_fails!(stack, client.call(&Payload::new(Kind::Int)), RpcError::DeadlineExceeded(after) if Some(after) == brief.deadline);
-        if let Ok(mut calls) = InFlight::connect(stack, silent, 2, &brief) {
+        if let Ok(mut calls) = in_flight(stack, silent, 2, &brief) {
             let mut late = 0;
             for number in 0..5 {
                 assert_eq!(calls.begin(&Payload::new(Kind::Int)).unwrap(), number);

@@ -1,7 +1,7 @@
 //! Our servers and our clients with each other: every payload, every stack, over TCP and Unix sockets.
 
-use crate::{STACKS, STUDY, connect, listen, loopback, times};
-use costof_rpc::{Client, InFlight, Kind, Marshal, Options, Payload, RpcError, Server};
+use crate::{STACKS, STUDY, connect, in_flight, listen, loopback, times};
+use costof_rpc::{Client, Kind, Marshal, Options, Payload, RpcError, Server};
 use costof_rpc::{Socket, Stack, Transport};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -105,13 +105,13 @@ fn many_calls_at_once_are_all_answered_once() {
     for stack in STACKS {
         let options = Options::default();
         let (_server, address) = listen(stack, &options);
-        let begun = InFlight::connect(stack, address, 1, &options);
+        let begun = in_flight(stack, address, 1, &options);
         if let Stack::Thrift(Transport::Buffered, _) = stack {
             assert!(matches!(begun, Err(RpcError::Unsupported(_))), "{stack}");
             continue;
         }
         for connections in [1, 3] {
-            let mut calls = InFlight::connect(stack, address, connections, &options).unwrap();
+            let mut calls = in_flight(stack, address, connections, &options).unwrap();
             // What is sent is more than a socket holds, and nobody reads meanwhile.
             for (kind, count) in [
                 (Kind::Int, 300),

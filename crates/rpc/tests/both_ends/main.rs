@@ -5,8 +5,8 @@ mod bad_input;
 mod echo;
 mod python;
 
-use costof_rpc::{Client, Kind, Options, Protocol, Server, Stack, Transport};
-use std::net::SocketAddr;
+use costof_rpc::{Client, InFlight, Kind, Options, Protocol, RpcError, Server, Stack, Transport};
+use std::net::{SocketAddr, TcpStream};
 
 const STACKS: [Stack; 5] = [
     Stack::Grpc,
@@ -42,6 +42,21 @@ fn connect(stack: Stack, address: SocketAddr, options: &Options) -> Client {
     let mut client = Client::new(stack, options).expect("there are descriptors");
     client.connect(address).expect("somebody listens");
     client
+}
+
+/// Calls in flight over so many connections.
+fn in_flight(
+    stack: Stack,
+    address: SocketAddr,
+    connections: usize,
+    options: &Options,
+) -> Result<InFlight, RpcError> {
+    let connect = |_| {
+        TcpStream::connect(address)
+            .expect("somebody listens")
+            .into()
+    };
+    InFlight::over(stack, (0..connections).map(connect).collect(), options)
 }
 
 /// Returns true so many times.
