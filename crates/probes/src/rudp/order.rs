@@ -8,8 +8,8 @@ use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 
-/// How long a transfer lasts at least of the study's protocol, which retransmits after a second: its half has one such second at
-/// least.
+/// How long a transfer of the study's protocol lasts at least: it retransmits after a second, and the half
+/// that counts has one such second at least.
 const MIN_DURATION_OF_STUDY: Duration = Duration::from_millis(2400);
 /// And of QUIC, which first searches for the longest datagram that the path carries.
 const MIN_DURATION_OF_QUIC: Duration = Duration::from_secs(1);
