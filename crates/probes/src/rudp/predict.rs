@@ -57,11 +57,10 @@ impl Packets {
             Carrier::Study => (UDP_HEADERS, (size + 16).div_ceil(MTU - IP_HEADER)),
         };
         let wire = size + count * headers;
-        let (payload, packet) = match point.carrier {
-            Carrier::Study => (size, wire),
-            Carrier::Tcp | Carrier::Calls(_) | Carrier::Rudp | Carrier::Quic => {
-                (MTU - headers, MTU)
-            }
+        let (payload, packet) = if point.carrier == Carrier::Study {
+            (size, wire)
+        } else {
+            (MTU - headers, MTU)
         };
         Packets {
             count: count as f64,

@@ -22,9 +22,10 @@ macro_rules! assert_fails {
 /// Long enough for an answer on a busy machine, short enough to wait for one that never comes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn patient() -> Options {
+/// With this deadline.
+fn within(deadline: Duration) -> Options {
     Options {
-        deadline: Some(PATIENCE),
+        deadline: Some(deadline),
         ..Options::default()
     }
 }
@@ -155,7 +156,7 @@ fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
     // A client that is answered so.
     let says = b"\x00\x00\x00\x27\x80\x01\x00\x03\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
         \x0b\x00\x01\x00\x00\x00\x04none\x08\x00\x02\x00\x00\x00\x01\x00";
-    let mut client = connect(Stack::THRIFT, peer(says, false), &patient());
+    let mut client = connect(Stack::THRIFT, peer(says, false), &within(PATIENCE));
     let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
     assert!(
         matches!(&error, RpcError::NoSuchMethod(why) if why == "none"),
@@ -167,7 +168,7 @@ fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
 fn an_answer_that_is_another_is_named() {
     let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
         \x08\x00\x00\x00\x00\x00\x07\x00";
-    let mut client = connect(Stack::THRIFT, peer(says, false), &patient());
+    let mut client = connect(Stack::THRIFT, peer(says, false), &within(PATIENCE));
     assert_fails!(
         "",
         client.call(&Payload::new(Kind::Int)),
@@ -180,7 +181,7 @@ fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
     for stack in STACKS {
         let (_server, address) = listen(stack, &Options::default());
         for other in STACKS.into_iter().filter(|other| *other != stack) {
-            let mut stranger = connect(other, address, &patient());
+            let mut stranger = connect(other, address, &within(PATIENCE));
             let error = stranger.call(&Payload::new(Kind::Structure)).unwrap_err();
             assert!(
                 matches!(
@@ -211,7 +212,7 @@ fn an_answer_in_another_protocol_is_named() {
     for stack in STACKS {
         let http = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
         for goes in [false, true] {
-            let mut client = connect(stack, peer(http, goes), &patient());
+            let mut client = connect(stack, peer(http, goes), &within(PATIENCE));
             let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
             assert!(
                 matches!(error, RpcError::OtherProtocol { stack: named, .. } if named == stack),
@@ -219,7 +220,7 @@ fn an_answer_in_another_protocol_is_named() {
             );
             assert!(error.to_string().contains(&stack.to_string()), "{error}");
         }
-        let mut client = connect(stack, peer(b"", true), &patient());
+        let mut client = connect(stack, peer(b"", true), &within(PATIENCE));
         assert_fails!(
             stack,
             client.call(&Payload::new(Kind::Int)),
@@ -230,10 +231,7 @@ fn an_answer_in_another_protocol_is_named() {
 
 #[test]
 fn who_waits_too_long_is_told_by_the_deadline() {
-    let brief = Options {
-        deadline: Some(Duration::from_millis(100)),
-        ..Options::default()
-    };
+    let brief = within(Duration::from_millis(100));
     for stack in STACKS {
         let silent = peer(b"", false);
         let mut client = connect(stack, silent, &brief);
@@ -259,10 +257,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
 
 #[test]
 fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
-    let brief = Options {
-        deadline: Some(Duration::from_millis(200)),
-        ..Options::default()
-    };
+    let brief = within(Duration::from_millis(200));
     for stack in STACKS {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = connect(stack, listener.local_addr().unwrap(), &brief);
@@ -295,10 +290,7 @@ fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
 
 #[test]
 fn a_stream_that_takes_too_long_ends_and_the_server_serves_the_others() {
-    let brief = Options {
-        deadline: Some(Duration::from_millis(200)),
-        ..Options::default()
-    };
+    let brief = within(Duration::from_millis(200));
     for stack in STACKS {
         let (_server, address) = listen(stack, &Options::default());
         let mut late = connect(stack, address, &brief);
@@ -316,22 +308,15 @@ fn a_server_that_dies_in_mid_stream_is_missed() {
     for stack in STACKS {
         let (server, address) = listen(stack, &Options::default());
         // It dies when it comes to its turn, beside whatever else runs.
-        let most_patient = Options {
-            deadline: Some(30 * PATIENCE),
-            ..Options::default()
-        };
+        let most_patient = within(30 * PATIENCE);
         let mut client = connect(stack, address, &most_patient);
-        let (begun, told) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
+        let begun = Arc::new(AtomicBool::new(false));
         let streams = Arc::clone(&begun);
         let dies = thread::spawn(move || {
             while !streams.load(Ordering::Acquire) {
                 thread::yield_now();
             }
             server.stop();
-            told.store(true, Ordering::Release);
         });
         let mut chunks = 0;
         let error = client.upload(1000, move || {
