@@ -88,15 +88,15 @@ fn time_of(flows: &[&[Checkpoint]], bytes: f64, (mut early, mut late): Stretch) 
 }
 
 fn bytes_at(flows: &[&[Checkpoint]], at: f64) -> f64 {
-    let of = |checkpoints: &&[Checkpoint]| value_at(checkpoints, at, |checkpoint| checkpoint.bytes);
-    flows.iter().map(of).sum()
+    let bytes = |checkpoints: &&[Checkpoint]| value_at(checkpoints, at, |one| one.bytes);
+    flows.iter().map(bytes).sum()
 }
 
 /// What the flows' threads used.
 pub fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
-    let difference = |of: fn(&Checkpoint) -> u64| -> f64 {
+    let difference = |field: fn(&Checkpoint) -> u64| -> f64 {
         let of_one = |checkpoints: &&[Checkpoint]| {
-            value_at(checkpoints, end, of) - value_at(checkpoints, begin, of)
+            value_at(checkpoints, end, field) - value_at(checkpoints, begin, field)
         };
         flows.iter().map(of_one).sum()
     };
@@ -118,7 +118,7 @@ fn inside(checkpoints: &[Checkpoint], (begin, end): Stretch) -> usize {
 }
 
 /// A value at a time between the first checkpoint and the last, on the line between its neighbours.
-fn value_at(checkpoints: &[Checkpoint], at: f64, of: fn(&Checkpoint) -> u64) -> f64 {
+fn value_at(checkpoints: &[Checkpoint], at: f64, field: fn(&Checkpoint) -> u64) -> f64 {
     let after = checkpoints.partition_point(|checkpoint| (checkpoint.at_ns as f64) < at);
     let right = &checkpoints[after.min(checkpoints.len() - 1)];
     let left = &checkpoints[after.saturating_sub(1)];
@@ -128,7 +128,7 @@ fn value_at(checkpoints: &[Checkpoint], at: f64, of: fn(&Checkpoint) -> u64) -> 
     } else {
         0.0
     };
-    of(left) as f64 + share * (of(right) as f64 - of(left) as f64)
+    field(left) as f64 + share * (field(right) as f64 - field(left) as f64)
 }
 
 #[cfg(test)]
