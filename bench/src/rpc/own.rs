@@ -3,7 +3,7 @@
 
 use crate::part::Played;
 use crate::rudp::say_quantiles;
-use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
+use costof_rpc::{Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::thread;
@@ -45,15 +45,15 @@ fn part(words: &[&str]) -> Played<()> {
 
 /// Says where it listens, and serves until it is ended.
 fn serve(stack: Stack) -> Played<()> {
-    let here = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let server = Server::listen(stack, &here, &Options::default())?;
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = Server::listen(stack, here, &Options::default())?;
     println!("{}", server.address().ok_or("it does not listen")?);
     until_ended()
 }
 
 fn connected(stack: Stack, address: &str) -> Played<Client> {
     let mut client = Client::new(stack, &Options::default())?;
-    client.connect(&address.parse()?)?;
+    client.connect(address.parse()?)?;
     Ok(client)
 }
 

@@ -6,5 +6,6 @@ pub mod conversation;
 pub mod delivery;
 pub mod receive;
 pub mod rendezvous;
+pub mod stream;
 pub mod timestamping;
 pub mod transfer;

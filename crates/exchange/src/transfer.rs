@@ -2,22 +2,20 @@
 //!
 //! A flow is one connection, or two sockets that exchange datagrams, with a thread at each end.
 //! The sender writes blocks of one size, always from the same buffer; each begins with its number,
-//! and the rest is no run of zeroes. The receiver reads what comes and looks at the number of the
-//! first block that begins in each piece, or at the last bytes of each datagram. Both note now and
-//! then how far they are, and how much processor time they have had until then: reading that clock
-//! is the one system call beside the transfer's own.
+//! and the rest is no run of zeroes. The receiver reads what arrives and checks the number of the
+//! first block that begins in each piece, or the first and last bytes of each datagram. Both record
+//! their [`Checkpoints`](crate::stream::Checkpoints): reading its clocks is the one system call beside the
+//! transfer's own.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.
 
 mod channel;
-pub(crate) mod marks;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use marks::{Mark, Marks};
-pub use receiver::{Datagrams, Receiver};
+pub use receiver::Receiver;
 pub use sender::Sender;
 
 use crate::rendezvous::{self, Address, Listener, Over};
@@ -27,23 +25,21 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a receive waits before it looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long nothing may go on before sending is given up.
-const STALLED: Duration = Duration::from_secs(10);
+/// How long a receive waits before it checks whether it is to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the receiver may take nothing before sending fails.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The smallest block. What is said before and after the transfer is shorter, to be told from
-/// datagrams.
+/// The smallest block. Control messages before and after the transfer are shorter, so that they
+/// differ from datagrams.
 pub const BLOCK_LEAST_BYTES: usize = 64;
 /// The largest block.
 pub const BLOCK_MOST_BYTES: usize = 64 << 20;
 
-/// What the sender says behind the token when it has sent its last datagram.
-const FAREWELL: &[u8] = b" done";
-/// A block's number.
-const NUMBER_BYTES: usize = 8;
+/// What the sender sends behind the token after its last datagram.
+const END: &[u8] = b" done";
 
-/// Waits for the one that calls a listener and says its token: the receiving ends of its flows.
+/// Waits for the sender that connects to a listener with its token: the receiving ends of its flows.
 ///
 /// # Errors
 ///
@@ -54,19 +50,19 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<Vec<Receiver
         flow.connect()?;
     }
     let receivers = flows.into_iter().map(|flow| {
-        let channel = Channel::of(flow)?;
-        Receiver::of(channel, listener.token())
+        let channel = Channel::new(flow)?;
+        Receiver::new(channel, listener.token())
     });
     let receivers: Vec<Receiver> = receivers.collect::<io::Result<_>>()?;
-    // All are ready when the other end learns that it may begin.
+    // All are ready when the sender learns that it may begin.
     for receiver in &receivers {
         receiver.channel.send_all(listener.token())?;
     }
     Ok(receivers)
 }
 
-/// Calls a listener, for as many flows as it listens for, by a congestion control where one is
-/// named. Blocks will have `size` bytes.
+/// Connects to a listener, for as many flows as it listens for, with a congestion control where one
+/// is named. Blocks will have `size` bytes.
 ///
 /// # Errors
 ///
@@ -93,11 +89,7 @@ pub fn call(
     let senders = flows.into_iter().map(|mut flow| {
         flow.connect()?;
         let round_trip = flow.round_trip;
-        Sender::of(Channel::of(flow)?, size, token, round_trip)
+        Sender::new(Channel::new(flow)?, size, token, round_trip)
     });
     senders.collect()
-}
-
-fn other_bytes() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "other bytes arrived than were sent")
 }

@@ -31,6 +31,15 @@ fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
     Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
 }
 
+/// A metric that is one number, where there is such a one.
+pub(crate) fn value(report: &Report, metric: &str) -> Option<f64> {
+    let mut metrics = report.metrics.iter();
+    match metrics.find(|one| one.name == metric)?.data {
+        Data::Value(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// Adds a metric that is one number.
 pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
     let value = Data::Value(value);

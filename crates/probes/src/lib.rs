@@ -3,6 +3,7 @@
 //! This crate never prints.
 
 mod arenas;
+mod budget;
 mod copy;
 mod cpu;
 mod derived;

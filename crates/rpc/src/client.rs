@@ -1,12 +1,13 @@
-//! A client of either stack that waits for what it asked.
+//! A client of either stack that waits for each answer.
 
 use crate::by_stack::{ByStack, either};
-use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
+use crate::{Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
+use std::net::SocketAddr;
 
-/// What a stream was: at the end that received it.
+/// What the receiver of a stream has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many chunks came.
+    /// How many chunks arrived.
     pub chunks: u64,
     /// How many bytes they had, the stack's own not counted.
     pub bytes: u64,
@@ -37,7 +38,6 @@ pub(crate) fn chunk(size: usize) -> Vec<u8> {
 /// A client with one connection at most, which does all its work on the thread that calls it.
 #[derive(Debug)]
 pub struct Client {
-    options: Options,
     inner: ByStack<Box<grpc::Client>, Box<thrift::Client>>,
 }
 
@@ -47,17 +47,14 @@ impl Client {
     /// # Errors
     /// [`RpcError::Failed`] where the system has no descriptor left.
     pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
-        memory::keep(options.message_most);
+        memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::Client::new(options)?)),
             Stack::Thrift(transport, protocol) => {
                 ByStack::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
             }
         };
-        Ok(Self {
-            options: options.clone(),
-            inner,
-        })
+        Ok(Self { inner })
     }
 
     /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent, and
@@ -65,16 +62,16 @@ impl Client {
     ///
     /// # Errors
     /// [`RpcError::Connect`].
-    pub fn connect(&mut self, address: &Address) -> Result<(), RpcError> {
+    pub fn connect(&mut self, address: SocketAddr) -> Result<(), RpcError> {
         self.disconnect();
-        let socket = address.connect(&self.options)?;
+        let socket = Socket::connect(address)?;
         self.over(socket)
     }
 
-    /// Uses this connection; no token is said.
+    /// Uses this connection.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] with what the system says of the socket.
+    /// [`RpcError::Failed`] with the system's error for the socket.
     pub fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
         self.disconnect();
         either!(&mut self.inner, client => client.over(socket))
@@ -85,7 +82,7 @@ impl Client {
         either!(&mut self.inner, client => client.disconnect())
     }
 
-    /// Sends the payload, waits for the answer, and looks that it is the same. From the second call
+    /// Sends the payload, waits for the answer, and checks that it is the same. From the second call
     /// with one kind of payload on, the message is the last answer: it is not made anew.
     ///
     /// # Errors
@@ -95,8 +92,8 @@ impl Client {
         either!(&mut self.inner, client => client.call(payload))
     }
 
-    /// Sends chunks of `size` bytes for as long as `more` says so, which is asked before each, and
-    /// waits until the server says what has arrived, which is what was sent. gRPC: a client stream.
+    /// Sends chunks of `size` bytes while `more` returns true, which is called before each, and waits for
+    /// the server's count of what has arrived, which is what was sent. gRPC: a client stream.
     /// Thrift has none: oneway calls, and an answered one after the last.
     ///
     /// # Errors
@@ -108,41 +105,4 @@ impl Client {
     ) -> Result<Summary, RpcError> {
         either!(&mut self.inner, client => client.upload(size, more))
     }
-
-    /// Has the server send chunks of `size` bytes until `each`, which is called after each came,
-    /// says no. gRPC only: a server stream, which is then cancelled.
-    ///
-    /// # Errors
-    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
-    pub fn download(
-        &mut self,
-        size: usize,
-        each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        match &mut self.inner {
-            ByStack::Grpc(client) => client.download(size, each),
-            ByStack::Thrift(_) => Err(NO_STREAMS),
-        }
-    }
-
-    /// Sends chunks of `size` bytes which the server sends back, `ahead` of them before the first
-    /// came back and another one for each that did, until `each`, which is called after each came
-    /// back, says no; those in flight are then waited for. gRPC only: a bidirectional stream.
-    ///
-    /// # Errors
-    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
-    pub fn exchange(
-        &mut self,
-        size: usize,
-        ahead: usize,
-        each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        match &mut self.inner {
-            ByStack::Grpc(client) => client.exchange(size, ahead, each),
-            ByStack::Thrift(_) => Err(NO_STREAMS),
-        }
-    }
 }
-
-const NO_STREAMS: RpcError =
-    RpcError::Unsupported("Thrift has no streams from the server (stack=grpc)");

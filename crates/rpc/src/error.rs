@@ -1,7 +1,8 @@
 //! Why a call failed.
 
-use crate::{Address, Stack};
+use crate::Stack;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -12,16 +13,16 @@ pub enum RpcError {
     #[error("cannot listen at {address}: {source}")]
     Listen {
         /// Where.
-        address: Address,
-        /// What the system says.
+        address: SocketAddr,
+        /// The system's error.
         source: io::Error,
     },
     /// Nobody can be reached there.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// Where.
-        address: Address,
-        /// What the system says.
+        address: SocketAddr,
+        /// The system's error.
         source: io::Error,
     },
     /// The client has no connection: it was not made, or an earlier call broke it.
@@ -39,12 +40,12 @@ pub enum RpcError {
     /// The server has no such method.
     #[error("the server does not know the method: {0}")]
     NoSuchMethod(String),
-    /// What came is nothing that this stack says.
+    /// What arrived is not of this protocol.
     #[error("the other end does not speak {stack}: {reason}")]
     OtherProtocol {
-        /// What was spoken to it.
+        /// The stack that was used.
         stack: Stack,
-        /// What is wrong with what it said.
+        /// What is wrong with it.
         reason: String,
     },
     /// The answer is not what was sent.
@@ -53,7 +54,7 @@ pub enum RpcError {
     /// This stack cannot do that.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// Anything else that the stack says.
+    /// Any other error of the stack.
     #[error("{0}")]
     Failed(String),
 }

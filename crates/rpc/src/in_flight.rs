@@ -1,9 +1,7 @@
 //! Many calls at once: for a load that does not wait for its answers.
 
 use crate::by_stack::{ByStack, either};
-use crate::{
-    Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift,
-};
+use crate::{Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift};
 use std::time::Duration;
 
 /// Calls that were begun and are not answered, over one connection or several, which are used in
@@ -11,34 +9,21 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct InFlight {
     kind: Option<Kind>,
+    begun: u64,
     inner: ByStack<Box<grpc::InFlight>, Box<thrift::InFlight>>,
 }
 
 impl InFlight {
-    /// Connects so many times.
-    ///
-    /// # Errors
-    /// [`RpcError::Connect`]; [`RpcError::Unsupported`] of Thrift without frames, where nobody can
-    /// tell without waiting whether an answer has come whole.
-    pub fn connect(
-        stack: Stack,
-        address: &Address,
-        connections: usize,
-        options: &Options,
-    ) -> Result<Self, RpcError> {
-        let sockets = (0..connections).map(|_| address.connect(options));
-        Self::over(stack, sockets.collect::<Result<_, _>>()?, options)
-    }
-
     /// Uses these connections.
     ///
     /// # Errors
-    /// As [`InFlight::connect`]; [`RpcError::NotConnected`] where there are none.
+    /// [`RpcError::Unsupported`] of Thrift without frames, where nobody can tell without waiting whether
+    /// an answer is complete; [`RpcError::NotConnected`] where there are no connections.
     pub fn over(stack: Stack, sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);
         }
-        memory::keep(options.message_most);
+        memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
             Stack::Thrift(Transport::Framed, protocol) => {
@@ -52,7 +37,11 @@ impl InFlight {
                 ));
             }
         };
-        Ok(Self { kind: None, inner })
+        Ok(Self {
+            kind: None,
+            begun: 0,
+            inner,
+        })
     }
 
     /// Begins a call and does not wait: its number, from 0 on. What is not sent at once is sent by
@@ -64,17 +53,20 @@ impl InFlight {
         if self.kind != Some(payload.kind()) {
             if self.count() > 0 {
                 return Err(RpcError::Unsupported(
-                    "calls that are under way together have one kind of payload",
+                    "calls that are in flight together have one kind of payload",
                 ));
             }
             self.kind = Some(payload.kind());
         }
-        either!(&mut self.inner, calls => calls.begin(payload))
+        let number = self.begun;
+        either!(&mut self.inner, calls => calls.begin(number, payload))?;
+        self.begun += 1;
+        Ok(number)
     }
 
     /// Sends and receives what there is, and gives the number and the outcome of every call that is
-    /// over to `answered`, at once when it is. Waits until there is one, for `wait` at most (zero:
-    /// does not sleep, for who keeps asking; gRPC's are whole milliseconds).
+    /// over to `answered`, as soon as it is. Waits until there is one, for `wait` at most (zero:
+    /// does not sleep, for a caller that spins; gRPC's are whole milliseconds).
     ///
     /// # Errors
     /// Why no call can be answered any more.

@@ -5,7 +5,6 @@
 //! dependencies stay in this crate. It never measures: what is timed from outside does here what
 //! anybody's client does, and takes no clock, lock or allocation more.
 
-mod address;
 mod by_stack;
 mod client;
 mod error;
@@ -17,10 +16,10 @@ mod messages;
 mod options;
 mod payload;
 mod server;
+mod socket;
 mod stack;
 mod thrift;
 
-pub use address::{Address, Socket};
 pub use client::{Client, Summary};
 pub use error::RpcError;
 pub use in_flight::InFlight;
@@ -28,4 +27,5 @@ pub use marshal::Marshal;
 pub use options::Options;
 pub use payload::{Kind, Payload};
 pub use server::Server;
+pub use socket::Socket;
 pub use stack::{Protocol, Stack, Transport};

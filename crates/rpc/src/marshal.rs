@@ -8,6 +8,7 @@ use crate::{Payload, RpcError, Stack, grpc, thrift};
 /// that gRPC puts before it, without HTTP/2's frames and headers.
 #[derive(Debug)]
 pub struct Marshal {
+    buffer: Vec<u8>,
     inner: ByStack<Box<grpc::Marshal>, Box<thrift::Marshal>>,
 }
 
@@ -18,35 +19,44 @@ impl Marshal {
     /// [`RpcError::WrongAnswer`] where what is encoded does not decode to it again.
     pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
         let inner = match stack {
-            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload)?)),
+            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload))),
             Stack::Thrift(transport, protocol) => {
-                let marshal = thrift::Marshal::new(transport, protocol, payload)?;
+                let marshal = thrift::Marshal::new(transport, protocol, payload);
                 ByStack::Thrift(Box::new(marshal))
             }
         };
-        Ok(Self { inner })
+        let buffer = Vec::new();
+        let mut marshal = Self { buffer, inner };
+        marshal.encode()?;
+        if either!(&marshal.inner, inner => inner.is_same(&marshal.buffer))? {
+            Ok(marshal)
+        } else {
+            Err(RpcError::WrongAnswer("it decodes to another".into()))
+        }
     }
 
     /// How many bytes it has on the wire.
     pub fn wire_bytes(&self) -> usize {
-        either!(&self.inner, marshal => marshal.wire_bytes())
+        self.buffer.len()
     }
 
     /// Encodes it into a buffer that is used again, and gives how many bytes it took.
     ///
     /// # Errors
-    /// What the stack says.
+    /// The stack's.
     #[inline]
     pub fn encode(&mut self) -> Result<usize, RpcError> {
-        either!(&mut self.inner, marshal => marshal.encode())
+        self.buffer.clear();
+        either!(&self.inner, marshal => marshal.encode(&mut self.buffer))?;
+        Ok(self.buffer.len())
     }
 
     /// Decodes what was encoded last, and drops it.
     ///
     /// # Errors
-    /// What the stack says.
+    /// The stack's.
     #[inline]
     pub fn decode(&mut self) -> Result<(), RpcError> {
-        either!(&mut self.inner, marshal => marshal.decode())
+        either!(&self.inner, marshal => marshal.decode(&self.buffer))
     }
 }

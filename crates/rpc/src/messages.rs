@@ -23,7 +23,7 @@ impl<M: Clone + PartialEq> Messages<M> {
     ) -> Result<&'a mut Messages<M>, RpcError> {
         let kind = payload.kind();
         let messages = match place.take() {
-            Some(kept) if kept.kind == kind => kept,
+            Some(messages) if messages.kind == kind => messages,
             _ => Messages {
                 kind,
                 expected: make(payload)?,
@@ -38,7 +38,7 @@ impl<M: Clone + PartialEq> Messages<M> {
         self.next.pop().unwrap_or_else(|| self.expected.clone())
     }
 
-    /// Looks whether that came back, and keeps it.
+    /// Checks that this is what was sent, and keeps it to be sent next.
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].

@@ -8,26 +8,18 @@ use std::time::Duration;
 pub struct Options {
     /// The longest message that is taken, in bytes as the stack marshals it, and the longest that a
     /// client sends.
-    pub message_most: usize,
+    pub max_message_bytes: usize,
     /// How long a call may take, of a client; none: as long as the connection lives. A stream is one
     /// call. gRPC tells the server too, in a header of each call.
     pub deadline: Option<Duration>,
-    /// How long connecting may take.
-    pub connects: Duration,
-    /// What a client says first, ahead of the stack's first byte, and a server that has one expects:
-    /// who does not say it is dropped before anything else of it is used. Empty: nothing is said,
-    /// as other people's clients do. It costs one system call at each end, and no round trip.
-    pub token: Vec<u8>,
 }
 
 impl Default for Options {
-    /// 8 MiB, no deadline, ten seconds to connect, no token.
+    /// 8 MiB, no deadline.
     fn default() -> Self {
         Self {
-            message_most: 8 << 20,
+            max_message_bytes: 8 << 20,
             deadline: None,
-            connects: Duration::from_secs(10),
-            token: Vec::new(),
         }
     }
 }
@@ -38,12 +30,12 @@ impl Options {
     /// # Errors
     /// [`RpcError::TooLong`].
     pub(crate) fn fits(&self, bytes: usize) -> Result<(), RpcError> {
-        if bytes <= self.message_most {
+        if bytes <= self.max_message_bytes {
             return Ok(());
         }
         Err(RpcError::TooLong(format!(
             "{bytes} B are to be sent, and {} B are allowed",
-            self.message_most
+            self.max_message_bytes
         )))
     }
 }

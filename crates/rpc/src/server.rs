@@ -1,43 +1,48 @@
 //! A server of either stack.
 
-use crate::address::Listener;
 use crate::by_stack::{ByStack, either};
-use crate::{Address, Options, RpcError, Socket, Stack, grpc, memory, thrift};
-use std::io;
+use crate::socket::Listener;
+use crate::{Options, RpcError, Socket, Stack, grpc, memory, thrift};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How many connections a server has at once; one more is closed at once.
-pub(crate) const MAX_CONNECTIONS: usize = 1024;
-/// How long who connects has to say the token.
-pub(crate) const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long is waited where a connection cannot be accepted.
-pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A server, on threads of its own, until it is stopped or dropped. Its threads begin on the
 /// processors of the thread that starts it.
 #[derive(Debug)]
 pub struct Server {
-    address: Option<Address>,
-    inner: ByStack<grpc::Server, thrift::Server>,
+    /// It must end before what it gives connections to.
+    accepting: Option<Accepting>,
+    serving: Arc<Serving>,
+}
+
+type Serving = ByStack<grpc::Server, thrift::Server>;
+
+/// A thread that accepts connections, until it is dropped.
+#[derive(Debug)]
+struct Accepting {
+    listener: Arc<Listener>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Serves whoever connects to `address`.
+    /// Listens at `address`, of which port 0 is one that is free, and serves every connection.
     ///
     /// # Errors
     /// [`RpcError::Listen`].
-    pub fn listen(stack: Stack, address: &Address, options: &Options) -> Result<Self, RpcError> {
-        let listener = address.listen()?;
-        let listening = listener.address.clone();
-        Self::launch(stack, Some(listener), options)
-            .map(|server| Self {
-                address: Some(listening),
-                ..server
-            })
-            .map_err(|source| RpcError::Listen {
-                address: address.clone(),
-                source,
-            })
+    pub fn listen(stack: Stack, address: SocketAddr, options: &Options) -> Result<Self, RpcError> {
+        let listen = || {
+            let listener = Arc::new(Listener::bind(address)?);
+            let serving = Arc::new(start(stack, options)?);
+            let accepting = Some(Accepting::start(listener, Arc::clone(&serving))?);
+            Ok(Self { accepting, serving })
+        };
+        listen().map_err(|source| RpcError::Listen { address, source })
     }
 
     /// Serves only the connections that [`Server::serve`] is given.
@@ -45,33 +50,25 @@ impl Server {
     /// # Errors
     /// [`RpcError::Failed`] where the system has no thread or descriptor left.
     pub fn start(stack: Stack, options: &Options) -> Result<Self, RpcError> {
-        Self::launch(stack, None, options).map_err(|error| cannot_serve(&error))
-    }
-
-    fn launch(stack: Stack, listener: Option<Listener>, options: &Options) -> io::Result<Self> {
-        memory::keep(options.message_most);
-        let inner = match stack {
-            Stack::Grpc => ByStack::Grpc(grpc::Server::start(listener, options)?),
-            Stack::Thrift(transport, protocol) => {
-                let way = (transport, protocol);
-                ByStack::Thrift(thrift::Server::start(way, listener, options)?)
-            }
-        };
-        let address = None;
-        Ok(Self { address, inner })
+        let serving = start(stack, options).map_err(|error| cannot_serve(&error))?;
+        Ok(Self {
+            accepting: None,
+            serving: Arc::new(serving),
+        })
     }
 
     /// Where it listens, the port filled in; none where it does not.
-    pub fn address(&self) -> Option<&Address> {
-        self.address.as_ref()
+    pub fn address(&self) -> Option<SocketAddr> {
+        let accepting = self.accepting.as_ref()?;
+        Some(accepting.listener.address)
     }
 
-    /// Serves this connection too. No token is expected of it.
+    /// Serves this connection too.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] with what the system says of the socket.
+    /// [`RpcError::Failed`] with the system's error for the socket.
     pub fn serve(&self, socket: Socket) -> Result<(), RpcError> {
-        let served = either!(&self.inner, server => server.serve(socket));
+        let served = either!(&*self.serving, server => server.serve(socket));
         served.map_err(|error| cannot_serve(&error))
     }
 
@@ -79,6 +76,55 @@ impl Server {
     pub fn stop(self) {}
 }
 
+fn start(stack: Stack, options: &Options) -> io::Result<Serving> {
+    memory::keep(options.max_message_bytes);
+    Ok(match stack {
+        Stack::Grpc => ByStack::Grpc(grpc::Server::start(options)?),
+        Stack::Thrift(transport, protocol) => {
+            ByStack::Thrift(thrift::Server::new((transport, protocol), options))
+        }
+    })
+}
+
 fn cannot_serve(error: &io::Error) -> RpcError {
     RpcError::Failed(format!("cannot serve: {error}"))
+}
+
+impl Accepting {
+    fn start(listener: Arc<Listener>, serving: Arc<Serving>) -> io::Result<Self> {
+        let named = thread::Builder::new().name("accept".into());
+        let thread = named.spawn({
+            let listener = Arc::clone(&listener);
+            move || accept(&listener, &serving)
+        })?;
+        Ok(Self {
+            listener,
+            thread: Some(thread),
+        })
+    }
+}
+
+/// Serves every connection, until the listener is closed.
+fn accept(listener: &Listener, serving: &Serving) {
+    loop {
+        let accepted = match listener.accept() {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return,
+            accepted => accepted,
+        };
+        let served = accepted.and_then(|socket| either!(serving, server => server.serve(socket)));
+        if served.is_err() {
+            // No descriptors or threads, perhaps: there may be some soon.
+            thread::sleep(ACCEPT_RETRY_DELAY);
+        }
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.listener.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was a bug, and has been reported on standard error.
+            let _ = thread.join();
+        }
+    }
 }

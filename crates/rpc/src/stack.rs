@@ -15,15 +15,6 @@ impl Stack {
     /// Thrift as it is used most: framed, which every server takes that is not one thread a
     /// connection, in its binary protocol.
     pub const THRIFT: Stack = Stack::Thrift(Transport::Framed, Protocol::Binary);
-
-    /// All there are.
-    pub const ALL: [Stack; 5] = [
-        Stack::Grpc,
-        Stack::Thrift(Transport::Framed, Protocol::Binary),
-        Stack::Thrift(Transport::Framed, Protocol::Compact),
-        Stack::Thrift(Transport::Buffered, Protocol::Binary),
-        Stack::Thrift(Transport::Buffered, Protocol::Compact),
-    ];
 }
 
 /// How Thrift tells where a message ends.

@@ -42,8 +42,8 @@ const MAX_OVERHEAD: usize = 1024;
 fn limits(options: &Options) -> TConfiguration {
     let limits = TConfiguration::builder()
         .max_frame_size(None)
-        .max_message_size(Some(options.message_most))
-        .max_string_size(Some(options.message_most));
+        .max_message_size(Some(options.max_message_bytes))
+        .max_string_size(Some(options.max_message_bytes));
     limits
         .build()
         .expect("it refuses frames that are longer than messages alone")

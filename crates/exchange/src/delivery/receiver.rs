@@ -11,8 +11,8 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use super::incoming::Incoming;
 use super::sender::now;
 use super::{POLL_INTERVAL, Shape, Transport, request};
-use crate::transfer::Mark;
-use crate::transfer::marks::Marks;
+use crate::stream::Checkpoint;
+use crate::stream::Checkpoints;
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{FieldSender, Primitive};
@@ -31,7 +31,7 @@ pub struct Receiver {
     /// From how many bytes on it notes how far it is.
     marked_from_bytes: u64,
     pub(super) ended: bool,
-    marks: Marks,
+    checkpoints: Checkpoints,
     allocations: u64,
 }
 
@@ -50,7 +50,7 @@ impl Receiver {
             shape,
             marked_from_bytes: 0,
             ended: false,
-            marks: Marks::new(),
+            checkpoints: Checkpoints::new(),
             allocations: 0,
         })
     }
@@ -221,9 +221,9 @@ impl Receiver {
             }
             Err(error) => return Err(error),
         };
-        let is_due = self.marks.is_due_after(length as u64);
+        let is_due = self.checkpoints.is_due_after(length as u64);
         if is_due && self.incoming.bytes() >= self.marked_from_bytes {
-            self.marks.note(self.incoming.bytes());
+            self.checkpoints.record(self.incoming.bytes());
         }
         Ok(true)
     }
@@ -244,8 +244,8 @@ impl Receiver {
         self.ended = true;
         // Of few messages there may be no other mark than this one. Of many it would include how long
         // the end of the stream takes to come when its last byte is there.
-        if self.marks.marks().len() < 2 {
-            self.marks.end(self.incoming.bytes());
+        if self.checkpoints.as_slice().len() < 2 {
+            self.checkpoints.end(self.incoming.bytes());
         }
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
@@ -256,8 +256,8 @@ impl Receiver {
     }
 
     /// How far it was, from time to time.
-    pub fn marks(&self) -> &[Mark] {
-        self.marks.marks()
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        self.checkpoints.as_slice()
     }
 
     /// Payload that arrived, in bytes.

@@ -11,8 +11,8 @@ use super::echo::{Echo, Waits};
 use super::incoming::Incoming;
 use super::usage::ThreadUsage;
 use super::{POLL_INTERVAL, REQUEST_BYTES, Shape, Transport, other_bytes, request};
-use crate::transfer::Mark;
-use crate::transfer::marks::Marks;
+use crate::stream::Checkpoint;
+use crate::stream::Checkpoints;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::{Part, Victim};
@@ -20,9 +20,9 @@ use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{Counts, FieldSender};
 use costof_os::net::socket::{self, TcpInfo, is_passing};
 
-/// How long a flow lasts at most, and how many marks it should have.
+/// How long a flow lasts at most, and how many checkpoints it should have.
 const LONGEST_NS: u64 = 15_000_000_000;
-const MARKS_LEAST: usize = 16;
+const CHECKPOINTS_LEAST: usize = 16;
 /// How long what was sent may take to arrive when all is done, before the rest is thrown away.
 const DRAIN: Duration = Duration::from_millis(500);
 /// The same where so many messages were asked for, which are all to arrive.
@@ -53,7 +53,7 @@ pub struct Sender {
 /// How far a sender is.
 #[derive(Debug)]
 pub(super) struct Progress {
-    marks: Marks,
+    checkpoints: Checkpoints,
     bytes: u64,
 }
 
@@ -62,15 +62,15 @@ impl Progress {
     #[inline]
     pub(super) fn add(&mut self, bytes: u64) -> u64 {
         self.bytes += bytes;
-        self.marks.note(self.bytes)
+        self.checkpoints.record(self.bytes)
     }
 
     /// As [`Progress::add`] where it is time to note that.
     #[inline]
     fn add_one_of_many(&mut self, bytes: u64) -> Option<u64> {
         self.bytes += bytes;
-        let is_due = self.marks.is_due_after(bytes);
-        is_due.then(|| self.marks.note(self.bytes))
+        let is_due = self.checkpoints.is_due_after(bytes);
+        is_due.then(|| self.checkpoints.record(self.bytes))
     }
 }
 
@@ -86,10 +86,10 @@ pub struct Ending {
 /// When a flow that has begun ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// By its time it ends then, if it has made so many marks, and at the latest at `last_ns`.
+    /// By its time it ends then, if it has made so many checkpoints, and at the latest at `last_ns`.
     pub(super) end_ns: u64,
     last_ns: u64,
-    marks_least: usize,
+    checkpoints_least: usize,
     /// How many messages it may send.
     pub(super) messages: u64,
     pub(super) stop: Option<Arc<AtomicBool>>,
@@ -99,7 +99,7 @@ impl Limits {
     /// Whether it is over at a time, when it is so far.
     #[inline]
     pub(super) fn is_over(&self, at_ns: u64, progress: &Progress) -> bool {
-        (at_ns >= self.end_ns && progress.marks.marks().len() >= self.marks_least)
+        (at_ns >= self.end_ns && progress.checkpoints.as_slice().len() >= self.checkpoints_least)
             || at_ns >= self.last_ns
             || self.is_stopped()
     }
@@ -123,7 +123,7 @@ impl Sender {
             transport,
             round_trip,
             progress: Progress {
-                marks: Marks::new(),
+                checkpoints: Checkpoints::new(),
                 bytes: 0,
             },
             refused: 0,
@@ -137,7 +137,7 @@ impl Sender {
         }
     }
 
-    /// Ends by `ending` too. It then lasts as long as it is asked to, however few marks it has made, and
+    /// Ends by `ending` too. It then lasts as long as it is asked to, however few checkpoints it has made, and
     /// waits longer until all has arrived.
     pub fn end_by(&mut self, ending: Ending) {
         self.ending = Some(ending);
@@ -156,14 +156,14 @@ impl Sender {
             Some(ending) => Limits {
                 end_ns,
                 last_ns: end_ns,
-                marks_least: 0,
+                checkpoints_least: 0,
                 messages: ending.messages,
                 stop: Some(Arc::clone(&ending.stop)),
             },
             None => Limits {
                 end_ns,
                 last_ns: begin_ns + LONGEST_NS,
-                marks_least: MARKS_LEAST,
+                checkpoints_least: CHECKPOINTS_LEAST,
                 messages: u64::MAX,
                 stop: None,
             },
@@ -186,7 +186,7 @@ impl Sender {
         self.verifies = true;
     }
 
-    /// Sends messages for so long, or longer until it has made sixteen marks, but not for more than
+    /// Sends messages for so long, or longer until it has made sixteen checkpoints, but not for more than
     /// fifteen seconds; then waits until the kernel is done with them.
     ///
     /// # Errors
@@ -345,7 +345,7 @@ impl Sender {
         worked?;
         // Of few messages there may be no other mark than this one.
         if self.ending.is_some() {
-            self.progress.marks.end(self.progress.bytes);
+            self.progress.checkpoints.end(self.progress.bytes);
         }
         // io_uring reports completions to the thread that sent.
         self.fields.complete()
@@ -458,8 +458,8 @@ impl Sender {
     }
 
     /// How far it was, from time to time.
-    pub fn marks(&self) -> &[Mark] {
-        self.progress.marks.marks()
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        self.progress.checkpoints.as_slice()
     }
 
     /// What its thread used while it sent.

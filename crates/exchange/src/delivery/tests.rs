@@ -207,7 +207,7 @@ fn messages_stream_and_arrive_as_they_were_sent() {
             let (mut sent, mut arrived) = (0, 0);
             for (receiver, sender) in ends.0.iter().zip(&ends.1) {
                 assert!(receiver.last_piece_is_right(), "{what}");
-                assert!(!receiver.marks().is_empty(), "{what}");
+                assert!(!receiver.checkpoints().is_empty(), "{what}");
                 assert!(receiver.bytes() > 0 && sender.counts().messages > 0);
                 sent += sender.counts().messages * size as u64;
                 arrived += receiver.bytes();
@@ -326,7 +326,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
             let sent = sender.counts().messages;
             assert_eq!(receiver.bytes(), sent * 4099, "{what}");
             assert!(sent == most || most == u64::MAX, "{sent} of {what}");
-            assert_eq!(sender.marks().last().unwrap().bytes, sent * 4099);
+            assert_eq!(sender.checkpoints().last().unwrap().bytes, sent * 4099);
         }
     }
 }
@@ -757,7 +757,7 @@ fn a_stop_is_heard_while_nothing_comes() {
                 pattern.send(sender, HOUR)
             })
         });
-        assert!(!ends.1[0].marks().is_empty(), "{what}");
+        assert!(!ends.1[0].checkpoints().is_empty(), "{what}");
     }
 }
 

@@ -1,9 +1,8 @@
 //! The socket of a flow, at either end.
 
-use super::{LOOK, STALLED};
+use super::{POLL_INTERVAL, STALL_TIMEOUT};
 use crate::rendezvous::{Met, Over};
-use costof_os::net::socket;
-use costof_os::net::socket::receive_within;
+use costof_os::net::socket::{self, receive_within};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 
@@ -16,10 +15,10 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Of a socket that is connected: no call takes forever.
-    pub(super) fn of(met: Met) -> io::Result<Self> {
-        receive_within(&met.socket, LOOK)?;
-        sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALLED))?;
+    /// Over a connected socket: no call takes forever.
+    pub(super) fn new(met: Met) -> io::Result<Self> {
+        receive_within(&met.socket, POLL_INTERVAL)?;
+        sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALL_TIMEOUT))?;
         Ok(Self {
             socket: met.socket,
             over: met.over,
@@ -43,7 +42,7 @@ impl Channel {
                     ErrorKind::WouldBlock => {
                         return Err(io::Error::new(
                             ErrorKind::TimedOut,
-                            "the other end takes nothing any more",
+                            "the receiver takes nothing any more",
                         ));
                     }
                     _ => return Err(error.into()),
@@ -53,7 +52,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Says to the other end of a stream that this one is done.
+    /// Closes one direction of a stream, or both.
     pub(super) fn shut_down(&self, how: Shutdown) -> io::Result<()> {
         Ok(shutdown(&self.socket, how)?)
     }

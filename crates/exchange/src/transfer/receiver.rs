@@ -1,14 +1,12 @@
 //! The receiving end of a flow.
 
 use super::channel::Channel;
-use super::marks::{Mark, Marks};
-use super::{BLOCK_LEAST_BYTES, FAREWELL, NUMBER_BYTES, other_bytes};
+use super::{BLOCK_LEAST_BYTES, END};
 use crate::rendezvous::Over;
+use crate::stream::{Checkpoint, Checkpoints, Datagrams, Expected, NUMBER_BYTES, wrong_bytes};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize};
-use costof_os::memory::pattern::pattern;
-use costof_os::net::socket;
-use costof_os::net::socket::is_passing;
+use costof_os::net::socket::{self, is_passing};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -25,68 +23,58 @@ pub struct Receiver {
     pub(super) channel: Channel,
     token: Vec<u8>,
     buffer: Arena,
-    pub(super) block: Vec<u8>,
-    /// Bytes that came.
+    pub(super) expected: Expected,
+    /// Bytes and datagrams that have arrived.
     pub(super) bytes: u64,
-    /// Datagrams that came.
     datagrams: u64,
     /// Where the last piece began, and how long it was.
     last: (u64, usize),
-    /// Whether a stream has come to its end.
+    /// Whether a stream has ended.
     ended: bool,
-    marks: Marks,
+    checkpoints: Checkpoints,
     allocations: u64,
 }
 
-/// Datagrams of a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Datagrams {
-    /// That have arrived, a duplicate counted again.
-    pub arrived: u64,
-    /// That the receiver's queue had no room for.
-    pub dropped: u64,
-}
-
 impl Receiver {
-    pub(super) fn of(channel: Channel, token: &[u8]) -> io::Result<Self> {
+    pub(super) fn new(channel: Channel, token: &[u8]) -> io::Result<Self> {
         let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
         buffer.populate()?;
         Ok(Self {
             channel,
             token: token.to_vec(),
             buffer,
-            block: Vec::new(),
+            expected: Expected::default(),
             bytes: 0,
             datagrams: 0,
             last: (0, 0),
             ended: false,
-            marks: Marks::new(),
+            checkpoints: Checkpoints::new(),
             allocations: 0,
         })
     }
 
-    /// Receives blocks of `size` bytes until `stop` is set, whether the sender has said that it was
-    /// done or not: what it has thrown away, or a link has lost, never comes.
+    /// Receives blocks of `size` bytes until `stop` is set, whether the sender has ended the transfer
+    /// or not: what it has discarded, or a link has lost, never arrives.
     ///
     /// # Errors
     ///
-    /// What recv(2) says; `InvalidData` where something came that was not sent.
+    /// Those of recv(2); `InvalidData` where something arrived that was not sent.
     pub fn receive(&mut self, size: usize, stop: &AtomicBool) -> io::Result<()> {
-        self.block = pattern(size);
+        self.expected = Expected::new(size, NUMBER_BYTES);
         let allocated = allocations();
         while !stop.load(Ordering::Acquire) {
             if self.ended {
                 sleep(Duration::from_millis(1));
             } else {
-                self.receive_until_marked()?;
+                self.receive_until_checkpoint()?;
             }
         }
         self.allocations += allocations() - allocated;
         Ok(())
     }
 
-    /// Receives until it has made a mark, nothing has come for a while, or the end has.
-    pub(super) fn receive_until_marked(&mut self) -> io::Result<()> {
+    /// Receives until there is another checkpoint, nothing has arrived for a while, or the end has.
+    pub(super) fn receive_until_checkpoint(&mut self) -> io::Result<()> {
         loop {
             let length = match self.channel.receive(self.buffer.as_mut_slice()) {
                 Ok(0) if self.channel.is_stream() => {
@@ -95,51 +83,40 @@ impl Receiver {
                 }
                 Ok(length) => length,
                 Err(error) if is_passing(&error) => return Ok(()),
-                // The sender has thrown away what was still on its way.
+                // The sender has discarded what was in flight.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {
                     self.end();
                     return Ok(());
                 }
-                // The sender has gone before it was answered once more.
+                // The sender has closed its socket before it had the last reply.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(()),
                 Err(error) => return Err(error),
             };
             if !self.channel.is_stream() && length < BLOCK_LEAST_BYTES {
-                return self.hear(length);
+                return self.reply(length);
             }
-            self.take(length)?;
-            if self.marks.is_due_after(length as u64) {
-                let marks = self.marks.marks.len();
-                self.marks.note(self.bytes);
-                if self.marks.marks.len() != marks {
+            self.count(length)?;
+            if self.checkpoints.is_due_after(length as u64) {
+                let checkpoints = self.checkpoints.as_slice().len();
+                self.checkpoints.record(self.bytes);
+                if self.checkpoints.as_slice().len() != checkpoints {
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Counts a piece, and looks at the first block that begins in it.
+    /// Checks a piece or a datagram, and counts it.
     #[inline]
-    fn take(&mut self, length: usize) -> io::Result<()> {
-        let size = self.block.len() as u64;
+    fn count(&mut self, length: usize) -> io::Result<()> {
         let piece = &self.buffer.as_slice()[..length];
-        if self.channel.is_stream() {
-            let number = self.bytes.div_ceil(size);
-            let at = (number * size - self.bytes) as usize;
-            if let Some(found) = piece.get(at..at + NUMBER_BYTES)
-                && *found != number.to_le_bytes()
-            {
-                return Err(other_bytes());
-            }
+        let is_right = if self.channel.is_stream() {
+            self.expected.is_numbered(piece, self.bytes)
         } else {
-            // All of what is said between datagrams is written over, and more.
-            let (head, tail) = (NUMBER_BYTES..BLOCK_LEAST_BYTES, length - NUMBER_BYTES..);
-            let is_right = length as u64 == size
-                && piece[head.clone()] == self.block[head]
-                && piece[tail.clone()] == self.block[tail];
-            if !is_right {
-                return Err(other_bytes());
-            }
+            self.expected.is_message(piece)
+        };
+        if !is_right {
+            return Err(wrong_bytes());
         }
         self.last = (self.bytes, length);
         self.bytes += length as u64;
@@ -147,59 +124,48 @@ impl Receiver {
         Ok(())
     }
 
-    /// What the sender says between datagrams: the token again, where it may not have been answered,
-    /// or that it is done. Both are said back, and where that fails, are said again.
-    fn hear(&mut self, length: usize) -> io::Result<()> {
-        let said = &self.buffer.as_slice()[..length];
-        match said.strip_prefix(&self.token[..]) {
-            Some([] | FAREWELL) => {
-                let _ = self.channel.send_all(said);
+    /// Returns a control message of the sender: its token, where the first reply was lost, or the end of
+    /// the transfer. Where this reply is lost, the sender repeats its message.
+    fn reply(&mut self, length: usize) -> io::Result<()> {
+        let message = &self.buffer.as_slice()[..length];
+        match message.strip_prefix(&self.token[..]) {
+            Some([] | END) => {
+                let _ = self.channel.send_all(message);
                 Ok(())
             }
-            _ => Err(other_bytes()),
+            _ => Err(wrong_bytes()),
         }
     }
 
-    /// The sender is done; it learns that all has arrived, unless it has closed already.
+    /// Closes a stream that the sender has ended, by which the sender learns that everything arrived.
     fn end(&mut self) {
         self.ended = true;
         let _ = self.channel.shut_down(Shutdown::Both);
     }
 
-    /// Whether every byte of the last piece is what was sent there; of a datagram, whose first 64 B
-    /// but for its number were compared when it came, whether the others are.
+    /// Whether every byte of the last piece is what was sent there; of a datagram, whose first 64 B were
+    /// checked when it arrived, whether the others are.
     pub fn last_piece_is_right(&self) -> bool {
         let (from, length) = self.last;
-        let size = self.block.len() as u64;
-        if !self.channel.is_stream() {
-            // What was said after it lies in its first bytes.
-            let rest = BLOCK_LEAST_BYTES..length;
-            return self.buffer.as_slice().get(rest.clone()) == self.block.get(rest);
+        let piece = &self.buffer.as_slice()[..length];
+        if self.channel.is_stream() {
+            self.expected.is_whole_piece(piece, from)
+        } else {
+            // A control message after it has overwritten its first bytes.
+            self.expected.is_rest(piece)
         }
-        self.buffer.as_slice()[..length]
-            .iter()
-            .zip(from..)
-            .all(|(byte, at)| {
-                let (number, within) = (at / size, (at % size) as usize);
-                *byte
-                    == number
-                        .to_le_bytes()
-                        .get(within)
-                        .copied()
-                        .unwrap_or(self.block[within])
-            })
     }
 
     /// How far it was, from time to time.
-    pub fn marks(&self) -> &[Mark] {
-        &self.marks.marks
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        self.checkpoints.as_slice()
     }
 
-    /// What became of the datagrams; none of a stream.
+    /// Its datagrams; none of a stream.
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn datagrams(&self) -> io::Result<Option<Datagrams>> {
         match self.channel.over {
             Over::Udp => Ok(Some(Datagrams {
@@ -210,11 +176,11 @@ impl Receiver {
         }
     }
 
-    /// How much its socket lets wait to be received, in bytes.
+    /// The size of its socket's receive buffer, in bytes.
     ///
     /// # Errors
     ///
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn buffer_bytes(&self) -> io::Result<u32> {
         self.channel.buffer_bytes().map(|(_, receive)| receive)
     }

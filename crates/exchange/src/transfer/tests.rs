@@ -1,6 +1,6 @@
-use super::marks::{MARK_EVERY_NS, MARKS, Marks};
 use super::*;
 use crate::rendezvous::Address;
+use crate::stream::{Expected, NUMBER_BYTES};
 use costof_os::memory::pattern::pattern;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -61,11 +61,11 @@ fn every_byte_arrives_in_its_place() {
                 assert!(receiver.last_piece_is_right(), "{over:?} {size}");
                 assert_eq!(receiver.allocations(), 0);
                 assert_eq!(sender.allocations(), 0);
-                assert!(receiver.marks().is_sorted_by_key(|mark| mark.bytes));
+                assert!(receiver.checkpoints().is_sorted_by_key(|one| one.bytes));
             }
-            let sent: u64 = senders.iter().map(|sender| sender.sent.bytes).sum();
+            let blocks: u64 = senders.iter().map(Sender::blocks).sum();
             let came: u64 = receivers.iter().map(|receiver| receiver.bytes).sum();
-            assert_eq!(sent, came, "{over:?} {size}");
+            assert_eq!(blocks * size as u64, came, "{over:?} {size}");
         }
     }
 }
@@ -112,8 +112,8 @@ fn datagrams_of_strangers_are_no_part_of_it() {
     thread::scope(|scope| {
         scope.spawn(|| receiver.receive(64, &stop).unwrap());
         stranger.send_to(&[1; 64], at).unwrap();
-        // The token once more is answered, and is no block; so is the farewell.
-        for said in [TOKEN.to_vec(), [TOKEN, FAREWELL].concat()] {
+        // The token once more is answered, and is no block; so is the end.
+        for said in [TOKEN.to_vec(), [TOKEN, END].concat()] {
             caller.send(&pattern(64)).unwrap();
             caller.send(&said).unwrap();
             let mut answer = [0; 100];
@@ -179,9 +179,9 @@ fn one_that_is_stopped_before_the_end_has_what_came() {
             let receivers = scope.spawn(|| {
                 let mut receivers = accept(&listener, &stop).unwrap();
                 let receiver = &mut receivers[0];
-                receiver.block = pattern(64);
-                while receiver.marks().len() < 2 {
-                    receiver.receive_until_marked().unwrap();
+                receiver.expected = Expected::new(64, NUMBER_BYTES);
+                while receiver.checkpoints().len() < 2 {
+                    receiver.receive_until_checkpoint().unwrap();
                 }
                 came.store(true, Ordering::Release);
                 receiver.receive(64, &stop).unwrap();
@@ -215,21 +215,4 @@ fn what_does_not_fit_or_is_not_there_is_refused() {
     let too_large = DATAGRAM_MOST_BYTES + 1;
     assert_eq!(to(Over::Udp, too_large, None), ErrorKind::InvalidInput);
     assert_eq!(to(Over::Tcp, 64, Some("nosuch")), ErrorKind::NotFound);
-}
-
-#[test]
-fn marks_thin_out_where_they_become_many() {
-    let mut marks = Marks::new();
-    for at_ns in (0..5000).map(|number| number * MARK_EVERY_NS) {
-        if at_ns >= marks.next_ns {
-            marks.add(Mark {
-                at_ns,
-                ..Mark::default()
-            });
-        }
-    }
-    assert!((MARKS / 2..=MARKS).contains(&marks.marks.len()));
-    assert!(marks.marks.is_sorted_by_key(|mark| mark.at_ns));
-    assert_eq!(marks.marks[0].at_ns, 0);
-    assert_eq!(marks.every_ns, 8 * MARK_EVERY_NS);
 }

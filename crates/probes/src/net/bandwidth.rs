@@ -1,45 +1,37 @@
-//! `net.bandwidth`: how many bytes a second reach the other end of a link.
+//! `net.bandwidth`: how many bytes a second reach the receiver over a link.
 
 mod predict;
 
 use crate::net::axes::Over;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
 use crate::net::congestion_control::{CongestionControl, refused};
-use crate::net::flows::{Processors, each};
+use crate::net::flows::{self, MIN_DURATION, Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;
 use costof_exchange::rendezvous::{Address, Listener};
+use costof_exchange::stream::Datagrams;
 use costof_exchange::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use costof_model::protocol::Meeting;
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
 use std::io;
 use std::time::Duration;
 
-/// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
-/// which buffers grow, by about a tenth.
-const LEAST: Duration = Duration::from_millis(300);
-/// In round trips of TCP: slow start takes ten to fill 16 MiB from ten segments, in the third that is
-/// left out. How soon a link is filled is known too late to plan with.
-const ROUND_TRIPS: u32 = 40;
-/// And at most.
-const MOST: Duration = Duration::from_secs(15);
-
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// How many bytes a second reach the other end of a link?
+    /// How many bytes a second reach the receiver over a link?
     ///
     /// One end connects and writes blocks of one size from the same buffer, the other reads up to
     /// 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round trips or
-    /// more. Flow by flow they run on every second of the run's processors, so that the ends share
-    /// none where there are enough, or in order where each has a machine of its own. Each end notes
-    /// every quarter of a millisecond how far it is and its threads' processor time
+    /// more. Flow by flow they run on every second of the run's CPUs, so that the ends share none
+    /// where there are enough, or in order where each has a machine of its own. Each end records
+    /// every quarter of a millisecond how far it is and its threads' CPU time
     /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows and buffers grow
-    /// meanwhile. Payload counts, not headers; a datagram that comes twice counts twice. Every
-    /// block begins with its number, no other byte is zeroed: the receiver compares the number of
+    /// meanwhile. Payload counts, not headers; a datagram that arrives twice counts twice. Every
+    /// block begins with its number: the receiver compares the number of
     /// the first block in each piece of a stream, of each datagram the first 64 bytes behind its
     /// number and the last 8, and at the end the whole last piece. Buffers are the kernel's usual
     /// ones, which TCP lets grow. The sender leads: it is the client's end, and all that there is
@@ -76,22 +68,22 @@ impl Measure for Bandwidth {
         throughput: BytesPerSecond Higher,
         /// 1 KiB of it, in each of up to 24 windows of equally many KiB
         cost: Nanoseconds Lower,
-        /// processor time of the sending threads for 1 KiB
+        /// CPU time of the sending threads for 1 KiB
         cpu_sender: Nanoseconds Lower,
-        /// processor time of the receiving threads for 1 KiB
+        /// CPU time of the receiving threads for 1 KiB
         cpu_receiver: Nanoseconds Lower,
-        /// of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these
-        /// processors others' count too
+        /// of both ends' CPUs in soft interrupts for 1 KiB, by the kernel's ticks; on these
+        /// CPUs others' count too
         softirq: Nanoseconds Lower,
-        /// how far off that may be: a tick of /proc/stat on each of these processors
+        /// how far off that may be: a tick of /proc/stat on each of these CPUs
         softirq_error: Nanoseconds Lower,
-        /// share of the time for which the sending threads ran: 1 where their processors are what
-        /// limits
+        /// share of the time for which the sending threads ran: 1 where their CPUs are the
+        /// limit
         sender_running: One Neither,
-        /// share of the time for which the receiving threads ran: 1 where their processors are what
-        /// limits
+        /// share of the time for which the receiving threads ran: 1 where their CPUs are the
+        /// limit
         receiver_running: One Neither,
-        /// payload that TCP sent again, as a share of all that it sent
+        /// payload that TCP retransmitted, as a share of all that it sent
         retransmissions: One Lower,
         /// datagrams that did not arrive, as a share of those sent
         lost: One Lower,
@@ -144,7 +136,7 @@ impl Measure for Bandwidth {
     }
 }
 
-/// What cannot be, wherever it is tried.
+/// What cannot be measured anywhere.
 fn check(point: &Bandwidth) -> Result<(), Failure> {
     let reason = if point.over == Over::Udp && point.size > DATAGRAM_MOST_BYTES {
         "a datagram has 65507 B of payload at most (--set size=65507)"
@@ -156,7 +148,7 @@ fn check(point: &Bandwidth) -> Result<(), Failure> {
     Err(Failure::unsupported(reason))
 }
 
-/// Takes in what comes, and says how much that was.
+/// Receives, and reports how much arrived.
 struct Receiving {
     meeting: Meeting,
     cpus: Processors,
@@ -167,7 +159,7 @@ impl Receiving {
     fn start(launch: &Launch) -> Result<Receiving, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Receiving {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             listener: None,
         })
@@ -197,42 +189,43 @@ impl RoleAt<Bandwidth> for Receiving {
         };
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
-        // Until the sender is done and the controller says so: what a link has lost is not waited for.
+        // Until the controller stops it when the sender is done: what a link has lost never arrives.
         each(&mut flows, &self.cpus, |flow| {
             flow.receive(point.size, stop)
         })
         .map_err(|error| broken(&error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
-            return Err(Failure::error("other bytes arrived than were sent"));
+            return Err(Failure::error(
+                "the bytes that arrived are not those that were sent",
+            ));
         }
-        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let settled = windows::settled(&marks)
+        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-        meter.value("throughput", windows::throughput(&marks, settled));
-        for (kib, ns) in windows::windows(&marks, settled) {
+        meter.value("throughput", windows::throughput(&checkpoints, settled));
+        for (kib, ns) in windows::windows(&checkpoints, settled) {
             meter.batch_done("cost", kib, ns);
         }
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_receiver", used.cpu_ns_per_kib);
         meter.value("receiver_running", used.running);
-        interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
-        let failed = |error: io::Error| broken(&error);
-        let buffer = flows[0].buffer_bytes().map_err(failed)?;
-        meter.value("receive_buffer", f64::from(buffer));
-        let datagrams: Vec<_> = flows
-            .iter()
-            .map(Receiver::datagrams)
-            .collect::<io::Result<Option<_>>>()
-            .map_err(failed)?
-            .unwrap_or_default();
-        let sum = |of: fn(&transfer::Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>();
-        if !datagrams.is_empty() {
-            meter.value(ARRIVED, sum(|datagrams| datagrams.arrived) as f64);
-            meter.value(DROPPED, sum(|datagrams| datagrams.dropped) as f64);
-        }
+        let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
+        interrupts.report(bytes, meter);
         meter.allocated(flows.iter().map(Receiver::allocations).sum());
-        Ok(())
+        report_receiver(&flows, meter).map_err(|error| broken(&error))
     }
+}
+
+/// What the receiver's sockets have counted.
+fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> {
+    meter.value("receive_buffer", f64::from(flows[0].buffer_bytes()?));
+    let datagrams = flows.iter().map(Receiver::datagrams);
+    if let Some(datagrams) = datagrams.collect::<io::Result<Option<Vec<Datagrams>>>>()? {
+        let sum = |of: fn(&Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>() as f64;
+        meter.value(ARRIVED, sum(|datagrams| datagrams.arrived));
+        meter.value(DROPPED, sum(|datagrams| datagrams.dropped));
+    }
+    Ok(())
 }
 
 /// Sends as fast as it can.
@@ -246,13 +239,13 @@ impl Sending {
     fn start(launch: &Launch) -> Result<Sending, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Sending {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             offers: Offers::new(),
         })
     }
 
-    fn call(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
+    fn connect(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
         let address: Address = meeting::offered(&self.offers)?;
         let shape = (point.flows, point.size);
         let token = self.meeting.token.as_bytes();
@@ -274,7 +267,7 @@ impl RoleAt<Bandwidth> for Sending {
     }
 
     fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut flows = self.call(point)?;
+        let mut flows = self.connect(point)?;
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = duration(point.over, meter.time_ns(), round_trip.unwrap_or_default());
         let used = self.cpus.used(flows.len());
@@ -282,33 +275,17 @@ impl RoleAt<Bandwidth> for Sending {
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
         each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
-        let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
-        let settled = windows::settled(&marks)
+        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
         if let Some(interrupts) = interrupts {
-            interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+            let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
+            interrupts.report(bytes, meter);
         }
-        let buffer = flows[0].buffer_bytes().map_err(failed)?;
-        meter.value("send_buffer", f64::from(buffer));
-        if let Some(mtu) = flows[0].mtu_bytes().map_err(failed)? {
-            meter.value("mtu", f64::from(mtu));
-        }
-        let infos = flows.iter().map(Sender::tcp_info);
-        let infos = infos
-            .collect::<io::Result<Option<Vec<_>>>>()
-            .map_err(failed)?;
-        for info in infos.iter().flat_map(|infos| infos.first()) {
-            meter.value("segment", f64::from(info.segment_bytes));
-        }
-        let infos = infos.unwrap_or_default();
-        let sent: u64 = infos.iter().map(|info| info.sent_bytes).sum();
-        let again: u64 = infos.iter().map(|info| info.retransmitted_bytes).sum();
-        if sent > 0 {
-            meter.value("retransmissions", again as f64 / sent as f64);
-        }
+        report_sender(&flows, meter).map_err(failed)?;
         if point.over == Over::Udp {
             let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
             meter.value(SENT, datagrams as f64);
@@ -319,20 +296,39 @@ impl RoleAt<Bandwidth> for Sending {
     }
 }
 
-/// How long to send, where a point is to be measured for so long.
+/// What the sender's sockets have counted.
+fn report_sender(flows: &[Sender], meter: &mut Meter<'_>) -> io::Result<()> {
+    meter.value("send_buffer", f64::from(flows[0].buffer_bytes()?));
+    if let Some(mtu) = flows[0].mtu_bytes()? {
+        meter.value("mtu", f64::from(mtu));
+    }
+    let infos = flows.iter().map(Sender::tcp_info);
+    if let Some(infos) = infos.collect::<io::Result<Option<Vec<TcpInfo>>>>()? {
+        meter.value("segment", f64::from(infos[0].segment_bytes));
+        let sum = |of: fn(&TcpInfo) -> u64| infos.iter().map(of).sum::<u64>() as f64;
+        let sent = sum(|info| info.sent_bytes);
+        if sent > 0.0 {
+            let retransmitted = sum(|info| info.retransmitted_bytes);
+            meter.value("retransmissions", retransmitted / sent);
+        }
+    }
+    Ok(())
+}
+
+/// How long to send, where a point is to be measured for `point_ns`.
 fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
-    let asked = Duration::from_nanos(point_ns as u64);
-    let until_full = match over {
-        Over::Tcp => ROUND_TRIPS * round_trip,
+    let round_trip = match over {
+        Over::Tcp => round_trip,
         // They have no window that grows.
         Over::Udp | Over::Unix => Duration::ZERO,
     };
-    asked.max(LEAST).max(until_full).min(MOST)
+    flows::duration(point_ns, MIN_DURATION, round_trip)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::flows::MAX_DURATION;
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
@@ -360,10 +356,10 @@ mod tests {
     #[test]
     fn long_ways_take_longer() {
         let ms = Duration::from_millis;
-        assert_eq!(duration(Over::Tcp, 10e6, Duration::ZERO), LEAST);
+        assert_eq!(duration(Over::Tcp, 10e6, Duration::ZERO), MIN_DURATION);
         assert_eq!(duration(Over::Tcp, 500e6, Duration::ZERO), ms(500));
         assert_eq!(duration(Over::Tcp, 10e6, ms(190)), ms(7600));
-        assert_eq!(duration(Over::Tcp, 10e6, ms(3000)), MOST);
+        assert_eq!(duration(Over::Tcp, 10e6, ms(3000)), MAX_DURATION);
         let least_ms = |over, link: &'static str| {
             let axes = Bandwidth {
                 over,

@@ -1,4 +1,4 @@
-//! By what TCP decides how much may be under way, where a point asks for one.
+//! The congestion control of a connection.
 
 use costof_model::failure::Failure;
 use costof_model::typed::{AxisOf, Words, words};
@@ -21,16 +21,16 @@ costof_model::words! {
 impl CongestionControl {
     /// The axis.
     pub(crate) fn axis() -> AxisOf<CongestionControl> {
-        words().about("by what TCP decides how much may be under way")
+        words().about("by what TCP decides how much may be in flight")
     }
 
-    /// What the kernel calls it; `None` where nothing is asked for.
+    /// Its name in the kernel; none for the default.
     pub(crate) fn name(self) -> Option<&'static str> {
         (self != CongestionControl::Default).then(|| self.word())
     }
 }
 
-/// Why it cannot be had, if that is what an error says.
+/// The failure where an error means that this control is not available.
 pub(crate) fn refused(control: Option<&str>, error: &io::Error) -> Option<Failure> {
     let control = control?;
     let reason = match error.kind() {

@@ -1,17 +1,35 @@
-//! Flows of one end that go at the same time: where each runs.
+//! The concurrent flows of one end, and the CPUs on which they run.
 
 use costof_model::protocol::Meeting;
 use costof_os::sched::affinity;
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
-/// Where the flows of one end run, in their order; anywhere if it is empty.
+/// How long a transfer lasts at least. What a KiB takes of a CPU falls in the first 0.1 s, in which
+/// buffers grow, by about a tenth.
+pub(crate) const MIN_DURATION: Duration = Duration::from_millis(300);
+/// And at most.
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(15);
+/// In round trips, so that its rate is found in the part that does not count: slow start takes ten to
+/// fill 16 MiB from ten segments. How soon a link is filled is known too late to plan with.
+const ROUND_TRIPS: u32 = 40;
+
+/// How long a transfer lasts that is to be measured for `point_ns`.
+pub(crate) fn duration(point_ns: f64, least: Duration, round_trip: Duration) -> Duration {
+    Duration::from_nanos(point_ns as u64)
+        .max(least)
+        .max(ROUND_TRIPS * round_trip)
+        .min(MAX_DURATION)
+}
+
+/// The CPUs of the flows of one end, in their order; none where they may run anywhere.
 pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {
-    /// Those of a role: on one machine every second one, since the other role has the same in an
-    /// order turned by one; where the roles are on two machines, each has all of its own.
-    pub(crate) fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
+    /// Those of a role: on one machine every second one, since the other role has the same rotated by
+    /// one; where the roles are on two machines, each has all of its own.
+    pub(crate) fn new(cpus: &[usize], meeting: &Meeting) -> Processors {
         if meeting.apart {
             return Processors(cpus.to_vec());
         }
@@ -19,7 +37,7 @@ impl Processors {
         Processors(every_second.collect())
     }
 
-    fn of_flow(&self, flow: usize) -> Option<usize> {
+    fn cpu_of(&self, flow: usize) -> Option<usize> {
         self.0.iter().copied().cycle().nth(flow)
     }
 
@@ -29,15 +47,14 @@ impl Processors {
     }
 }
 
-/// Lets each flow do its work at the same time as the others, the first in this thread, each on its
-/// processor.
+/// Does the work of all flows at the same time, the first in this thread, each on its CPU.
 pub(crate) fn each<F: Send, T: Send>(
     flows: &mut [F],
     cpus: &Processors,
     work: impl Fn(&mut F) -> io::Result<T> + Sync,
 ) -> io::Result<Vec<T>> {
     let work = |position: usize, flow: &mut F| {
-        if let Some(cpu) = cpus.of_flow(position) {
+        if let Some(cpu) = cpus.cpu_of(position) {
             affinity::pin(&[cpu])?;
         }
         work(flow)
@@ -65,7 +82,7 @@ pub(crate) fn each<F: Send, T: Send>(
 pub(in crate::net) mod tests {
     use super::*;
 
-    /// Where a role's flows run that is told of these processors.
+    /// The CPUs of a role's flows, where the launch has these.
     pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
         let meeting = Meeting {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
@@ -74,36 +91,36 @@ pub(in crate::net) mod tests {
             apart,
             sink: None,
         };
-        Processors::of(cpus, &meeting)
+        Processors::new(cpus, &meeting)
     }
 
-    fn of_flows(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
+    fn cpu_ofs(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
         let processors = processors(cpus, apart);
         (0..flows)
-            .filter_map(|flow| processors.of_flow(flow))
+            .filter_map(|flow| processors.cpu_of(flow))
             .collect()
     }
 
     #[test]
     fn ends_share_no_processor_where_there_are_enough() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], false, 2), [4, 6]);
-        assert_eq!(of_flows(&[5, 6, 7, 4], false, 2), [5, 7]);
-        assert_eq!(of_flows(&[0, 1], false, 3), [0, 0, 0]);
-        assert_eq!(of_flows(&[1, 0], false, 3), [1, 1, 1]);
-        assert_eq!(of_flows(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
-        assert_eq!(of_flows(&[9], false, 2), [9, 9]);
-        assert!(of_flows(&[], false, 2).is_empty());
+        assert_eq!(cpu_ofs(&[4, 5, 6, 7], false, 2), [4, 6]);
+        assert_eq!(cpu_ofs(&[5, 6, 7, 4], false, 2), [5, 7]);
+        assert_eq!(cpu_ofs(&[0, 1], false, 3), [0, 0, 0]);
+        assert_eq!(cpu_ofs(&[1, 0], false, 3), [1, 1, 1]);
+        assert_eq!(cpu_ofs(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
+        assert_eq!(cpu_ofs(&[9], false, 2), [9, 9]);
+        assert!(cpu_ofs(&[], false, 2).is_empty());
     }
 
     #[test]
     fn on_two_machines_each_end_uses_all_of_its_own() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
-        assert_eq!(of_flows(&[4, 5], true, 3), [4, 5, 4]);
-        assert!(of_flows(&[], true, 2).is_empty());
+        assert_eq!(cpu_ofs(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
+        assert_eq!(cpu_ofs(&[4, 5], true, 3), [4, 5, 4]);
+        assert!(cpu_ofs(&[], true, 2).is_empty());
     }
 
     #[test]
-    fn work_of_all_flows_is_done_and_its_errors_are_told() {
+    fn work_of_all_flows_is_done_and_its_errors_are_reported() {
         let mut flows = [1, 2, 3];
         let doubled = each(&mut flows, &Processors(Vec::new()), |flow| Ok(2 * *flow)).unwrap();
         assert_eq!(doubled, [2, 4, 6]);

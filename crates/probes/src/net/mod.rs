@@ -16,4 +16,5 @@ pub(crate) mod ping;
 pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;
 pub(crate) mod stages;
-pub(crate) mod windows;
+
+pub(crate) use costof_exchange::stream::windows;

@@ -1,17 +1,17 @@
 //! `rpc.stream`: how many bytes of messages a second a stream of calls carries.
 
+use crate::budget;
 use crate::derived;
 use crate::net::axes::Over;
 use crate::net::both_ends::{joined, take};
-use crate::net::congestion_control::CongestionControl;
 use crate::os::syscall;
 use crate::prelude::*;
-use crate::rudp::axes::{Carrier, Control, Transfer};
-use crate::rudp::predict;
-use crate::rudp::roles::{Asks, BYTES, CPU_OF_ALL, Receiving, Sending, least_ns};
+use crate::rudp::axes::{Carrier, Transfer};
+use crate::rudp::order::{Purpose, least_ns};
+use crate::rudp::predict::limit;
+use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_model::metric::Data;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::of::<Stream>();
@@ -44,14 +44,13 @@ impl From<Stack> for Carrier {
 point! {
     /// How many bytes of messages a second does a stream of calls carry?
     ///
-    /// One end sends messages of one size over one connection for 300 ms, or 40 times the link's
-    /// delay, or what 20 of them take at its rate, as fast as the stack takes them; in the end the
-    /// other one says how much has come, which is what was sent. The second half of the time
-    /// counts. gRPC: a client stream, closed by one answer, with HTTP/2's usual windows. Thrift has
-    /// no streams: its messages are one-way calls, which nobody answers, and the last call is
-    /// answered. stack=tcp and rudp are what rudp.bandwidth measures, with messages of any length:
-    /// TCP's are a write each, and it keeps no ends of them. One thread at each end, on a processor
-    /// of its own where there are two.
+    /// The sender sends messages of one size over one connection for 300 ms, or 40 times the link's
+    /// delay, or what 20 of them take at its rate, as fast as the stack takes them. In the end the
+    /// receiver reports how much has arrived, which is what was sent. The second half of the time
+    /// counts. gRPC: a client stream, closed by one answer, with HTTP/2's default windows. Thrift has
+    /// no streams: its messages are one-way calls without answers, and the last call is answered. stack=tcp and rudp are what rudp.bandwidth measures, with messages of any length:
+    /// TCP's are a write each, and it has no message boundaries. One thread at each end, on a CPU of
+    /// its own where there are two.
     ///
     /// # Predicted from
     /// system calls as os.syscall has measured them for each message, and no more than
@@ -59,7 +58,7 @@ point! {
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 3: client streaming by message size, gRPC and Thrift, local
-    ///   and over a LAN, beside its reliable UDP's 19,284 and 663 Mib/s
+    ///   and over a LAN, and its reliable UDP's 19,284 and 663 Mib/s
     /// - RFC 9113, section 5.2, flow control; gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md
     /// - Apache Thrift, doc/specs/thrift-rpc.md, on oneway
     pub(crate) struct Stream of "rpc.stream" {
@@ -72,13 +71,7 @@ point! {
 
 impl From<&Stream> for Transfer {
     fn from(point: &Stream) -> Transfer {
-        Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
-            window: 0,
-            control: Control::Cubic,
-            congestion_control: CongestionControl::Default,
-        }
+        Transfer::new(point.stack, point.size)
     }
 }
 
@@ -91,41 +84,41 @@ impl Measure for Stream {
         throughput: BytesPerSecond Higher,
         /// messages a second, by the throughput
         rate: One Higher,
-        /// from the first message that came until a tenth of the time goes at nine tenths of that
-        /// rate, to a fortieth of the time
+        /// from the first message that arrived until nine tenths of that rate are reached for a tenth
+        /// of the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-        /// processor time of the sending thread for 1 KiB in that half
+        /// CPU time of the sending thread for 1 KiB in that half
         cpu_sender: Nanoseconds Lower,
-        /// processor time of the receiving thread for 1 KiB in that half; of calls, in all of the
+        /// CPU time of the receiving thread for 1 KiB in that half; of calls, in all of the
         /// time
         cpu_receiver: Nanoseconds Lower,
-        /// share of that half for which the sending thread ran: 1 where its processor is what
-        /// limits
+        /// share of that half for which the sending thread ran: 1 where its CPU is the limit
         sender_running: One Neither,
         /// share of that half for which the receiving thread ran; not of calls
         receiver_running: One Neither,
-        /// what was sent again or taken for lost, as a share of all that was sent: bytes of TCP,
+        /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of TCP,
         /// datagrams of rudp
         retransmissions: One Lower,
-        /// of rudp: datagrams that did not arrive, those still under way at the end among them, as
+        /// of rudp: datagrams that did not arrive, those still in flight at the end among them, as
         /// a share of those sent
         lost: One Lower,
         /// of rudp: of which the receiver's socket had no room for, as a share of those sent
         lost_in_queue: One Lower,
-        /// the largest packet of the way, IP header included
+        /// the largest packet of the path, IP header included
         mtu: Bytes Neither,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 40, 80));
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stream>(Receiving::start(launch, Asks::Stream)?),
-        |launch| role::<Stream>(Sending::start(launch, Asks::Stream)?),
+        |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
+        |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
     ];
 
     fn least_ns(point: &At<Stream>) -> f64 {
-        least_ns(&point.to(), Asks::Stream)
+        least_ns(&point.to(), Purpose::Stream)
     }
 
     fn memory_bytes(point: &At<Stream>) -> u64 {
@@ -149,16 +142,15 @@ impl Measure for Stream {
         match point.link.parse().ok()? {
             Link::Loopback | Link::Veth => {
                 let over = [("over", Over::Tcp.word())];
-                Some(
-                    match known.primary_over(&point.link, "net.bandwidth", &over) {
-                        Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
-                        None => prediction,
-                    },
-                )
+                let tcp = known.primary_over(&point.link, "net.bandwidth", &over);
+                Some(match tcp {
+                    Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
+                    None => prediction,
+                })
             }
             // What loss makes of it is TCP's congestion control's affair.
             Link::Emulated { up, .. } if up.loss == 0.0 => {
-                let (limit, why) = predict::limit(&(&point.axes).into(), &up)?;
+                let (limit, why) = limit(&(&point.axes).into(), &up)?;
                 Some(prediction.at_most(limit, 0.7, why))
             }
             Link::Emulated { .. } | Link::Remote | Link::Sink => None,
@@ -170,7 +162,7 @@ impl Measure for Stream {
     }
 }
 
-/// What a message takes of the thread that has more to do, in reads, and its bytes, copied at so many GB/s.
+/// What a message costs the busier thread, in reads, and its bytes, copied at so many GB/s.
 fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
     let (reads, rate, what) = match point.stack {
         // Many small ones go into one write.
@@ -195,15 +187,6 @@ fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))
 }
 
-/// With what its predictions build on.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(80),
-        Precision::Full => Duration::ZERO,
-    }
-}
-
 fn derive(point: &Stream, reports: Vec<Report>) -> Report {
     let mut report = joined(reports);
     let all = take(&mut report, CPU_OF_ALL).zip(take(&mut report, BYTES));
@@ -211,13 +194,8 @@ fn derive(point: &Stream, reports: Vec<Report>) -> Report {
         let kib = (bytes / 1024.0).max(1.0);
         derived::add(&mut report, "cpu_receiver", cpu_ns / kib);
     }
-    let found = report
-        .metrics
-        .iter()
-        .find(|metric| metric.name == "throughput");
-    if let Some(Data::Value(throughput)) = found.map(|metric| &metric.data) {
-        let rate = throughput / point.size as f64;
-        derived::add(&mut report, "rate", rate);
+    if let Some(throughput) = derived::value(&report, "throughput") {
+        derived::add(&mut report, "rate", throughput / point.size as f64);
     }
     report
 }

@@ -1,26 +1,21 @@
 //! What the probes of transfers by several stacks vary, and what of it cannot be.
 
 use crate::net::congestion_control::CongestionControl;
-use crate::net::path::{MTU, UDP_HEADERS};
 use crate::prelude::*;
-use costof_exchange::rendezvous::Over;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
 
 /// The largest message of the study's protocol, whose datagrams begin with a number.
 pub(super) const STUDY_MOST_BYTES: u64 = DATAGRAM_MOST_BYTES as u64 - 8;
-/// What a packet of an Ethernet holds.
-pub(super) const PACKET_BYTES: u64 = MTU - UDP_HEADERS;
-/// The shortest message: its number, how long the transfer lasts, and something to compare.
-pub(super) const MESSAGE_LEAST_BYTES: usize = 64;
 
 words! {
     /// What carries the messages of a transfer.
     pub(crate) enum Stack {
         /// the library rudp: not encrypted
         Rudp = "rudp",
-        /// the study's protocol: a numbered datagram, its number back, again after a second; not encrypted
+        /// the study's protocol: a numbered datagram, its number back, a retransmission after a second; not encrypted
         Study = "study",
         /// QUIC by the library quinn, one stream: encrypted and authenticated, as it always is (TLS 1.3)
         Quic = "quic",
@@ -51,23 +46,23 @@ words! {
 impl Control {
     /// The axis.
     pub(super) fn axis() -> AxisOf<Control> {
-        words().about("by what rudp decides how much may be under way")
+        words().about("by what rudp decides how much may be in flight")
     }
 }
 
 /// The axis `size`.
 pub(super) fn size_axis(defaults: &[u64]) -> AxisOf<usize> {
-    bytes(MESSAGE_LEAST_BYTES as u64..=1 << 20, defaults)
+    bytes(MIN_MESSAGE_BYTES as u64..=1 << 20, defaults)
         .about("bytes of a message; the study's has 65499 at most, in one datagram")
 }
 
 /// The axis `window`.
 pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
     count(0..=4096,
-        defaults).about("messages under way at most; 0: as many as the stack itself lets, which is one with stack=study and control=fixed")
+        defaults).about("messages in flight at most; 0: as many as the stack allows, which is one with stack=study and control=fixed")
 }
 
-/// What carries a transfer, of these probes and of those that have the same ends.
+/// What carries a transfer, of these probes and of those that have the same roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Rudp,
@@ -95,23 +90,26 @@ pub(crate) struct Transfer {
     pub(crate) carrier: Carrier,
     /// Bytes of a message.
     pub(crate) size: usize,
-    /// As the axis has it: see [`Transfer::under_way`].
+    /// As the axis has it: see [`Transfer::in_flight`].
     pub(crate) window: u64,
     pub(crate) control: Control,
     pub(crate) congestion_control: CongestionControl,
 }
 
 impl Transfer {
-    /// By what the ends meet.
-    pub(super) fn over(&self) -> Over {
-        match self.carrier {
-            Carrier::Tcp | Carrier::Calls(_) => Over::Tcp,
-            Carrier::Rudp | Carrier::Study | Carrier::Quic => Over::Udp,
+    /// Messages of so many bytes, with the defaults of the other axes.
+    pub(crate) fn new(carrier: impl Into<Carrier>, size: usize) -> Transfer {
+        Transfer {
+            carrier: carrier.into(),
+            size,
+            window: 0,
+            control: Control::Cubic,
+            congestion_control: CongestionControl::Default,
         }
     }
 
-    /// How many messages may be under way; none where that is the stack's own affair.
-    pub(super) fn under_way(&self) -> Option<u64> {
+    /// How many messages may be in flight; none where the transport itself decides.
+    pub(super) fn in_flight(&self) -> Option<u64> {
         let is_counted = match self.carrier {
             Carrier::Study => true,
             Carrier::Rudp => self.control == Control::Fixed,
@@ -129,12 +127,12 @@ impl Transfer {
             Control::Cubic => ::rudp::Control::Cubic,
             Control::Rate => ::rudp::Control::Rate,
             Control::Fixed => ::rudp::Control::Fixed {
-                messages: self.under_way().map_or(1, |window| window as u32),
+                messages: self.in_flight().map_or(1, |window| window as u32),
             },
         }
     }
 
-    /// What cannot be, wherever it is tried.
+    /// What cannot be measured anywhere.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let reason = if self.carrier == Carrier::Study && self.size as u64 > STUDY_MOST_BYTES {
             "a message of the study is one datagram, with 65499 B of it at most (--set size=65499)"
@@ -160,10 +158,10 @@ impl Transfer {
     }
 }
 
-/// How long messages that are timed may take: enough for what is sent again after a second or two.
+/// How long messages that are timed may take: enough for retransmissions after a second or two.
 pub(super) const TIMED: Duration = Duration::from_secs(12);
 
-/// How many are timed at least, if they arrive within that: whole windows, and several, of which the rate
+/// How many are timed at least, if they arrive within that: whole windows, and several, since the rate
 /// leaves out the first.
 pub(super) fn timed_least(window: u64) -> u64 {
     const MESSAGES: u64 = 100;

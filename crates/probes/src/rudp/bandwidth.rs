@@ -1,9 +1,11 @@
-//! `rudp.bandwidth`: how many bytes of messages a second reach the other end, by rudp and by what it
-//! is held against.
+//! `rudp.bandwidth`: how many bytes of messages a second reach the receiver, by rudp and by what it is
+//! compared with.
 
 use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_axis};
+use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Asks, Receiving, Sending, least_ns};
+use super::roles::{Receiving, Sending};
+use crate::budget;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
@@ -13,29 +15,28 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's
+    /// How many bytes of messages a second reach the receiver, by rudp, TCP, QUIC and the study's
     /// protocol?
     ///
-    /// One end connects and hands over messages of one size, as many as the stack takes or the
-    /// window allows; the other takes them. The time, 300 ms or 40 round trips if that is more
-    /// (QUIC 1 s, the study 2.4 s at least), begins when the connection is there. The receiver
-    /// notes every quarter of a millisecond or more seldom how much has come, and counts the second
-    /// half of the time, which the sender tells it, from one arrival to another; the first is there
-    /// to settle in. One thread at each end, on a processor of its own where there are two. Each
-    /// message begins with its number, and none comes twice; the first 64 bytes and the last 8 of
-    /// each are compared. QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a
-    /// certificate made for the launch), which the others do not: its processor time has that in
-    /// it. quinn sends one stream, on a runtime of one thread at each end; its windows are those of
-    /// rudp, 32 MiB, its datagrams as long as the path's MTU allows, like rudp's. TCP's buffers are
-    /// the kernel's usual ones, and it has bytes without ends. With a window, TCP's and QUIC's
+    /// The sender connects and sends messages of one size, as many as the stack takes or the window
+    /// allows. The time, 300 ms or 40 round trips if that is more (QUIC 1 s, the study 2.4 s at
+    /// least), begins when the connection is there. The receiver records at most every quarter of a
+    /// millisecond how much has arrived. The second half of the time counts, from one arrival to
+    /// another; in the first half the rate settles. The sender announces how long that is. One
+    /// thread at each end, on a CPU of its own where there are two. Each message begins with its
+    /// number, and none is delivered twice; the first 64 bytes and the last 8 of each are compared. QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a
+    /// certificate made for the launch), which the others do not: its CPU time includes
+    /// that. quinn sends one stream, on a runtime of one thread at each end; its windows are those of
+    /// rudp, 32 MiB, its datagrams as long as the path's MTU allows, like rudp's. TCP's buffers have
+    /// the kernel's default sizes, and it has no message boundaries. With a window, TCP's and QUIC's
     /// receiver sends back how many messages it has, in 8 B each time; rudp's and the study's
-    /// acknowledgements say so by themselves. The study's protocol sends what was not answered for
-    /// a second again.
+    /// acknowledgements say so by themselves. The study's protocol retransmits what was not
+    /// answered for a second.
     ///
     /// # Predicted from
     /// where a window limits, window times size over the round trip, as net.rtt has measured it or
-    /// the link's delays give it; over a link with a rate, that rate less headers, of which who
-    /// sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of
+    /// the link's delays give it; over a link with a rate, that rate less headers, of which a
+    /// sender of no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of
     /// the run, or its TCP
     ///
     /// # Sources
@@ -59,11 +60,10 @@ point! {
 impl From<&Bandwidth> for Transfer {
     fn from(point: &Bandwidth) -> Transfer {
         Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
             window: point.window,
             control: point.control,
             congestion_control: point.congestion_control,
+            ..Transfer::new(point.stack, point.size)
         }
     }
 }
@@ -74,41 +74,41 @@ impl Measure for Bandwidth {
         /// bytes of messages that arrived, each once, by the receiver's clock, in the second half
         /// of the time, stalls included; in all of it where that half is one stall
         throughput: BytesPerSecond Higher,
-        /// from the first byte that came until a tenth of the time goes at nine tenths of that
-        /// rate, to a fortieth of the time
+        /// from the first byte that arrived until nine tenths of that rate are reached for a tenth of
+        /// the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-        /// processor time of the sending thread for 1 KiB in that half
+        /// CPU time of the sending thread for 1 KiB in that half
         cpu_sender: Nanoseconds Lower,
-        /// processor time of the receiving thread for 1 KiB in that half
+        /// CPU time of the receiving thread for 1 KiB in that half
         cpu_receiver: Nanoseconds Lower,
-        /// share of that half for which the sending thread ran: 1 where its processor is what
-        /// limits
+        /// share of that half for which the sending thread ran: 1 where its CPU is the limit
         sender_running: One Neither,
         /// share of that half for which the receiving thread ran
         receiver_running: One Neither,
-        /// what was sent again or taken for lost, as a share of all that was sent: bytes of TCP,
+        /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of TCP,
         /// datagrams of the others
         retransmissions: One Lower,
-        /// datagrams that did not arrive, those still under way at the end among them, as a share
+        /// datagrams that did not arrive, those still in flight at the end among them, as a share
         /// of those sent
         lost: One Lower,
-        /// of which the receiver's socket had no room for, as a share of those sent; of several
-        /// that came at once it counts one
+        /// of which the receiver's socket had no room for, as a share of those sent; of several that
+        /// arrived at once it counts one
         lost_in_queue: One Lower,
-        /// the largest packet of the way, IP header included; rudp and QUIC send datagrams as long
+        /// the largest packet of the path, IP header included; rudp and QUIC send datagrams as long
         /// as that allows
         mtu: Bytes Neither,
     };
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Bandwidth>(Receiving::start(launch, Asks::Rate)?),
-        |launch| role::<Bandwidth>(Sending::start(launch, Asks::Rate)?),
+        |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
+        |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 40, 80));
 
     fn least_ns(point: &At<Bandwidth>) -> f64 {
-        least_ns(&point.to(), Asks::Rate)
+        least_ns(&point.to(), Purpose::Rate)
     }
 
     /// Windows of both ends, and what lies between them.
@@ -131,7 +131,7 @@ impl Measure for Bandwidth {
         )]
     }
 
-    /// Beside one axis at a time: the study's protocol at the sizes and windows of its table, and the
+    /// Besides one axis at a time: the study's protocol at the sizes and windows of its table, and the
     /// congestion controls that are compared.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let study = |size, window| Bandwidth {
@@ -170,15 +170,6 @@ impl Measure for Bandwidth {
     }
 }
 
-/// With what every run has.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(80),
-        Precision::Full => Duration::ZERO,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_beside_one_axis_at_a_time_can_be() {
+    fn what_is_planned_besides_one_axis_at_a_time_can_be() {
         let own = Bandwidth::headlines(&Facts::default());
         let own = own.into_iter().map(|headline| headline.axes);
         let more = Bandwidth::more_points(&Facts::default());

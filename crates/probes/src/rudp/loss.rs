@@ -1,20 +1,21 @@
-//! `rudp.loss`: what a link that loses packets does to messages, by rudp and by what it is held
-//! against.
+//! `rudp.loss`: what a link that loses packets does to messages, by rudp and by what it is compared
+//! with.
 
 use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
+use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Asks, Receiving, Sending, least_ns};
+use super::roles::{Receiving, Sending};
+use crate::budget;
 use crate::derived;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_model::metric::Data;
 use std::time::Duration;
 
-/// The share of packets that is lost on their way to the receiver, as the study had it, over a link
-/// without and with a long way.
+/// Links that lose a share of the packets to the receiver, as the study had it: with a short path, and
+/// with a long one.
 const SHORT: [&str; 5] = [
     "rate=100Mbit",
     "rate=100Mbit,up.loss=1%",
@@ -38,16 +39,16 @@ point! {
     ///
     /// The transfer of rudp.bandwidth over a link that loses packets (--link
     /// rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a hundred
-    /// messages or more, and four windows or more, are sent, so many at a time, and each is stamped
-    /// when it is handed over and when its sender knows that it has arrived; how many is fixed
-    /// before, and 12 s are given them. What has no answer by then is counted as such, and as
-    /// starved where it has waited for a second. With window=0 the stack sends what it can for 40
-    /// round trips, of which the second half counts. QUIC encrypts every packet, which the others
-    /// do not. Its own plan is over the study's losses, 0 to 30 % of the data's packets, on a short
-    /// way with a window of ten and on a long way with none.
+    /// messages or more are sent, and three windows or more. Each is timed from when it is sent
+    /// until its sender knows that it has arrived. Their number is fixed before, and they have 12 s.
+    /// Messages without an answer by then are counted as unanswered, and as starved where they have
+    /// waited for a second. With window=0 the stack sends what it can for 40 round trips, of which
+    /// the second half counts. QUIC encrypts every packet, which the others do not. The probe's own
+    /// plan is over the study's losses, 0 to 30 % of the data's packets, on a short path with a
+    /// window of ten and on a long path with none.
     ///
     /// # Predicted from
-    /// the link's rate less headers, of which who sends no more than that loses the share that is
+    /// the link's rate less headers, of which a sender of no more than that loses the share that is
     /// lost; where a window limits, window times size over the round trip with the retries of the
     /// share that is lost; CUBIC's rate at a loss by RFC 9438
     ///
@@ -73,11 +74,10 @@ point! {
 impl From<&Loss> for Transfer {
     fn from(point: &Loss) -> Transfer {
         Transfer {
-            carrier: point.stack.into(),
-            size: point.size,
             window: point.window,
             control: point.control,
             congestion_control: point.congestion_control,
+            ..Transfer::new(point.stack, point.size)
         }
     }
 }
@@ -92,12 +92,12 @@ impl Measure for Loss {
         /// headers included; more than 1 where more is sent than the rate, since what is lost is
         /// lost before it
         goodput_share: One Higher,
-        /// without a window: until a tenth of the time goes at nine tenths of that rate
+        /// without a window: until nine tenths of that rate are reached for a tenth of the time
         start_up: Nanoseconds Lower,
-        /// with a window: from when a message is handed over until it is known to have arrived
+        /// with a window: from when a message is sent until it is known to have arrived
         latency: Nanoseconds Lower,
-        /// of messages with a window, the share that takes a second or more, those without an
-        /// answer among them
+        /// of messages with a window, the share that takes a second or more, those without an answer
+        /// among them
         starved: One Lower,
         /// how many those are in a launch
         starved_count: One Lower,
@@ -105,32 +105,33 @@ impl Measure for Loss {
         unanswered: One Lower,
         /// how many messages there were in a launch
         asked: One Neither,
-        /// without a window: processor time of the sending thread for 1 KiB
+        /// without a window: CPU time of the sending thread for 1 KiB
         cpu_sender: Nanoseconds Lower,
-        /// without a window: processor time of the receiving thread for 1 KiB
+        /// without a window: CPU time of the receiving thread for 1 KiB
         cpu_receiver: Nanoseconds Lower,
         /// share of the time for which the sending thread ran
         sender_running: One Neither,
         /// share of the time for which the receiving thread ran
         receiver_running: One Neither,
-        /// what was sent again or taken for lost, as a share of all that was sent
+        /// what was retransmitted or taken for lost, as a share of all that was sent
         retransmissions: One Lower,
         /// datagrams that did not arrive, as a share of those sent
         lost: One Lower,
         /// of which the receiver's socket had no room for, as a share of those sent
         lost_in_queue: One Lower,
-        /// the largest packet of the way, IP header included
+        /// the largest packet of the path, IP header included
         mtu: Bytes Neither,
     };
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Loss>(Receiving::start(launch, Asks::RoundTrips)?),
-        |launch| role::<Loss>(Sending::start(launch, Asks::RoundTrips)?),
+        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
+        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<fn(Precision) -> Duration> =
+        Some(|precision| budget::seconds(precision, 60, 800));
 
     fn least_ns(point: &At<Loss>) -> f64 {
-        least_ns(&point.to(), Asks::RoundTrips)
+        least_ns(&point.to(), Purpose::RoundTrips)
     }
 
     fn memory_bytes(point: &At<Loss>) -> u64 {
@@ -152,7 +153,7 @@ impl Measure for Loss {
     fn more_points(_: &Facts) -> Vec<Planned> {
         let mut points = Vec::new();
         for short in contenders() {
-            // What has no window of its own would have one message under way.
+            // A stack without a window of its own would have one message in flight.
             let window = match short.stack {
                 Stack::Study => 64,
                 Stack::Rudp | Stack::Quic | Stack::Tcp => 0,
@@ -174,14 +175,6 @@ impl Measure for Loss {
 
     fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
         derive(point, reports)
-    }
-}
-
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(60),
-        Precision::Default => Duration::from_secs(800),
-        Precision::Full => Duration::ZERO,
     }
 }
 
@@ -210,19 +203,17 @@ fn contenders() -> [Loss; 6] {
     ]
 }
 
-/// What both report, and what share of the link the throughput is.
+/// What both report, and the share of the link that the throughput is.
 fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
     let mut report = joined(reports);
-    let found = report.metrics.iter().find(|one| one.name == "throughput");
-    let found = found.map(|measured| &measured.data);
-    if let (Some(Data::Value(throughput)), Some(carries)) = (found, carries(point)) {
-        let share = throughput / carries;
-        derived::add(&mut report, "goodput_share", share);
+    let throughput = derived::value(&report, "throughput");
+    if let (Some(throughput), Some(carries)) = (throughput, carries(point)) {
+        derived::add(&mut report, "goodput_share", throughput / carries);
     }
     report
 }
 
-/// The rate of the point's link times what it does not lose, in bytes per second; none where it has no rate.
+/// The rate of the point's link less its loss, in bytes per second; none where it has no rate.
 fn carries(point: &At<Loss>) -> Option<f64> {
     let Link::Emulated { up, .. } = point.link.parse().ok()? else {
         return None;
@@ -271,14 +262,10 @@ mod tests {
                 ..report(0.0)
             };
             let report = derive(&point, vec![report(9e6), sender]);
-            let found = report
-                .metrics
-                .iter()
-                .find(|one| one.name == "goodput_share");
-            found.map(|measured| measured.data.clone())
+            derived::value(&report, "goodput_share")
         };
-        assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(Data::Value(0.8)));
-        assert_eq!(share("rate=80Mbit"), Some(Data::Value(0.9)));
+        assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(0.8));
+        assert_eq!(share("rate=80Mbit"), Some(0.9));
         assert_eq!(share("delay=1ms"), None);
         assert_eq!(share("loopback"), None);
     }

@@ -1,6 +1,6 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{Carrier, Control, PACKET_BYTES, TIMED, Transfer, timed_least};
+use super::axes::{Carrier, Control, TIMED, Transfer, timed_least};
 use crate::expect::throughput;
 use crate::net::axes::{Over, Wait};
 use crate::net::congestion_control::CongestionControl;
@@ -12,7 +12,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
 
-/// How fast a processor copies, in bytes per nanosecond: least and most.
+/// How fast a CPU copies, in bytes per nanosecond: least and most.
 const COPIES: (f64, f64) = (2.5, 20.0);
 /// How fast both ends of QUIC encrypt and decrypt, at least, in bytes per nanosecond: AES-GCM with
 /// AES-NI and what quinn does with a packet.
@@ -21,54 +21,58 @@ const ENCRYPTS: f64 = 0.25;
 /// emulated link's wake-ups and those of both ends.
 const EMULATED_NS: f64 = 600e3;
 /// Up to which loss CUBIC's response function holds, which knows no timeouts.
-const RESPONDS: f64 = 0.05;
+const MAX_CUBIC_LOSS: f64 = 0.05;
 /// Up to which loss BBR, which does not take it for congestion, keeps its rate.
-const BBR_KEEPS: f64 = 0.15;
+const MAX_BBR_LOSS: f64 = 0.15;
 
 pub(super) fn predict(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
     let link = point.link.parse().ok()?;
-    match (link, point.under_way()) {
+    match (link, point.in_flight()) {
         (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, known),
-        (Link::Loopback, None) => beside_net_bandwidth(point, known),
-        (Link::Emulated { up, down }, Some(window)) => on_a_way(point, window, &up, &down),
+        (Link::Loopback, None) => as_net_bandwidth(point, known),
+        (Link::Emulated { up, down }, Some(window)) => over_a_delay(point, window, &up, &down),
         (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
         // Nothing is known of another host's network.
         (Link::Veth, None) | (Link::Remote | Link::Sink, _) => None,
     }
 }
 
-/// What a packet holds of messages, and with headers: of TCP, or of one datagram.
-fn payload(point: &Transfer) -> (f64, f64) {
-    match point.carrier {
-        Carrier::Tcp | Carrier::Calls(_) => ((MTU - TCP_HEADERS) as f64, MTU as f64),
-        // Their own headers take some 20 to 40 B more.
-        Carrier::Rudp | Carrier::Quic => (PACKET_BYTES as f64, MTU as f64),
-        Carrier::Study => {
-            let bytes = point.size as f64;
-            (bytes, on_the_wire(point))
+/// A message on an Ethernet.
+struct Packets {
+    count: f64,
+    /// With headers, in bytes.
+    wire_bytes: f64,
+    /// How much of so many bytes is payload at most.
+    payload: (f64, f64),
+}
+
+impl Packets {
+    fn new(point: &Transfer) -> Packets {
+        let size = point.size as u64;
+        let (headers, count) = match point.carrier {
+            Carrier::Tcp | Carrier::Calls(_) => (TCP_HEADERS, size.div_ceil(MTU - TCP_HEADERS)),
+            // Their own headers take some 20 to 40 B more.
+            Carrier::Rudp | Carrier::Quic => (UDP_HEADERS, size.div_ceil(MTU - UDP_HEADERS)),
+            // One datagram with a number, in fragments.
+            Carrier::Study => (UDP_HEADERS, (size + 16).div_ceil(MTU - IP_HEADER)),
+        };
+        let wire = size + count * headers;
+        let (payload, packet) = if point.carrier == Carrier::Study {
+            (size, wire)
+        } else {
+            (MTU - headers, MTU)
+        };
+        Packets {
+            count: count as f64,
+            wire_bytes: wire as f64,
+            payload: (payload as f64, packet as f64),
         }
     }
-}
 
-/// How many packets a message is.
-fn packets(point: &Transfer) -> f64 {
-    let bytes = point.size as u64;
-    let each = match point.carrier {
-        Carrier::Tcp | Carrier::Calls(_) => MTU - TCP_HEADERS,
-        Carrier::Rudp | Carrier::Quic => PACKET_BYTES,
-        // One datagram with a number, in fragments.
-        Carrier::Study => return (bytes + 16).div_ceil(MTU - IP_HEADER) as f64,
-    };
-    bytes.div_ceil(each) as f64
-}
-
-/// A message with its headers, in bytes.
-fn on_the_wire(point: &Transfer) -> f64 {
-    let headers = match point.carrier {
-        Carrier::Tcp | Carrier::Calls(_) => TCP_HEADERS,
-        Carrier::Rudp | Carrier::Quic | Carrier::Study => UDP_HEADERS,
-    };
-    point.size as f64 + packets(point) * headers as f64
+    /// The share of messages that are lost, in any of their packets, or their answers.
+    fn lost(&self, up: &Emulation, down: &Emulation) -> f64 {
+        1.0 - (1.0 - up.loss).powf(self.count) * (1.0 - down.loss)
+    }
 }
 
 fn shown(bytes_per_second: f64) -> String {
@@ -91,44 +95,38 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
         .predict_throughput((bytes, window as f64 * bytes))
 }
 
-/// What processors limit, beside what net.bandwidth has measured of the kernel alone.
-fn beside_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
-    let of = |over: Over| {
-        let over = over.word();
-        let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
-        Some((over, rate))
-    };
-    let of_datagrams = || of(Over::Udp).or_else(|| of(Over::Tcp));
-    let ((over, rate), low, high, why) = match point.carrier {
-        Carrier::Tcp => (of(Over::Tcp)?, 0.6, 1.2, "as fast"),
+/// What CPUs limit, relative to what net.bandwidth has measured of the kernel alone.
+fn as_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
+    let (datagrams_or_stream, stream) = (&[Over::Udp, Over::Tcp][..], &[Over::Tcp][..]);
+    let (like, (low, high), why) = match point.carrier {
+        Carrier::Tcp => (stream, (0.6, 1.2), "as fast"),
         Carrier::Rudp => (
-            of_datagrams()?,
-            0.2,
-            1.0,
-            "with the copies of a message into packets and out of them, and a tag over each at both ends, up to five times as long",
+            datagrams_or_stream,
+            (0.2, 1.0),
+            "with the copies of a message into packets and out of them, and a tag over each at both \
+             ends, up to five times as long",
         ),
         Carrier::Quic => (
-            of_datagrams()?,
-            0.03,
-            0.5,
+            datagrams_or_stream,
+            (0.03, 0.5),
             "with the copies of a stream into packets and out of them, each encrypted and decrypted",
         ),
         Carrier::Study | Carrier::Calls(_) => return None,
     };
-    throughput(
-        low * rate,
-        high * rate,
-        format!(
-            "{low} to {high} of the {} that net.bandwidth measured over {over}: {why}",
-            shown(rate)
-        ),
-    )
+    let (over, rate) = like.iter().find_map(|over| {
+        let over = over.word();
+        let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
+        Some((over, rate))
+    })?;
+    let measured = format!("{} that net.bandwidth measured over {over}", shown(rate));
+    let because = format!("{low} to {high} of the {measured}: {why}");
+    throughput(low * rate, high * rate, because)
 }
 
 /// The rate of a link, in bytes of messages. What it loses is lost before its rate, and takes none of it.
 pub(crate) fn limit(point: &Transfer, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
-    let (payload, packet) = payload(point);
+    let (payload, packet) = Packets::new(point).payload;
     let why = format!(
         "the link's {}, of which {payload} B in {packet} are payload at most",
         shown(rate)
@@ -137,7 +135,7 @@ pub(crate) fn limit(point: &Transfer, up: &Emulation) -> Option<(f64, String)> {
 }
 
 /// A window of messages over a link with delays, which may lose them.
-fn on_a_way(
+fn over_a_delay(
     point: &At<Transfer>,
     window: u64,
     up: &Emulation,
@@ -146,40 +144,38 @@ fn on_a_way(
     if up.reorder + up.duplicate + down.reorder + down.duplicate > 0.0 {
         return None;
     }
+    let packets = Packets::new(point);
     let jitter = up.jitter_ns + down.jitter_ns;
-    let sending = up.rate.map_or(0.0, |rate| on_the_wire(point) * 8e9 / rate);
+    let sending = up.rate.map_or(0.0, |rate| packets.wire_bytes * 8e9 / rate);
     let delays = delays_ns(&point.link);
-    let delay = ((delays - jitter).max(0.0), delays + jitter);
-    let mut cost = Cost::new(delay, "of delays")
+    let mut cost = Cost::new(((delays - jitter).max(0.0), delays + jitter), "of delays")
         + Cost::new(sending, "to send a message")
         + Cost::new(
             (0.0, EMULATED_NS),
             "for what emulates the link, and wake-ups",
         );
-    let lost = lost(point, up, down);
+    let lost = packets.lost(up, down);
     if lost > 0.0 {
         if point.carrier != Carrier::Study || lost > 0.9 {
-            // How soon they notice is theirs, and decides.
+            // How soon the others notice a loss is not known, and decides.
             return None;
         }
         cost += retried(lost, window, delays);
     }
     let is_controlled = point.carrier != Carrier::Study && point.control != Control::Fixed;
-    if is_controlled && window as f64 * packets(point) > 1.0 {
-        let spread = (0.0, delays + jitter);
+    if is_controlled && window as f64 * packets.count > 1.0 {
         cost += Cost::new(
-            spread,
+            (0.0, delays + jitter),
             "over which congestion control spreads several packets",
         );
     }
     let least_ns = cost.range.0.max(1.0);
+    let name = format!("{window} × {} B in flight, in a round trip", point.size);
+    let bytes = window as f64 * point.size as f64;
     let prediction = cost
         .at_least(least_ns)
-        .named(format!(
-            "{window} × {} B in flight, in a round trip",
-            point.size
-        ))
-        .predict_throughput(window as f64 * point.size as f64)?;
+        .named(name)
+        .predict_throughput(bytes)?;
     Some(match limit(point, up) {
         Some((limit, why)) => prediction.at_most(limit, 0.8, why),
         None => prediction,
@@ -206,13 +202,8 @@ fn retried(lost: f64, window: u64, delays: f64) -> Cost {
     Cost::new((least * retry, most * retry), name)
 }
 
-/// The share of messages that are lost, in any of their packets, or their answers.
-fn lost(point: &Transfer, up: &Emulation, down: &Emulation) -> f64 {
-    1.0 - (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss)
-}
-
-/// How often that one of so many messages is sent again, on average, that is sent again most often, where
-/// this share of them is lost each time.
+/// Mean retransmissions of the one of so many messages that is retransmitted most often, where this
+/// share of them is lost each time.
 fn retries(lost: f64, messages: u64) -> f64 {
     /// No transfer lasts as many of the study's seconds.
     const MOST: i32 = 100;
@@ -224,7 +215,8 @@ fn retries(lost: f64, messages: u64) -> f64 {
 /// others' are not known before.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
     if let (Carrier::Study, Ok(Link::Emulated { up, down })) = (point.carrier, point.link.parse()) {
-        retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
+        let lost = Packets::new(point).lost(&up, &down);
+        retries(lost, window) * study::RETRY.as_nanos() as f64
     } else {
         0.0
     }
@@ -236,69 +228,56 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
         return None;
     }
     let (limit, why) = limit(point, up)?;
-    if up.loss == 0.0 {
-        return throughput(
-            0.8 * limit,
-            limit,
-            format!("{why}; up to a fifth stays unused"),
-        );
-    }
-    let arrives = 1.0 - up.loss;
     let loss = format!("{:.3} % of loss", 100.0 * up.loss);
-    // The link loses packets before its rate: who sends more than that may fill it.
-    match responds(point)? {
-        Responds::NotAtAll => throughput(
-            0.8 * arrives * limit,
+    let round_trip_ns = delays_ns(&point.link);
+    match reaction(point, up.loss)? {
+        // The link loses packets before its rate: a sender of more than that may fill it.
+        Reaction::Keeps(share) => throughput(
+            share * (1.0 - up.loss) * limit,
             limit,
-            format!("{why}, less up to {loss}; up to a fifth stays unused"),
+            format!("{why}, less up to {loss}; at least {share} of what arrives is used"),
         ),
-        Responds::AsBbr if up.loss <= BBR_KEEPS => throughput(
-            0.5 * arrives * limit,
-            limit,
-            format!("{why}, less up to {loss}, which BBR does not take for congestion"),
-        ),
-        Responds::AsCubic if up.loss <= RESPONDS && delays_ns(&point.link) > 0.0 => {
-            let seconds = delays_ns(&point.link) / 1e9;
+        Reaction::Cubic if up.loss <= MAX_CUBIC_LOSS && round_trip_ns > 0.0 => {
+            let seconds = round_trip_ns / 1e9;
             let packets = cubic_window(up.loss, seconds);
-            let rate = packets * payload(point).0 / seconds;
-            throughput(
-                0.3 * rate.min(limit),
-                (2.0 * rate).min(limit),
-                format!(
-                    "0.3–2 × {}, CUBIC's mean window of {packets:.1} packets at {loss} (RFC 9438, \
-                     equation 5, or NewReno's where that is more) in a round trip of {}; at most {why}",
-                    shown(rate),
-                    Unit::Nanoseconds.display(1e9 * seconds),
-                ),
-            )
+            let rate = packets * Packets::new(point).payload.0 / seconds;
+            let because = format!(
+                "0.3–2 × {}, CUBIC's mean window of {packets:.1} packets at {loss} (RFC 9438, \
+                 equation 5, or NewReno's where that is more) in a round trip of {}",
+                shown(rate),
+                Unit::Nanoseconds.display(round_trip_ns),
+            );
+            Some(throughput(0.3 * rate, 2.0 * rate, because)?.at_most(limit, 0.3, why))
         }
-        Responds::AsBbr | Responds::AsCubic => None,
+        Reaction::Cubic => None,
     }
 }
 
 /// What a control makes of random loss.
-enum Responds {
-    /// It sends as much as the path's rate is.
-    NotAtAll,
-    AsBbr,
-    AsCubic,
+enum Reaction {
+    /// It keeps at least this share of the rate.
+    Keeps(f64),
+    Cubic,
 }
 
 /// `None` where that is not known.
-fn responds(point: &Transfer) -> Option<Responds> {
+fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
+    if loss == 0.0 {
+        return Some(Reaction::Keeps(0.8));
+    }
     match point.carrier {
         Carrier::Rudp => match point.control {
-            Control::Rate => Some(Responds::NotAtAll),
-            Control::Cubic => Some(Responds::AsCubic),
+            Control::Rate => Some(Reaction::Keeps(0.8)),
+            Control::Cubic => Some(Reaction::Cubic),
             Control::Fixed => None,
         },
         Carrier::Tcp => match point.congestion_control {
-            CongestionControl::Bbr => Some(Responds::AsBbr),
-            CongestionControl::Cubic => Some(Responds::AsCubic),
+            CongestionControl::Bbr => (loss <= MAX_BBR_LOSS).then_some(Reaction::Keeps(0.5)),
+            CongestionControl::Cubic => Some(Reaction::Cubic),
             CongestionControl::Default | CongestionControl::Reno => None,
         },
         Carrier::Quic => match point.congestion_control {
-            CongestionControl::Default | CongestionControl::Cubic => Some(Responds::AsCubic),
+            CongestionControl::Default | CongestionControl::Cubic => Some(Reaction::Cubic),
             CongestionControl::Bbr | CongestionControl::Reno => None,
         },
         Carrier::Study | Carrier::Calls(_) => None,
@@ -418,7 +397,7 @@ mod tests {
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
-        // The tenth that is lost is lost before: who sends more fills the link.
+        // The tenth that is lost is lost before: a sender of more fills the link.
         assert_eq!(megabytes(over(lossy, rate)), Some((8.832, 12.267)));
         assert_eq!(megabytes(over(lossy, bbr())), Some((5.43, 12.067)));
         assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr()), None);

@@ -36,19 +36,19 @@ impl Service<Request<Body>> for Channel {
     }
 }
 
-/// What the server is called: the connection is there, and asks for no name.
+/// The name of the server, which nobody resolves: the connection exists.
 const ORIGIN: &str = "http://costof.invalid";
 
-/// A client over this socket and no other: a connection that breaks is not made again unseen. Within
-/// the runtime that it is to be of.
+/// A client over this socket and no other: a connection that breaks is not replaced silently. Call it
+/// within the runtime that it is to use.
 ///
 /// # Errors
-/// What the system says of the socket.
+/// The system's, for the socket.
 pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<EchoClient<Channel>> {
     let channel = channel(socket).await?;
     Ok(EchoClient::with_origin(channel, Uri::from_static(ORIGIN))
-        .max_decoding_message_size(options.message_most)
-        .max_encoding_message_size(options.message_most))
+        .max_decoding_message_size(options.max_message_bytes)
+        .max_encoding_message_size(options.max_message_bytes))
 }
 
 async fn channel(socket: Socket) -> io::Result<Channel> {
@@ -61,7 +61,7 @@ async fn channel(socket: Socket) -> io::Result<Channel> {
         .max_send_buf_size(super::MAX_FRAME as usize);
     let handshake = http2.handshake(io).await;
     let (requests, connection) = handshake.map_err(io::Error::other)?;
-    // Calls are told what it ends with.
+    // Its error is reported by the calls.
     tokio::spawn(connection);
     Ok(Channel { requests })
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn both_ends_take_frames_that_hold_long_messages() {
-        let server = Server::start(None, &Options::default()).unwrap();
+        let server = Server::start(&Options::default()).unwrap();
         let (mut ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         ours.write_all(PREFACE).unwrap();
@@ -115,7 +115,7 @@ mod tests {
         };
         let longest = runtime().unwrap().block_on(async {
             let _client = channel(ours.into()).await.unwrap();
-            // What a client says first leaves while it waits for something.
+            // The preface is sent while the runtime waits for something.
             tokio::task::spawn_blocking(read).await.unwrap()
         });
         assert_eq!(longest, Some(MAX_FRAME));
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_method_or_a_service_that_does_not_exist_is_named_and_the_connection_goes_on() {
         let options = Options::default();
-        let server = Server::start(None, &options).unwrap();
+        let server = Server::start(&options).unwrap();
         let (ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         runtime().unwrap().block_on(async {

@@ -1,21 +1,18 @@
-//! A client that waits for what it asked.
+//! A client that waits for each answer.
 
 use super::channel::{self, Channel};
 use super::echo::{Message, echo, request, with_deadline};
 use super::errors::failed;
 use super::runtime;
+use super::wire::Chunk;
 use super::wire::echo_client::EchoClient;
-use super::wire::{Chunk, Wanted};
 use crate::messages::Messages;
 use crate::{Options, Payload, RpcError, Socket, Summary};
-use bytes::Bytes;
 use prost::Message as _;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio_stream::wrappers::UnboundedReceiverStream;
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -97,119 +94,12 @@ impl Client {
         };
         arrived.verify(sent.load(Ordering::Relaxed), size)
     }
-
-    pub(crate) fn download(
-        &mut self,
-        size: usize,
-        mut each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        let wanted = Wanted {
-            chunks: u64::MAX,
-            size: size as u64,
-        };
-        let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
-        let options = &self.options;
-        let mut received = Received::new(size);
-        let call = async {
-            let mut chunks = client
-                .download(request(wanted, options))
-                .await?
-                .into_inner();
-            while let Some(chunk) = chunks.message().await? {
-                if !received.is_right(&chunk) || !each() {
-                    break;
-                }
-            }
-            Ok(())
-        };
-        let done = runtime.block_on(with_deadline(call, options));
-        received.summary(done.map_err(|status| failed(&status, options)))
-    }
-
-    pub(crate) fn exchange(
-        &mut self,
-        size: usize,
-        ahead: usize,
-        mut each: impl FnMut() -> bool,
-    ) -> Result<Summary, RpcError> {
-        let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
-        let options = &self.options;
-        let chunk = fitting(size, options)?;
-        let (sender, chunks) = tokio::sync::mpsc::unbounded_channel();
-        let send = |sender: &UnboundedSender<Chunk>| {
-            // It fails where the call is over, whose end is seen below.
-            let _ = sender.send(chunk.clone());
-        };
-        (0..ahead.max(1)).for_each(|_| send(&sender));
-        let mut sender = Some(sender);
-        let mut received = Received::new(size);
-        let call = async {
-            let chunks = request(UnboundedReceiverStream::new(chunks), options);
-            let mut chunks = client.exchange(chunks).await?.into_inner();
-            while let Some(chunk) = chunks.message().await? {
-                if !received.is_right(&chunk) {
-                    break;
-                }
-                match &sender {
-                    Some(sender) if each() => send(sender),
-                    // The stream ends here, and at the server when it has sent back the rest.
-                    _ => sender = None,
-                }
-            }
-            Ok(())
-        };
-        let done = runtime.block_on(with_deadline(call, options));
-        received.summary(done.map_err(|status| failed(&status, options)))
-    }
 }
 
-/// What came of a stream of chunks that are all alike.
-struct Received {
-    expected: Bytes,
-    summary: Summary,
-    wrong: Option<usize>,
-}
-
-impl Received {
-    fn new(size: usize) -> Self {
-        Self {
-            expected: chunk(size).data,
-            summary: Summary::default(),
-            wrong: None,
-        }
-    }
-
-    fn is_right(&mut self, chunk: &Chunk) -> bool {
-        self.summary.chunks += 1;
-        self.summary.bytes += chunk.data.len() as u64;
-        if chunk.data != self.expected {
-            self.wrong = Some(chunk.data.len());
-        }
-        self.wrong.is_none()
-    }
-
-    /// What came in all, where the call ended well.
-    fn summary(self, done: Result<(), RpcError>) -> Result<Summary, RpcError> {
-        done?;
-        let Some(length) = self.wrong else {
-            return Ok(self.summary);
-        };
-        Err(RpcError::WrongAnswer(format!(
-            "a chunk of {length} B is not the one of {} B that was to come",
-            self.expected.len()
-        )))
-    }
-}
-
-/// A chunk of a stream: always the same one for one size.
-pub(super) fn chunk(size: usize) -> Chunk {
-    let data = crate::client::chunk(size).into();
-    Chunk { data }
-}
-
-/// A chunk, where it may be sent.
+/// A chunk of a stream, where it may be sent.
 fn fitting(size: usize, options: &Options) -> Result<Chunk, RpcError> {
-    let chunk = chunk(size);
+    let data = crate::client::chunk(size).into();
+    let chunk = Chunk { data };
     options.fits(chunk.encoded_len()).map(|()| chunk)
 }
 

@@ -31,7 +31,7 @@ macro_rules! each {
 pub(super) use each;
 
 impl Message {
-    /// What carries this payload, where it may be sent.
+    /// The message of this payload, where it may be sent.
     ///
     /// # Errors
     /// [`RpcError::TooLong`].
@@ -67,7 +67,7 @@ impl From<&Payload> for Message {
     }
 }
 
-/// What comes of a call, no later than its deadline.
+/// The result of a call, no later than its deadline.
 pub(super) async fn with_deadline<T>(
     call: impl Future<Output = Result<T, Status>>,
     options: &Options,
@@ -79,7 +79,7 @@ pub(super) async fn with_deadline<T>(
     timeout(deadline, call).await.map_err(late)?
 }
 
-/// A request, with its deadline, which the server is told.
+/// A request, with its deadline in a header.
 pub(super) fn request<M>(message: M, options: &Options) -> Request<M> {
     let mut request = Request::new(message);
     if let Some(deadline) = options.deadline {

@@ -1,4 +1,4 @@
-//! What a status of gRPC says of a call.
+//! Why a call failed, by its gRPC status.
 
 use crate::{Options, RpcError, Stack};
 use std::error::Error;
@@ -6,16 +6,16 @@ use tonic::{Code, Status};
 
 /// Why a call failed.
 pub(super) fn failed(status: &Status, options: &Options) -> RpcError {
-    let said = || status.message().to_owned();
+    let message = || status.message().to_owned();
     match status.code() {
         Code::DeadlineExceeded => RpcError::DeadlineExceeded(options.deadline.unwrap_or_default()),
-        Code::OutOfRange | Code::ResourceExhausted => RpcError::TooLong(said()),
-        Code::Unimplemented => RpcError::NoSuchMethod(said()),
+        Code::OutOfRange | Code::ResourceExhausted => RpcError::TooLong(message()),
+        Code::Unimplemented => RpcError::NoSuchMethod(message()),
         _ => transport(status).unwrap_or_else(|| RpcError::Failed(status.to_string())),
     }
 }
 
-/// What HTTP/2 or the connection has to do with it.
+/// The error of HTTP/2 or of the connection behind it.
 fn transport(status: &Status) -> Option<RpcError> {
     let mut closed = None;
     let mut cause = status.source();
@@ -23,7 +23,7 @@ fn transport(status: &Status) -> Option<RpcError> {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             use h2::Reason;
             return match error.reason() {
-                // It broke, or the other end says that it is going.
+                // It broke, or the peer announces that it closes the connection.
                 None | Some(Reason::NO_ERROR | Reason::CANCEL | Reason::REFUSED_STREAM) => {
                     Some(RpcError::Closed(error.to_string()))
                 }

@@ -29,7 +29,6 @@ pub(crate) struct InFlight {
     messages: Option<Messages<Message>>,
     runtime: Runtime,
     options: Arc<Options>,
-    begun: u64,
 }
 
 impl InFlight {
@@ -48,12 +47,10 @@ impl InFlight {
             messages: None,
             runtime,
             options: Arc::new(options.clone()),
-            begun: 0,
         })
     }
 
-    pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
-        let number = self.begun;
+    pub(crate) fn begin(&mut self, number: u64, payload: &Payload) -> Result<(), RpcError> {
         let make = |payload: &Payload| Message::fitting(payload, &self.options);
         let messages = Messages::reuse(&mut self.messages, payload, make)?;
         let message = messages.next();
@@ -64,8 +61,7 @@ impl InFlight {
             let call = echo(&mut client, message, &options);
             (number, with_deadline(call, &options).await)
         }));
-        self.begun += 1;
-        Ok(number)
+        Ok(())
     }
 
     pub(crate) fn poll(

@@ -11,63 +11,48 @@ use std::hint::black_box;
 const PREFIX_BYTES: usize = 5;
 
 #[derive(Debug)]
-pub(crate) struct Marshal {
-    message: Message,
-    buffer: Vec<u8>,
-}
+pub(crate) struct Marshal(Message);
 
 impl Marshal {
-    pub(crate) fn new(payload: &Payload) -> Result<Self, RpcError> {
-        let mut marshal = Self {
-            message: Message::from(payload),
-            buffer: Vec::new(),
-        };
-        marshal.encode()?;
-        let decoded = each!(&marshal.message, message => {
-            is_same(message, marshal.message_bytes()?)
-        });
-        match decoded {
-            Ok(true) => Ok(marshal),
-            Ok(false) => Err(RpcError::WrongAnswer("it decodes to another".into())),
-            Err(error) => Err(RpcError::failed(error)),
-        }
-    }
-
-    pub(crate) fn wire_bytes(&self) -> usize {
-        self.buffer.len()
+    pub(crate) fn new(payload: &Payload) -> Self {
+        Self(Message::from(payload))
     }
 
     #[inline]
-    pub(crate) fn encode(&mut self) -> Result<usize, RpcError> {
-        self.buffer.clear();
-        each!(&self.message, message => {
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), RpcError> {
+        each!(&self.0, message => {
             let length = message.encoded_len();
-            self.buffer.reserve(PREFIX_BYTES + length);
-            self.buffer.put_u8(0);
-            self.buffer.put_u32(length as u32);
-            message.encode_raw(&mut self.buffer);
+            buffer.reserve(PREFIX_BYTES + length);
+            buffer.put_u8(0);
+            buffer.put_u32(length as u32);
+            message.encode_raw(buffer);
         });
-        Ok(self.buffer.len())
+        Ok(())
     }
 
     #[inline]
-    pub(crate) fn decode(&mut self) -> Result<(), RpcError> {
-        let bytes = self.message_bytes()?;
-        let decoded = each!(&self.message, message => decoded_like(message, bytes).map(|message| {
+    pub(crate) fn decode(&self, buffer: &[u8]) -> Result<(), RpcError> {
+        let bytes = behind_prefix(buffer)?;
+        let decoded = each!(&self.0, message => decoded_like(message, bytes).map(|message| {
             black_box(&message);
         }));
         decoded.map_err(RpcError::failed)
     }
 
-    /// Behind the prefix, which must be right.
-    fn message_bytes(&self) -> Result<&[u8], RpcError> {
-        let mut bytes = &self.buffer[..];
-        let (compressed, length) = (bytes.get_u8(), bytes.get_u32());
-        if compressed == 0 && length as usize == bytes.len() {
-            Ok(bytes)
-        } else {
-            Err(RpcError::WrongAnswer("its length is another".into()))
-        }
+    /// Whether what is encoded there decodes to the same message.
+    pub(crate) fn is_same(&self, buffer: &[u8]) -> Result<bool, RpcError> {
+        let bytes = behind_prefix(buffer)?;
+        each!(&self.0, message => is_same(message, bytes)).map_err(RpcError::failed)
+    }
+}
+
+/// What follows the prefix, which must be right.
+fn behind_prefix(mut bytes: &[u8]) -> Result<&[u8], RpcError> {
+    let (compressed, length) = (bytes.get_u8(), bytes.get_u32());
+    if compressed == 0 && length as usize == bytes.len() {
+        Ok(bytes)
+    } else {
+        Err(RpcError::WrongAnswer("its length is another".into()))
     }
 }
 

@@ -6,25 +6,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::transport::server::Connected;
 
-/// The socket of a connection. Within the runtime that it is to belong to.
+/// The socket of a connection. Call it within the runtime that it is to use.
 ///
 /// # Errors
-/// What the system says of the socket.
+/// The system's, for the socket.
 pub(super) fn tokio_stream(socket: Socket) -> io::Result<TcpStream> {
     socket.set_nodelay()?;
     socket.0.set_nonblocking(true)?;
     TcpStream::from_std(socket.0)
 }
 
+/// Without tonic's own information on connections, which it would copy for each call.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) io: TcpStream,
-    /// Its place among those that a server has at once, for as long as it lasts.
-    pub(super) _permit: Option<OwnedSemaphorePermit>,
-}
+pub(super) struct Stream(pub(super) TcpStream);
 
 impl Connected for Stream {
     type ConnectInfo = ();
@@ -38,7 +34,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
@@ -48,7 +44,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -56,19 +52,19 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, parts)
+        Pin::new(&mut self.0).poll_write_vectored(cx, parts)
     }
 
     /// HTTP/2's frames have a head and a body: without it each would be two calls.
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.0.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        Pin::new(&mut self.0).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }

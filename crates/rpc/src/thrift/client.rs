@@ -1,4 +1,4 @@
-//! A client that waits for what it asked.
+//! A client that waits for each answer.
 
 use super::errors::failed;
 use super::line::Line;
@@ -48,7 +48,7 @@ impl Client {
     }
 
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
-        let line = Line::new(socket, self.transport, self.options.message_most)
+        let line = Line::new(socket, self.transport, self.options.max_message_bytes)
             .and_then(|line| line.set_timeout(self.options.deadline).map(|()| line))
             .map_err(|error| RpcError::Failed(format!("cannot use the connection: {error}")))?;
         let limits = limits(&self.options);
@@ -121,7 +121,7 @@ impl Client {
     }
 }
 
-/// What carries this payload, where it may be sent.
+/// The message of this payload, where it may be sent.
 ///
 /// # Errors
 /// [`RpcError::TooLong`].

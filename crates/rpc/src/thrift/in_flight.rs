@@ -21,25 +21,21 @@ pub(crate) struct InFlight {
     pipelines: Vec<Pipeline>,
     protocol: Protocol,
     options: Options,
-    begun: u64,
     /// What is called, and what is to be answered.
     calls: Option<(Kind, Call, Message)>,
 }
 
-/// What comes of a call.
+/// The outcome of a call.
 type Answer = Result<(), RpcError>;
-
-/// Reads the answer to the call of this number; fails where the connection is of no use any more.
-type ReadAnswer<'a> = dyn Fn(&[u8], u64) -> Result<Answer, RpcError> + 'a;
 
 /// A connection.
 #[derive(Debug)]
 struct Pipeline {
     socket: Socket,
-    /// What the kernel has not taken yet, from the place on that it has taken.
+    /// What is to be sent, and how much of it the kernel has taken.
     outgoing: Vec<u8>,
     taken: usize,
-    /// What is no whole frame yet.
+    /// What has arrived of the next frame.
     incoming: Vec<u8>,
     pending: VecDeque<Pending>,
     is_broken: bool,
@@ -50,7 +46,7 @@ struct Pipeline {
 struct Pending {
     number: u64,
     until: Option<Instant>,
-    /// It took too long, and has been said to. Its answer comes nevertheless.
+    /// It took too long, which has been reported. Its answer arrives nevertheless.
     is_over: bool,
 }
 
@@ -77,12 +73,11 @@ impl InFlight {
             pipelines: pipelines.map_err(RpcError::failed)?,
             protocol,
             options: options.clone(),
-            begun: 0,
             calls: None,
         })
     }
 
-    pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
+    pub(crate) fn begin(&mut self, number: u64, payload: &Payload) -> Result<(), RpcError> {
         if !matches!(self.calls, Some((kind, ..)) if kind == payload.kind()) {
             let message = fitting(payload, Transport::Framed, &self.options)?;
             self.calls = Some((payload.kind(), message.clone().into(), message));
@@ -90,8 +85,7 @@ impl InFlight {
         let Some((_, call, _)) = &self.calls else {
             return Err(RpcError::NotConnected);
         };
-        let number = self.begun;
-        // Those that are broken are left out.
+        // Broken ones are left out.
         let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
         let turn = (next..count).chain(0..next);
@@ -107,10 +101,9 @@ impl InFlight {
             until,
             is_over: false,
         });
-        self.begun += 1;
-        // What breaks here is found broken by `poll`, which says so of every call.
+        // Where this fails, `poll` fails too, and reports it for every call.
         let _ = pipeline.send();
-        Ok(number)
+        Ok(())
     }
 
     pub(crate) fn poll(
@@ -137,40 +130,25 @@ impl InFlight {
 
     /// Sends and receives what there is. Whether a call is over by that.
     fn exchange(&mut self, answered: &mut dyn FnMut(u64, Answer)) -> bool {
+        let Some((_, call, expected)) = &self.calls else {
+            return false;
+        };
+        let answers = Answers {
+            call,
+            expected,
+            protocol: self.protocol,
+            options: &self.options,
+        };
         let mut any = false;
         let mut over = |number, answer| {
             any = true;
             answered(number, answer);
         };
-        let stack = Stack::Thrift(Transport::Framed, self.protocol);
-        for pipeline in self
-            .pipelines
-            .iter_mut()
-            .filter(|pipeline| !pipeline.is_broken)
-        {
-            if pipeline.pending.is_empty() {
-                continue;
-            }
-            let Some((_, call, expected)) = &self.calls else {
-                continue;
-            };
-            let read_frame = |bytes: &[u8], number: u64| {
-                let read_answer =
-                    |i: &mut dyn TInputProtocol| call.read_answer(sequence_number(number), i);
-                let answer = read(self.protocol, bytes, limits(&self.options), read_answer);
-                match answer {
-                    Ok(answer) if answer == *expected => Ok(Ok(())),
-                    Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
-                    Err(error) => match failed(error, stack, &self.options) {
-                        (error, true) => Ok(Err(error)),
-                        (error, false) => Err(error),
-                    },
-                }
-            };
-            let most = self.options.message_most + MAX_OVERHEAD;
+        let is_waiting = |one: &&mut Pipeline| !one.is_broken && !one.pending.is_empty();
+        for pipeline in self.pipelines.iter_mut().filter(is_waiting) {
             let done = pipeline
                 .send()
-                .and_then(|()| pipeline.receive(stack, most, &read_frame, &mut over));
+                .and_then(|()| pipeline.receive(&answers, &mut over));
             if let Err(error) = done {
                 pipeline.fail_all(error, &mut over);
             }
@@ -198,6 +176,53 @@ impl InFlight {
     }
 }
 
+/// How the answers to calls are read.
+struct Answers<'a> {
+    call: &'a Call,
+    expected: &'a Message,
+    protocol: Protocol,
+    options: &'a Options,
+}
+
+impl Answers<'_> {
+    fn stack(&self) -> Stack {
+        Stack::Thrift(Transport::Framed, self.protocol)
+    }
+
+    /// The next frame, where it has arrived completely.
+    fn next_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, RpcError> {
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        let most = self.options.max_message_bytes + MAX_OVERHEAD;
+        if length > most {
+            let reason = format!("a frame of {length} B, where {most} B are allowed");
+            return Err(self.other_protocol(reason));
+        }
+        Ok(rest.get(..length))
+    }
+
+    /// The answer to the call of this number; fails where the connection is of no use any more.
+    fn read(&self, frame: &[u8], number: u64) -> Result<Answer, RpcError> {
+        let read_answer =
+            |i: &mut dyn TInputProtocol| self.call.read_answer(sequence_number(number), i);
+        match read(self.protocol, frame, limits(self.options), read_answer) {
+            Ok(answer) if answer == *self.expected => Ok(Ok(())),
+            Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
+            Err(error) => match failed(error, self.stack(), self.options) {
+                (error, true) => Ok(Err(error)),
+                (error, false) => Err(error),
+            },
+        }
+    }
+
+    fn other_protocol(&self, reason: String) -> RpcError {
+        let stack = self.stack();
+        RpcError::OtherProtocol { stack, reason }
+    }
+}
+
 /// The number that a message has: Thrift's are of 31 bits.
 fn sequence_number(number: u64) -> i32 {
     (number & i32::MAX as u64) as i32
@@ -221,12 +246,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Receives what has come, and reads the answers that are whole.
+    /// Receives what has arrived, and reads the answers that are complete.
     fn receive(
         &mut self,
-        stack: Stack,
-        most: usize,
-        read: &ReadAnswer<'_>,
+        answers: &Answers<'_>,
         over: &mut dyn FnMut(u64, Answer),
     ) -> Result<(), RpcError> {
         let filled = self.incoming.len();
@@ -243,47 +266,34 @@ impl Pipeline {
             },
         }
         let mut from = 0;
-        while let Some((length, rest)) = self.incoming[from..].split_first_chunk::<LENGTH_BYTES>() {
-            let length = u32::from_be_bytes(*length) as usize;
-            if length > most {
-                let reason = format!("a frame of {length} B, where {most} B are allowed");
-                return Err(RpcError::OtherProtocol { stack, reason });
+        while let Some(frame) = answers.next_frame(&self.incoming[from..])? {
+            let call = self.pending.front();
+            let call = call.ok_or_else(|| answers.other_protocol("an unexpected answer".into()))?;
+            let answer = answers.read(frame, call.number);
+            if !call.is_over {
+                over(call.number, answer?);
             }
-            let Some(frame) = rest.get(..length) else {
-                break;
-            };
-            let Some(call) = self.pending.pop_front() else {
-                let reason = "an answer that nobody asked for".into();
-                return Err(RpcError::OtherProtocol { stack, reason });
-            };
-            match read(frame, call.number) {
-                _ if call.is_over => {}
-                Ok(answer) => over(call.number, answer),
-                Err(error) => {
-                    self.pending.push_front(call);
-                    return Err(error);
-                }
-            }
-            from += LENGTH_BYTES + length;
+            self.pending.pop_front();
+            from += LENGTH_BYTES + frame.len();
         }
         self.incoming.drain(..from);
         Ok(())
     }
 
-    /// Says of each call why it is not answered. The reason is the first one's alone.
+    /// Fails every call: the first one with the error, the others with its text.
     fn fail_all(&mut self, error: RpcError, over: &mut dyn FnMut(u64, Answer)) {
         self.is_broken = true;
-        let said = error.to_string();
+        let reason = error.to_string();
         let mut error = Some(error);
         for call in self.pending.drain(..).filter(|call| !call.is_over) {
             let why = error
                 .take()
-                .unwrap_or_else(|| RpcError::Closed(said.clone()));
+                .unwrap_or_else(|| RpcError::Closed(reason.clone()));
             over(call.number, Err(why));
         }
     }
 
-    /// Says of those whose time is over that it is.
+    /// Fails the calls whose deadline is over.
     fn expire(&mut self, deadline: Duration, over: &mut dyn FnMut(u64, Answer)) {
         let now = Instant::now();
         for call in &mut self.pending {

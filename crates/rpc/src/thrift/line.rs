@@ -29,7 +29,7 @@ impl Line {
     /// Over this socket, for messages of so many bytes.
     ///
     /// # Errors
-    /// What the system says of the socket.
+    /// The system's, for the socket.
     pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
         socket.set_nodelay()?;
         socket.0.set_nonblocking(false)?;
@@ -48,11 +48,11 @@ impl Line {
         }))
     }
 
-    /// How long one read or write may wait. What a call may take is looked at after each, so that it
+    /// How long one read or write may wait. The deadline of the call is checked after each, so that it
     /// ends within twice its deadline, however slowly the other end goes on.
     ///
     /// # Errors
-    /// What the system says of the socket.
+    /// The system's, for the socket.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         // None is no time at all to the system.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));
@@ -60,12 +60,12 @@ impl Line {
         self.socket.0.set_write_timeout(timeout)
     }
 
-    /// A message begins: another one may be as long as this.
+    /// A message begins: its length counts from here.
     pub(super) fn begin_message(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }
 
-    /// A call begins, which may take so long.
+    /// A call begins, with this deadline.
     pub(super) fn begin_call(&self, deadline: Option<Duration>) {
         self.begin_message();
         let until = deadline.map_or(0, |deadline| {
@@ -100,7 +100,7 @@ impl Line {
 /// Maps the several errors of the system for one condition to one.
 fn normalize(error: io::Error) -> io::Error {
     match error.kind() {
-        // What a socket says whose time is over.
+        // A socket whose timeout is over.
         ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
         // Thrift's crate has a name for one of them.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
@@ -120,7 +120,7 @@ fn retry_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<
     }
 }
 
-/// What comes over it.
+/// What is received over it.
 #[derive(Debug)]
 pub(super) struct Incoming(pub(super) Arc<Line>);
 
@@ -134,7 +134,7 @@ impl Read for Incoming {
     }
 }
 
-/// What goes over it. A frame's length, which comes by itself, waits for the frame: each would be a
+/// What is sent over it. A frame's length, which comes by itself, waits for the frame: each would be a
 /// packet of its own.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -150,7 +150,7 @@ impl Outgoing {
     fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut stream = &self.line.socket.0;
         let sent = retry_interrupted(|| match parts {
-            // send(2) has less to look at than writev(2).
+            // send(2) is cheaper than writev(2).
             [part] => stream.write(part),
             parts => stream.write_vectored(parts),
         })?;

@@ -15,68 +15,51 @@ const NUMBER: i32 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Marshal {
+    message: Message,
     call: Call,
-    transport: Transport,
-    protocol: Protocol,
+    way: (Transport, Protocol),
     limits: TConfiguration,
-    buffer: Vec<u8>,
 }
 
 impl Marshal {
-    pub(crate) fn new(
-        transport: Transport,
-        protocol: Protocol,
-        payload: &Payload,
-    ) -> Result<Self, RpcError> {
-        let mut marshal = Self {
-            call: Message::from(payload).into(),
-            transport,
-            protocol,
+    pub(crate) fn new(transport: Transport, protocol: Protocol, payload: &Payload) -> Self {
+        let message = Message::from(payload);
+        Self {
+            call: message.clone().into(),
+            message,
+            way: (transport, protocol),
             limits: limits(&Options {
-                message_most: usize::MAX,
+                max_message_bytes: usize::MAX,
                 ..Options::default()
             }),
-            buffer: Vec::new(),
-        };
-        marshal.encode()?;
-        if marshal.decoded()?.is_same(&marshal.call) {
-            Ok(marshal)
-        } else {
-            Err(RpcError::WrongAnswer("it decodes to another".into()))
         }
     }
 
-    pub(crate) fn wire_bytes(&self) -> usize {
-        self.buffer.len()
+    #[inline]
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), RpcError> {
+        write(&self.call, NUMBER, self.way, buffer).map_err(RpcError::failed)
     }
 
     #[inline]
-    pub(crate) fn encode(&mut self) -> Result<usize, RpcError> {
-        self.buffer.clear();
-        write(
-            &self.call,
-            NUMBER,
-            (self.transport, self.protocol),
-            &mut self.buffer,
-        )
-        .map_err(RpcError::failed)?;
-        Ok(self.buffer.len())
-    }
-
-    #[inline]
-    pub(crate) fn decode(&mut self) -> Result<(), RpcError> {
-        black_box(&self.decoded()?);
+    pub(crate) fn decode(&self, buffer: &[u8]) -> Result<(), RpcError> {
+        black_box(&self.decoded(buffer)?);
         Ok(())
     }
 
-    fn decoded(&self) -> Result<Call, RpcError> {
-        let from = match self.transport {
+    /// Whether what is encoded there decodes to the same call.
+    pub(crate) fn is_same(&self, buffer: &[u8]) -> Result<bool, RpcError> {
+        Ok(Message::from(self.decoded(buffer)?) == self.message)
+    }
+
+    fn decoded(&self, buffer: &[u8]) -> Result<Call, RpcError> {
+        let (transport, protocol) = self.way;
+        let from = match transport {
             Transport::Framed => LENGTH_BYTES,
             Transport::Buffered => 0,
         };
         let limits = self.limits.clone();
         let call = |i: &mut dyn TInputProtocol| self.call.read_like(i);
-        read(self.protocol, &self.buffer[from..], limits, call).map_err(RpcError::failed)
+        read(protocol, &buffer[from..], limits, call).map_err(RpcError::failed)
     }
 }
 

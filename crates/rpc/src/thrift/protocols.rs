@@ -1,4 +1,4 @@
-//! The four ways to speak Thrift, each a type of its own as in the programs of those who choose one.
+//! The four ways to speak Thrift, each a type of its own, as in a program that uses only one.
 
 use super::line::{AHEAD, Incoming, Line, Outgoing};
 use crate::Protocol;

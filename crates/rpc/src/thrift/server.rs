@@ -1,24 +1,21 @@
-//! A server: one thread that accepts, and one for each connection.
+//! A server: one thread for each connection.
 
 use super::limits;
-use super::line::{Incoming, Line, TOO_LONG};
+use super::line::{Line, TOO_LONG};
 use super::protocols::protocols;
 use super::wire::{EchoSyncHandler, Structure, Summary, TEchoProcessFunctions as Methods};
-use crate::address::Listener;
-use crate::server::{ACCEPT_RETRY_DELAY, MAX_CONNECTIONS, TOKEN_TIMEOUT};
-use crate::{Address, Options, Protocol, Socket, Transport};
+use crate::{Options, Protocol, Socket, Transport};
 use ::thrift::protocol::{
     TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol, TType,
 };
 use ::thrift::{
-    ApplicationError, ApplicationErrorKind, Error, OrderedFloat, ProtocolErrorKind,
+    ApplicationError, ApplicationErrorKind, Error, OrderedFloat, ProtocolErrorKind, TConfiguration,
     TransportErrorKind,
 };
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::Shutdown;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,171 +25,72 @@ const REFUSAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    shared: Arc<Shared>,
-    accept_thread: Option<(Address, JoinHandle<()>)>,
-}
-
-/// What all threads know.
-#[derive(Debug)]
-struct Shared {
     way: (Transport, Protocol),
     options: Options,
-    open: Mutex<Open>,
-    /// Tells when a connection has ended.
-    ended: Condvar,
+    connections: Mutex<Vec<Connection>>,
 }
 
-/// The connections that there are.
-#[derive(Debug, Default)]
-struct Open {
-    stopped: bool,
-    made: u64,
-    lines: HashMap<u64, Arc<Line>>,
+/// A connection and its thread, which closes it in the end.
+#[derive(Debug)]
+struct Connection {
+    line: Weak<Line>,
+    thread: JoinHandle<()>,
 }
 
 impl Server {
-    /// # Errors
-    /// What the system says of one more thread.
-    pub(crate) fn start(
-        way: (Transport, Protocol),
-        listener: Option<Listener>,
-        options: &Options,
-    ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+    pub(crate) fn new(way: (Transport, Protocol), options: &Options) -> Self {
+        Self {
             way,
             options: options.clone(),
-            open: Mutex::default(),
-            ended: Condvar::new(),
-        });
-        let mut server = Self {
-            shared,
-            accept_thread: None,
-        };
-        if let Some(listener) = listener {
-            let address = listener.address.clone();
-            let shared = Arc::clone(&server.shared);
-            let named = thread::Builder::new().name("thrift accept".into());
-            let thread = named.spawn(move || shared.accept(&listener))?;
-            server.accept_thread = Some((address, thread));
+            connections: Mutex::default(),
         }
-        Ok(server)
     }
 
+    /// Serves a connection, on a thread of its own.
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
-        self.shared.begin(socket, false)
+        let line = Line::new(socket, self.way.0, self.options.max_message_bytes)?;
+        let weak = Arc::downgrade(&line);
+        let (way, limits) = (self.way, limits(&self.options));
+        let named = thread::Builder::new().name("thrift".into());
+        let thread = named.spawn(move || {
+            serve_connection(&line, way, limits);
+            line.socket().shutdown(Shutdown::Both);
+        })?;
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| !connection.thread.is_finished());
+        connections.push(Connection { line: weak, thread });
+        Ok(())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.shared.open().stopped = true;
-        if let Some((address, thread)) = self.accept_thread.take() {
-            // It waits for somebody who connects. Where nobody can, it does not wait.
-            let wake = Options {
-                connects: TOKEN_TIMEOUT,
-                ..Options::default()
-            };
-            let _ = address.loopback().connect(&wake);
+        let connections = self
+            .connections
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for connection in connections.iter() {
+            if let Some(line) = connection.line.upgrade() {
+                line.socket().shutdown(Shutdown::Both);
+            }
+        }
+        for connection in connections.drain(..) {
             // A panic there was a bug, and has been reported on standard error.
-            let _ = thread.join();
-        }
-        let mut open = self.shared.open();
-        for line in open.lines.values() {
-            line.socket().shutdown(Shutdown::Both);
-        }
-        while !open.lines.is_empty() {
-            let ended = self.shared.ended.wait(open);
-            open = ended.unwrap_or_else(PoisonError::into_inner);
+            let _ = connection.thread.join();
         }
     }
 }
 
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        // What a thread that panicked has left is whole: it is changed by single calls.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn accept(self: &Arc<Self>, listener: &Listener) {
-        loop {
-            let accepted = listener.accept();
-            if self.open().stopped {
-                return;
-            }
-            let begun = accepted.and_then(|socket| self.begin(socket, true));
-            if begun.is_err() {
-                // No descriptors or threads, perhaps: there may be some soon.
-                thread::sleep(ACCEPT_RETRY_DELAY);
-            }
-        }
-    }
-
-    /// Serves a connection, on a thread of its own.
-    fn begin(self: &Arc<Self>, socket: Socket, greets: bool) -> io::Result<()> {
-        let line = Line::new(socket, self.way.0, self.options.message_most)?;
-        let number = {
-            let mut open = self.open();
-            if open.stopped || open.lines.len() >= MAX_CONNECTIONS {
-                return Ok(());
-            }
-            open.made += 1;
-            let number = open.made;
-            open.lines.insert(number, Arc::clone(&line));
-            number
-        };
-        let registered = Registered {
-            shared: Arc::clone(self),
-            number,
-        };
-        let named = thread::Builder::new().name("thrift".into());
-        named.spawn(move || {
-            let registered = registered;
-            if !greets || registered.shared.has_sent_token(&line) {
-                registered.shared.serve_connection(&line);
-            }
-            line.socket().shutdown(Shutdown::Both);
-        })?;
-        Ok(())
-    }
-
-    /// Whether the token is said, in time.
-    fn has_sent_token(&self, line: &Arc<Line>) -> bool {
-        let token = &self.options.token;
-        if token.is_empty() {
-            return true;
-        }
-        line.begin_call(Some(TOKEN_TIMEOUT));
-        let mut said = vec![0; token.len()];
-        let read = line.set_timeout(Some(TOKEN_TIMEOUT)).and_then(|()| {
-            Incoming(Arc::clone(line)).read_exact(&mut said)?;
-            line.set_timeout(None)
-        });
-        line.begin_call(None);
-        read.is_ok() && said == *token
-    }
-
-    /// Answers until the connection ends.
-    fn serve_connection(&self, line: &Arc<Line>) {
-        let limits = limits(&self.options);
-        protocols!(self.way.0, self.way.1, line, limits, (i, o) => {
-            let (mut i, mut o) = (i, o);
-            let handler = Handler::default();
-            while answer(&handler, line, &mut i, &mut o).is_ok() {}
-        });
-    }
-}
-
-/// A connection is forgotten when its thread ends, however it does.
-struct Registered {
-    shared: Arc<Shared>,
-    number: u64,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.shared.open().lines.remove(&self.number);
-        self.shared.ended.notify_all();
-    }
+/// Answers until the connection ends.
+fn serve_connection(line: &Arc<Line>, way: (Transport, Protocol), limits: TConfiguration) {
+    protocols!(way.0, way.1, line, limits, (i, o) => {
+        let (mut i, mut o) = (i, o);
+        let handler = Handler::default();
+        while answer(&handler, line, &mut i, &mut o).is_ok() {}
+    });
 }
 
 /// Answers one message. Apache's own `TProcessor` does this too, and goes on at a wrong place where
@@ -229,7 +127,7 @@ fn answer(
     })
 }
 
-/// What the other end is told, where it said what cannot be taken.
+/// What the client is answered, where its message cannot be read.
 fn refusal(error: &Error) -> Option<String> {
     match error {
         Error::Protocol(error) if error.kind == ProtocolErrorKind::SizeLimit => {

@@ -2,7 +2,7 @@
 
 grpc_peer.py client ADDRESS | server ADDRESS | bare ADDRESS
 
-`bare` serves no method at all. An address is `127.0.0.1:PORT` or `unix:/path`.
+`bare` serves no method at all. An address is `127.0.0.1:PORT`.
 """
 
 import sys
@@ -13,9 +13,6 @@ import echo_pb2_grpc as echo
 import grpc
 from payloads import CHUNKS, DOUBLE, INT, SIZES, chunk, same, serve_until_told, string, structure
 
-# gRPC's C core names a Unix socket by its path, `%2Ftmp%2Fecho`, which h2 takes for no authority
-# (https://github.com/hyperium/h2/pull/487): the call ends with PROTOCOL_ERROR. Another name will do.
-AUTHORITY = [("grpc.default_authority", "localhost")]
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -50,23 +47,13 @@ class Echo(echo.EchoServicer):
             summary.bytes += len(part.data)
         return summary
 
-    def Download(self, request, context):
-        part = messages.Chunk(data=chunk(request.size))
-        sent = 0
-        while sent < request.chunks and context.is_active():
-            yield part
-            sent += 1
-
-    def Exchange(self, request_iterator, context):
-        yield from request_iterator
-
 
 def serve(address, servicer):
     server = grpc.server(ThreadPoolExecutor(max_workers=4), options=UNLIMITED)
     echo.add_EchoServicer_to_server(servicer, server)
     port = server.add_insecure_port(address)
     server.start()
-    serve_until_told(address if address.startswith("unix:") else f"127.0.0.1:{port}")
+    serve_until_told(f"127.0.0.1:{port}")
     server.stop(grace=None)
 
 
@@ -80,7 +67,7 @@ def fails(call, code):
 
 
 def call(address):
-    with grpc.insecure_channel(address, options=UNLIMITED + AUTHORITY) as channel:
+    with grpc.insecure_channel(address, options=UNLIMITED) as channel:
         stub = echo.EchoStub(channel)
         message = messages.IntMessage(value=INT)
         same(stub.EchoInt(message), message)
@@ -94,10 +81,6 @@ def call(address):
             part = messages.Chunk(data=chunk(size))
             summary = stub.Upload(part for _ in range(chunks))
             same(summary, messages.Summary(chunks=chunks, bytes=chunks * size))
-            wanted = messages.Wanted(chunks=chunks, size=size)
-            same([chunk.data for chunk in stub.Download(wanted)], [part.data] * chunks)
-            back = stub.Exchange(part for _ in range(chunks))
-            same([chunk.data for chunk in back], [part.data] * chunks)
 
         unknown = channel.unary_unary("/costof.rpc.Echo/NoSuch")
         fails(lambda: unknown(b""), grpc.StatusCode.UNIMPLEMENTED)
@@ -108,11 +91,6 @@ def call(address):
         long = messages.StringMessage(value=string(9 << 20))
         said = fails(lambda: stub.EchoString(long), grpc.StatusCode.OUT_OF_RANGE)
         same("limit" in said, True)
-        wanted = messages.Wanted(chunks=1, size=9 << 20)
-        fails(lambda: list(stub.Download(wanted)), grpc.StatusCode.OUT_OF_RANGE)
-        endless = messages.Wanted(chunks=2**64 - 1, size=1)
-        late = lambda: list(stub.Download(endless, timeout=0.2))
-        fails(late, grpc.StatusCode.DEADLINE_EXCEEDED)
         same(stub.EchoStructure(whole_structure()), whole_structure())
 
 

@@ -2,7 +2,7 @@
 
 thrift_peer.py client|server|bare ADDRESS framed|buffered binary|compact
 
-`bare` lacks a method, echo_double. An address is `127.0.0.1:PORT` or `unix:/path`.
+`bare` lacks a method, echo_double. An address is `127.0.0.1:PORT`.
 """
 
 import sys
@@ -61,8 +61,6 @@ class Handler:
 
 def place(address):
     """Where a socket of Thrift's is."""
-    if address.startswith("unix:"):
-        return {"unix_socket": address.removeprefix("unix:")}
     host, port = address.split(":")
     return {"host": host, "port": int(port)}
 
@@ -76,8 +74,7 @@ def serve(address, transport, protocol, lacks):
     threading.Thread(target=server.serve, daemon=True).start()
     while listener.handle is None:
         time.sleep(0.01)
-    if not address.startswith("unix:"):
-        address = f"127.0.0.1:{listener.handle.getsockname()[1]}"
+    address = f"127.0.0.1:{listener.handle.getsockname()[1]}"
     # It listens a moment after it is bound.
     while not can_connect(address):
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-//! What bandwidth a link should give.
+//! The bandwidth that is predicted of a link.
 
 use super::Bandwidth;
 use crate::expect::throughput;

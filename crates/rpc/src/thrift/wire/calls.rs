@@ -14,25 +14,78 @@ use super::*;
 use crate::Payload;
 use crate::payload::Value;
 
-/// A value of any of the methods that echo.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::thrift) enum Message {
-    Int(i32),
-    Double(OrderedFloat<f64>),
-    String(String),
-    Structure(Structure),
+/// The methods that echo: each with the kind of value that it echoes, its arguments and its result.
+macro_rules! methods {
+    ($($kind:ident($value:ty): $method:literal, $args:ident, $result:ident;)*) => {
+        /// A value of any of them.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(in crate::thrift) enum Message {
+            $($kind($value),)*
+        }
+
+        #[derive(Debug)]
+        enum Args {
+            $($kind($args),)*
+        }
+
+        impl From<Message> for Call {
+            fn from(message: Message) -> Self {
+                Self(match message {
+                    $(Message::$kind(value) => Args::$kind($args { value }),)*
+                })
+            }
+        }
+
+        impl From<Call> for Message {
+            fn from(call: Call) -> Self {
+                match call.0 {
+                    $(Args::$kind(args) => Self::$kind(args.value),)*
+                }
+            }
+        }
+
+        impl Args {
+            /// The method that takes them.
+            fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $method,)*
+                }
+            }
+
+            fn write(&self, o: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+                match self {
+                    $(Self::$kind(args) => args.write_to_out_protocol(o),)*
+                }
+            }
+
+            /// Reads arguments of the same method.
+            fn read_like(&self, i: &mut dyn TInputProtocol) -> thrift::Result<Self> {
+                match self {
+                    $(Self::$kind(_) => $args::read_from_in_protocol(i).map(Self::$kind),)*
+                }
+            }
+
+            /// Reads the result of the same method, which may be an exception.
+            fn read_result(
+                &self,
+                i: &mut dyn TInputProtocol,
+            ) -> thrift::Result<thrift::Result<Message>> {
+                match self {
+                    $(Self::$kind(_) => {
+                        let result = $result::read_from_in_protocol(i)?;
+                        Ok(result.ok_or().map(Message::$kind))
+                    })*
+                }
+            }
+        }
+    };
 }
 
-/// A call with its arguments.
-#[derive(Debug)]
-pub(in crate::thrift) struct Call(Args);
-
-#[derive(Debug)]
-enum Args {
-    Int(EchoEchoIntArgs),
-    Double(EchoEchoDoubleArgs),
-    String(EchoEchoStringArgs),
-    Structure(EchoEchoStructureArgs),
+methods! {
+    Int(i32): "echo_int", EchoEchoIntArgs, EchoEchoIntResult;
+    Double(OrderedFloat<f64>): "echo_double", EchoEchoDoubleArgs, EchoEchoDoubleResult;
+    String(String): "echo_string", EchoEchoStringArgs, EchoEchoStringResult;
+    Structure(Structure): "echo_structure", EchoEchoStructureArgs, EchoEchoStructureResult;
 }
 
 /// A chunk of a stream, which is a call without an answer.
@@ -59,49 +112,20 @@ impl From<&Payload> for Message {
     }
 }
 
-impl From<Message> for Call {
-    fn from(message: Message) -> Self {
-        Self(match message {
-            Message::Int(value) => Args::Int(EchoEchoIntArgs { value }),
-            Message::Double(value) => Args::Double(EchoEchoDoubleArgs { value }),
-            Message::String(value) => Args::String(EchoEchoStringArgs { value }),
-            Message::Structure(value) => Args::Structure(EchoEchoStructureArgs { value }),
-        })
-    }
-}
-
-/// Does the same with the arguments of each method.
-macro_rules! each {
-    ($call:expr, $args:ident => $do:expr) => {
-        match $call {
-            Args::Int($args) => $do,
-            Args::Double($args) => $do,
-            Args::String($args) => $do,
-            Args::Structure($args) => $do,
-        }
-    };
-}
+/// A call with its arguments.
+#[derive(Debug)]
+pub(in crate::thrift) struct Call(Args);
 
 impl Call {
-    /// The method that it calls.
-    pub(in crate::thrift) fn method(&self) -> &'static str {
-        match &self.0 {
-            Args::Int(_) => "echo_int",
-            Args::Double(_) => "echo_double",
-            Args::String(_) => "echo_string",
-            Args::Structure(_) => "echo_structure",
-        }
-    }
-
     /// Writes it as a message with this number.
     pub(in crate::thrift) fn write(
         &self,
         number: i32,
         o: &mut dyn TOutputProtocol,
     ) -> thrift::Result<()> {
-        let begins = TMessageIdentifier::new(self.method(), TMessageType::Call, number);
+        let begins = TMessageIdentifier::new(self.0.method(), TMessageType::Call, number);
         o.write_message_begin(&begins)?;
-        each!(&self.0, args => args.write_to_out_protocol(o))?;
+        self.0.write(o)?;
         o.write_message_end()?;
         o.flush()
     }
@@ -109,15 +133,10 @@ impl Call {
     /// Reads a message that calls the same method: the same arguments, perhaps.
     pub(in crate::thrift) fn read_like(&self, i: &mut dyn TInputProtocol) -> thrift::Result<Self> {
         let begins = i.read_message_begin()?;
-        verify_expected_service_call(self.method(), &begins.name)?;
-        let call = match &self.0 {
-            Args::Int(_) => Args::Int(EchoEchoIntArgs::read_from_in_protocol(i)?),
-            Args::Double(_) => Args::Double(EchoEchoDoubleArgs::read_from_in_protocol(i)?),
-            Args::String(_) => Args::String(EchoEchoStringArgs::read_from_in_protocol(i)?),
-            Args::Structure(_) => Args::Structure(EchoEchoStructureArgs::read_from_in_protocol(i)?),
-        };
+        verify_expected_service_call(self.0.method(), &begins.name)?;
+        let args = self.0.read_like(i)?;
         i.read_message_end()?;
-        Ok(Self(call))
+        Ok(Self(args))
     }
 
     /// Reads the answer to it, which has this number.
@@ -126,35 +145,10 @@ impl Call {
         number: i32,
         i: &mut dyn TInputProtocol,
     ) -> thrift::Result<Message> {
-        answer_begins(self.method(), number, i)?;
-        let answer = match &self.0 {
-            Args::Int(_) => EchoEchoIntResult::read_from_in_protocol(i)?
-                .ok_or()
-                .map(Message::Int),
-            Args::Double(_) => EchoEchoDoubleResult::read_from_in_protocol(i)?
-                .ok_or()
-                .map(Message::Double),
-            Args::String(_) => EchoEchoStringResult::read_from_in_protocol(i)?
-                .ok_or()
-                .map(Message::String),
-            Args::Structure(_) => {
-                let result = EchoEchoStructureResult::read_from_in_protocol(i)?;
-                result.ok_or().map(Message::Structure)
-            }
-        };
+        answer_begins(self.0.method(), number, i)?;
+        let answer = self.0.read_result(i)?;
         i.read_message_end()?;
         answer
-    }
-
-    /// Whether it has the same arguments.
-    pub(in crate::thrift) fn is_same(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Args::Int(one), Args::Int(other)) => one.value == other.value,
-            (Args::Double(one), Args::Double(other)) => one.value == other.value,
-            (Args::String(one), Args::String(other)) => one.value == other.value,
-            (Args::Structure(one), Args::Structure(other)) => one.value == other.value,
-            _ => false,
-        }
     }
 }
 
@@ -177,8 +171,8 @@ impl Chunk {
     }
 }
 
-/// Ends a stream, and asks what has arrived. What the server had to say of a chunk is said now: the
-/// generated client would complain of its number.
+/// Ends a stream, and returns what has arrived. The server answers with its error for a chunk, if there
+/// was one: the generated client would reject its number.
 pub(in crate::thrift) fn finish(client: &mut dyn TThriftClient) -> thrift::Result<Summary> {
     let number = client.increment_sequence_number();
     let begins = TMessageIdentifier::new("finish", TMessageType::Call, number);

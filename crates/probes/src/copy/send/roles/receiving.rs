@@ -47,7 +47,7 @@ impl Receiving {
     ) -> Result<Receiving, Failure> {
         let meeting = meeting::place(launch)?;
         Ok(Receiving {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             random: Rng::with_seed(launch.seed),
             listener: None,
@@ -108,23 +108,23 @@ impl Receiving {
         bursts: Vec<Burst>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let Some(settled) = windows::settled(&marks) else {
+        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let Some(settled) = windows::settled(&checkpoints) else {
             if self.is_interactive {
                 return Ok(());
             }
             fail!("too little arrived to say how fast");
         };
-        meter.value("throughput", windows::throughput(&marks, settled));
+        meter.value("throughput", windows::throughput(&checkpoints, settled));
         for (asked_ns, took_ns) in bursts {
             if asked_ns >= settled.0 {
                 meter.latency("latency", took_ns);
             }
         }
-        for (kib, ns) in windows::windows(&marks, settled) {
+        for (kib, ns) in windows::windows(&checkpoints, settled) {
             meter.batch_done("cost", kib, ns);
         }
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_receiver", used.cpu_ns_per_kib);
         meter.value("receiver_running", used.running);
         Ok(())

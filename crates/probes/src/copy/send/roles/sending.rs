@@ -67,7 +67,7 @@ impl Sending {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
-            cpus: Processors::of(&launch.cpus, &meeting),
+            cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
             all_cpus: launch.cpus.clone(),
             partners: launch.partners.clone(),
@@ -176,7 +176,7 @@ impl Sending {
         }
         self.report_rate(flows, meter)?;
         if let Some(interrupts) = interrupts {
-            let bytes = flows.iter().map(|flow| windows::bytes(flow.marks()));
+            let bytes = flows.iter().map(|flow| windows::bytes(flow.checkpoints()));
             interrupts.report(bytes.sum(), meter);
         }
         Self::report_calls(flows, meter);
@@ -220,18 +220,18 @@ impl Sending {
     /// Reports the processor time for what was sent; where the receiver may not know how fast it was,
     /// that too.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
-        let mut settled = windows::settled(&marks);
+        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        let mut settled = windows::settled(&checkpoints);
         if self.ending.is_some() {
-            settled = settled.or_else(|| windows::whole(&marks));
+            settled = settled.or_else(|| windows::whole(&checkpoints));
         }
         let Some(settled) = settled else {
             fail!("too little could be sent to say how fast");
         };
-        let used = windows::used(&marks, settled);
+        let used = windows::used(&checkpoints, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
-        let bytes: u64 = marks.iter().map(|marks| windows::bytes(marks)).sum();
+        let bytes: u64 = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
         let counted = counted(flows, Event::Cycles).filter(|_| bytes > 0);
         let reference = || Some(used.cpu_ns_per_kib / KIB * self.reference_hz? / 1e9);
         let cycles = counted.map(|cycles| cycles as f64 / bytes as f64);
@@ -240,8 +240,8 @@ impl Sending {
             meter.value("cycles_by_pmu", f64::from(u8::from(counted.is_some())));
         }
         if self.meeting.sink.is_some() || self.ending.is_some() {
-            meter.value(LEFT, windows::throughput(&marks, settled));
-            for (kib, ns) in windows::windows(&marks, settled) {
+            meter.value(LEFT, windows::throughput(&checkpoints, settled));
+            for (kib, ns) in windows::windows(&checkpoints, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
             }
         }

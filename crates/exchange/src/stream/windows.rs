@@ -1,68 +1,69 @@
-//! From marks of how far each flow was to what arrived in which time, all flows together.
+//! From checkpoints to throughput and CPU time, all flows together.
 
-use costof_exchange::transfer::Mark;
+use super::Checkpoint;
 
-pub(crate) const KIB: f64 = 1024.0;
+/// Bytes of a KiB.
+pub const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
 const WINDOWS: usize = 24;
-/// A window has so many marks at least, so that where they lie does not matter.
-const MARKS_PER_WINDOW: usize = 4;
+/// A window has so many checkpoints at least, so that where they lie does not matter.
+const CHECKPOINTS_PER_WINDOW: usize = 4;
 
-/// A stretch of time, in nanoseconds of the marks' clock.
-pub(crate) type Stretch = (f64, f64);
+/// A stretch of time, in nanoseconds of the checkpoints' clock.
+pub type Stretch = (f64, f64);
 
 /// What threads used in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Used {
-    pub(crate) cpu_ns_per_kib: f64,
+pub struct Used {
+    /// CPU time for 1 KiB of payload, in nanoseconds.
+    pub cpu_ns_per_kib: f64,
     /// The share of the time for which they ran, in the mean over them.
-    pub(crate) running: f64,
+    pub running: f64,
 }
 
 /// The time in which all flows went on, without its first third; none where there is no such time,
-/// or nothing came.
-pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+/// or nothing arrived.
+pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let settled = (begin + RAMP * (end - begin), end);
-    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
-    (end > begin && something_came()).then_some(settled)
+    let something_arrived = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_arrived()).then_some(settled)
 }
 
 /// The same with its first third: of little there is nothing to be left out.
-pub(crate) fn whole(flows: &[&[Mark]]) -> Option<Stretch> {
+pub fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
-    let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
-    (end > begin && something_came()).then_some((begin, end))
+    let something_arrived = || bytes_at(flows, end) > bytes_at(flows, begin);
+    (end > begin && something_arrived()).then_some((begin, end))
 }
 
 /// From when the last flow has begun until the first has ended.
-fn together(flows: &[&[Mark]]) -> Option<Stretch> {
-    let begin = flows
-        .iter()
-        .map(|marks| marks.first())
-        .collect::<Option<Vec<_>>>()?;
-    let end = flows
-        .iter()
-        .map(|marks| marks.last())
-        .collect::<Option<Vec<_>>>()?;
-    let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
-    let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
-    Some((begin, end))
+fn together(flows: &[&[Checkpoint]]) -> Option<Stretch> {
+    if flows.iter().any(|checkpoints| checkpoints.is_empty()) {
+        return None;
+    }
+    let first = flows.iter().filter_map(|checkpoints| checkpoints.first());
+    let last = flows.iter().filter_map(|checkpoints| checkpoints.last());
+    let begin = first.map(|checkpoint| checkpoint.at_ns).max()?;
+    let end = last.map(|checkpoint| checkpoint.at_ns).min()?;
+    Some((begin as f64, end as f64))
 }
 
 /// Payload that arrived in a second, stalls included.
-pub(crate) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
+pub fn throughput(flows: &[&[Checkpoint]], (begin, end): Stretch) -> f64 {
     (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
 }
 
 /// Windows in which equally many KiB arrived: how many, and how long they took.
-pub(crate) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
-    let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
-    let count = (marks.min().unwrap_or(0) / MARKS_PER_WINDOW).min(WINDOWS);
+    let checkpoints = flows
+        .iter()
+        .map(|checkpoints| inside(checkpoints, (begin, end)));
+    let count = (checkpoints.min().unwrap_or(0) / CHECKPOINTS_PER_WINDOW).min(WINDOWS);
     // Fewer than a window has KiB, so that what is left over is less than another window.
     let count = count.min(all.isqrt()).max(1);
     let each = (all / count).max(1);
@@ -74,7 +75,7 @@ pub(crate) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64
 }
 
 /// When so many bytes had arrived, by halving.
-fn time_of(flows: &[&[Mark]], bytes: f64, (mut early, mut late): Stretch) -> f64 {
+fn time_of(flows: &[&[Checkpoint]], bytes: f64, (mut early, mut late): Stretch) -> f64 {
     for _ in 0..60 {
         let middle = f64::midpoint(early, late);
         if bytes_at(flows, middle) < bytes {
@@ -86,57 +87,59 @@ fn time_of(flows: &[&[Mark]], bytes: f64, (mut early, mut late): Stretch) -> f64
     late
 }
 
-fn bytes_at(flows: &[&[Mark]], at: f64) -> f64 {
-    let of = |marks: &&[Mark]| value_at(marks, at, |mark| mark.bytes);
-    flows.iter().map(of).sum()
+fn bytes_at(flows: &[&[Checkpoint]], at: f64) -> f64 {
+    let bytes = |checkpoints: &&[Checkpoint]| value_at(checkpoints, at, |one| one.bytes);
+    flows.iter().map(bytes).sum()
 }
 
 /// What the flows' threads used.
-pub(crate) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
-    let difference = |of: fn(&Mark) -> u64| -> f64 {
-        let of_one = |marks: &&[Mark]| value_at(marks, end, of) - value_at(marks, begin, of);
+pub fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
+    let difference = |field: fn(&Checkpoint) -> u64| -> f64 {
+        let of_one = |checkpoints: &&[Checkpoint]| {
+            value_at(checkpoints, end, field) - value_at(checkpoints, begin, field)
+        };
         flows.iter().map(of_one).sum()
     };
-    let cpu_ns = difference(|mark| mark.cpu_ns);
+    let cpu_ns = difference(|checkpoint| checkpoint.cpu_ns);
     Used {
-        cpu_ns_per_kib: cpu_ns / (difference(|mark| mark.bytes) / KIB).max(1.0),
+        cpu_ns_per_kib: cpu_ns / (difference(|checkpoint| checkpoint.bytes) / KIB).max(1.0),
         running: (cpu_ns / (flows.len() as f64 * (end - begin))).min(1.0),
     }
 }
 
-/// Payload of a flow until its last mark.
-pub(crate) fn bytes(marks: &[Mark]) -> u64 {
-    marks.last().map_or(0, |mark| mark.bytes)
+/// Payload of a flow until its last checkpoint.
+pub fn bytes(checkpoints: &[Checkpoint]) -> u64 {
+    checkpoints.last().map_or(0, |checkpoint| checkpoint.bytes)
 }
 
-fn inside(marks: &[Mark], (begin, end): Stretch) -> usize {
-    let within = |mark: &&Mark| (begin..=end).contains(&(mark.at_ns as f64));
-    marks.iter().filter(within).count()
+fn inside(checkpoints: &[Checkpoint], (begin, end): Stretch) -> usize {
+    let within = |checkpoint: &&Checkpoint| (begin..=end).contains(&(checkpoint.at_ns as f64));
+    checkpoints.iter().filter(within).count()
 }
 
-/// A value at a time between the first mark and the last, on the line between its neighbours.
-fn value_at(marks: &[Mark], at: f64, of: fn(&Mark) -> u64) -> f64 {
-    let after = marks.partition_point(|mark| (mark.at_ns as f64) < at);
-    let right = &marks[after.min(marks.len() - 1)];
-    let left = &marks[after.saturating_sub(1)];
+/// A value at a time between the first checkpoint and the last, on the line between its neighbours.
+fn value_at(checkpoints: &[Checkpoint], at: f64, field: fn(&Checkpoint) -> u64) -> f64 {
+    let after = checkpoints.partition_point(|checkpoint| (checkpoint.at_ns as f64) < at);
+    let right = &checkpoints[after.min(checkpoints.len() - 1)];
+    let left = &checkpoints[after.saturating_sub(1)];
     let (from, to) = (left.at_ns as f64, right.at_ns as f64);
     let share = if to > from {
         ((at - from) / (to - from)).clamp(0.0, 1.0)
     } else {
         0.0
     };
-    of(left) as f64 + share * (of(right) as f64 - of(left) as f64)
+    field(left) as f64 + share * (field(right) as f64 - field(left) as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Marks every millisecond from `begin_ms`, `kib` KiB a millisecond, and half of the time on
+    /// Checkpoints every millisecond from `begin_ms`, `kib` KiB a millisecond, and half of the time on
     /// the processor.
-    fn steady(begin_ms: u64, marks: u64, kib: u64) -> Vec<Mark> {
-        (0..marks)
-            .map(|number| Mark {
+    fn steady(begin_ms: u64, checkpoints: u64, kib: u64) -> Vec<Checkpoint> {
+        (0..checkpoints)
+            .map(|number| Checkpoint {
                 at_ns: (begin_ms + number) * 1_000_000,
                 cpu_ns: number * 500_000,
                 bytes: number * kib * 1024,
@@ -163,8 +166,8 @@ mod tests {
 
     #[test]
     fn what_lies_between_marks_is_on_the_line() {
-        let marks = steady(10, 3, 10);
-        let at = |ms: f64| value_at(&marks, ms * 1e6, |mark| mark.bytes) / 1024.0;
+        let checkpoints = steady(10, 3, 10);
+        let at = |ms: f64| value_at(&checkpoints, ms * 1e6, |checkpoint| checkpoint.bytes) / 1024.0;
         assert_eq!(
             (at(10.0), at(10.5), at(11.75), at(12.0)),
             (0.0, 5.0, 17.5, 20.0)
@@ -173,11 +176,11 @@ mod tests {
 
     #[test]
     fn a_stall_is_in_the_throughput_and_in_a_window() {
-        let mut marks = steady(0, 97, 100);
-        for mark in &mut marks[40..61] {
-            mark.bytes = 39 * 100 * 1024;
+        let mut checkpoints = steady(0, 97, 100);
+        for checkpoint in &mut checkpoints[40..61] {
+            checkpoint.bytes = 39 * 100 * 1024;
         }
-        let flows = [&marks[..]];
+        let flows = [&checkpoints[..]];
         let settled = settled(&flows).unwrap();
         assert!((throughput(&flows, settled) - 100.0 * 1024.0 * 1e3).abs() < 1.0);
         let windows = windows(&flows, settled);
@@ -190,14 +193,14 @@ mod tests {
     #[test]
     fn little_that_came_is_in_no_more_windows_than_much() {
         for kib in 1..2000 {
-            let marks: Vec<Mark> = (0..200)
-                .map(|number| Mark {
+            let checkpoints: Vec<Checkpoint> = (0..200)
+                .map(|number| Checkpoint {
                     at_ns: number * 1_000_000,
                     cpu_ns: 0,
                     bytes: number * kib * 1024 / 199,
                 })
                 .collect();
-            let windows = windows(&[&marks], (0.0, 199e6));
+            let windows = windows(&[&checkpoints], (0.0, 199e6));
             let all: u64 = windows.iter().map(|(kib, _)| kib).sum();
             assert!((1..=WINDOWS).contains(&windows.len()), "{kib} {windows:?}");
             assert!(all + windows[0].0 > kib, "{kib} {windows:?}");
@@ -206,17 +209,17 @@ mod tests {
 
     #[test]
     fn of_little_nothing_is_left_out() {
-        let marks: Vec<Mark> = steady(0, 4, 1)
+        let checkpoints: Vec<Checkpoint> = steady(0, 4, 1)
             .into_iter()
-            .map(|mark| Mark {
-                bytes: mark.bytes / 16,
-                ..mark
+            .map(|checkpoint| Checkpoint {
+                bytes: checkpoint.bytes / 16,
+                ..checkpoint
             })
             .collect();
-        assert_eq!(settled(&[&marks]), None);
-        let all = whole(&[&marks]).unwrap();
+        assert_eq!(settled(&[&checkpoints]), None);
+        let all = whole(&[&checkpoints]).unwrap();
         assert_eq!(all, (0.0, 3e6));
-        assert!((throughput(&[&marks], all) - 64e3).abs() < 1.0);
+        assert!((throughput(&[&checkpoints], all) - 64e3).abs() < 1.0);
         assert_eq!(whole(&[&steady(0, 4, 0)]), None);
     }
 

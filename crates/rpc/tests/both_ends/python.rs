@@ -1,10 +1,12 @@
 //! Other people's clients call our services, and our clients other people's: Python's grpcio, and
 //! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check` makes one.
 
-use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, RpcError, Server, Stack};
+use crate::{STACKS, STUDY, connect, listen, loopback, times};
+use costof_rpc::{Kind, Options, Payload, Protocol, RpcError, Stack};
 use costof_rpc::{Summary, Transport};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -33,7 +35,7 @@ impl Python {
     }
 
     /// One end of a stack.
-    fn peer(&self, role: &str, stack: Stack, address: &Address) -> Command {
+    fn peer(&self, role: &str, stack: Stack, address: SocketAddr) -> Command {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
         let mut command = Command::new(&self.executable);
         command.env("PYTHONPATH", self.place.path());
@@ -57,15 +59,6 @@ impl Python {
         command.arg(scripts.join(script));
         command.args([role, &address.to_string()]).args(ways);
         command
-    }
-
-    /// Where each way of listening is, for one end.
-    fn addresses(&self) -> [Address; 2] {
-        let path = self.place.path().join("socket");
-        [
-            Address::Tcp(([127, 0, 0, 1], 0).into()),
-            Address::Unix(path),
-        ]
     }
 }
 
@@ -117,7 +110,7 @@ macro_rules! or_skip {
 /// A server of the other side, until it is dropped.
 struct Serving {
     child: Child,
-    address: Address,
+    address: SocketAddr,
 }
 
 impl Serving {
@@ -141,26 +134,16 @@ impl Drop for Serving {
     }
 }
 
-/// Says yes so many times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
-    let mut left = 0..count;
-    move || left.next().is_some()
-}
-
 #[test]
 fn pythons_clients_call_our_services() {
     let python = or_skip!(Python::new());
-    for stack in Stack::ALL {
-        for address in python.addresses() {
-            let server = Server::listen(stack, &address, &Options::default()).unwrap();
-            let address = server.address().unwrap();
-            succeeds(&mut python.peer("client", stack, address))
-                .unwrap_or_else(|why| panic!("{stack}: {why}"));
-            // And ours after them.
-            let mut client = Client::new(stack, &Options::default()).unwrap();
-            client.connect(address).unwrap();
-            client.call(&Payload::new(Kind::Structure)).unwrap();
-        }
+    for stack in STACKS {
+        let (_server, address) = listen(stack, &Options::default());
+        succeeds(&mut python.peer("client", stack, address))
+            .unwrap_or_else(|why| panic!("{stack}: {why}"));
+        // And ours after them.
+        let mut client = connect(stack, address, &Options::default());
+        client.call(&Payload::new(Kind::Structure)).unwrap();
     }
 }
 
@@ -173,27 +156,18 @@ fn our_clients_call_pythons_services() {
         ..Options::default()
     };
     let strings = [0, 1, 64, 65_536, 1_000_003].map(Kind::String);
-    for stack in Stack::ALL {
-        for address in python.addresses() {
-            let serving = Serving::new(&mut python.peer("server", stack, &address));
-            let mut client = Client::new(stack, &options).unwrap();
-            client.connect(&serving.address).unwrap();
-            for kind in Kind::STUDY.into_iter().chain(strings) {
-                let called = client.call(&Payload::new(kind));
-                called.unwrap_or_else(|error| panic!("{stack} {kind}: {error}"));
-            }
-            for size in [1, 65_536] {
-                let more = times(30);
-                let bytes = 30 * size as u64;
-                let arrived = client.upload(size, more).unwrap();
-                assert_eq!(arrived, Summary { chunks: 30, bytes }, "{stack}");
-                if stack == Stack::Grpc {
-                    let received = client.download(size, times(29)).unwrap();
-                    assert_eq!(received, Summary { chunks: 30, bytes });
-                    let received = client.exchange(size, 1, times(29)).unwrap();
-                    assert_eq!(received, Summary { chunks: 30, bytes });
-                }
-            }
+    for stack in STACKS {
+        let serving = Serving::new(&mut python.peer("server", stack, loopback()));
+        let mut client = connect(stack, serving.address, &options);
+        for kind in STUDY.into_iter().chain(strings) {
+            let called = client.call(&Payload::new(kind));
+            called.unwrap_or_else(|error| panic!("{stack} {kind}: {error}"));
+        }
+        for size in [1, 65_536] {
+            let more = times(30);
+            let bytes = 30 * size as u64;
+            let arrived = client.upload(size, more).unwrap();
+            assert_eq!(arrived, Summary { chunks: 30, bytes }, "{stack}");
         }
     }
 }
@@ -201,11 +175,9 @@ fn our_clients_call_pythons_services() {
 #[test]
 fn a_method_that_pythons_services_lack_is_named() {
     let python = or_skip!(Python::new());
-    for stack in Stack::ALL {
-        let [address, _] = python.addresses();
-        let serving = Serving::new(&mut python.peer("bare", stack, &address));
-        let mut client = Client::new(stack, &Options::default()).unwrap();
-        client.connect(&serving.address).unwrap();
+    for stack in STACKS {
+        let serving = Serving::new(&mut python.peer("bare", stack, loopback()));
+        let mut client = connect(stack, serving.address, &Options::default());
         let error = client.call(&Payload::new(Kind::Double)).unwrap_err();
         assert!(
             matches!(error, RpcError::NoSuchMethod(_)),

@@ -1,70 +1,45 @@
-//! Our servers and our clients with each other: every payload, every stack, over TCP and Unix.
+//! Our servers and our clients with each other: every payload, every stack, over TCP and Unix sockets.
 
-use costof_rpc::{Address, Client, InFlight, Kind, Marshal, Options, Payload, RpcError, Server};
+use crate::{STACKS, STUDY, connect, in_flight, listen, loopback, times};
+use costof_rpc::{Client, Kind, Marshal, Options, Payload, RpcError, Server};
 use costof_rpc::{Socket, Stack, Transport};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// The study's, and those of no bytes, of more than a buffer and of more than a window.
 fn payloads() -> impl Iterator<Item = Payload> {
     let strings = [0, 1, 64, 4_096, 65_536, 1_000_003].map(Kind::String);
-    Kind::STUDY.into_iter().chain(strings).map(Payload::new)
-}
-
-fn loopback() -> Address {
-    Address::Tcp(([127, 0, 0, 1], 0).into())
-}
-
-/// Every address that a server may listen at, and what keeps it.
-fn addresses() -> (TempDir, [Address; 3]) {
-    let place = TempDir::new().expect("a folder can be made");
-    let path = place.path().join("echo");
-    let all = Address::Tcp(([0, 0, 0, 0], 0).into());
-    (place, [loopback(), all, Address::Unix(path)])
-}
-
-/// Where a client finds it.
-fn find(server: &Server) -> Address {
-    match server.address().expect("it listens") {
-        Address::Tcp(address) => Address::Tcp(([127, 0, 0, 1], address.port()).into()),
-        unix => unix.clone(),
-    }
-}
-
-/// Says yes so many times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
-    let mut left = 0..count;
-    move || left.next().is_some()
+    STUDY.into_iter().chain(strings).map(Payload::new)
 }
 
 #[test]
 fn every_payload_comes_back_through_every_stack_and_by_every_way() {
-    for stack in Stack::ALL {
-        let (_place, addresses) = addresses();
-        for address in &addresses {
-            let options = Options::default();
-            let server = Server::listen(stack, address, &options).unwrap();
-            let mut client = Client::new(stack, &options).unwrap();
-            client.connect(&find(&server)).unwrap();
-            for payload in payloads() {
-                for _ in 0..3 {
-                    let called = client.call(&payload);
-                    called.unwrap_or_else(|error| panic!("{stack} {}: {error}", payload.kind()));
-                }
+    let all = ([0, 0, 0, 0], 0).into();
+    for (stack, address) in STACKS
+        .iter()
+        .flat_map(|stack| [(*stack, loopback()), (*stack, all)])
+    {
+        let options = Options::default();
+        let server = Server::listen(stack, address, &options).unwrap();
+        let port = server.address().unwrap().port();
+        let mut client = connect(stack, ([127, 0, 0, 1], port).into(), &options);
+        for payload in payloads() {
+            for _ in 0..3 {
+                let called = client.call(&payload);
+                called.unwrap_or_else(|error| panic!("{stack} {}: {error}", payload.kind()));
             }
-            server.stop();
-            assert!(client.call(&Payload::new(Kind::Int)).is_err(), "{stack}");
         }
+        server.stop();
+        assert!(client.call(&Payload::new(Kind::Int)).is_err(), "{stack}");
     }
 }
 
 #[test]
 fn a_client_connects_again_and_a_server_has_many() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
+        let (_server, address) = listen(stack, &options);
         let payload = Payload::new(Kind::Structure);
         let mut clients: Vec<Client> = (0..8)
             .map(|_| Client::new(stack, &options).unwrap())
@@ -72,14 +47,14 @@ fn a_client_connects_again_and_a_server_has_many() {
         for client in &mut clients {
             let unconnected = client.call(&payload);
             assert!(matches!(unconnected, Err(RpcError::NotConnected)));
-            client.connect(&find(&server)).unwrap();
+            client.connect(address).unwrap();
         }
         for client in clients.iter_mut().chain([]) {
             client.call(&payload).unwrap();
             client.disconnect();
             let unconnected = client.call(&payload);
             assert!(matches!(unconnected, Err(RpcError::NotConnected)));
-            client.connect(&find(&server)).unwrap();
+            client.connect(address).unwrap();
             client.call(&payload).unwrap();
         }
     }
@@ -87,7 +62,7 @@ fn a_client_connects_again_and_a_server_has_many() {
 
 #[test]
 fn connections_that_are_there_already_are_used() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
         let server = Server::start(stack, &options).unwrap();
         assert!(server.address().is_none());
@@ -110,43 +85,11 @@ fn connections_that_are_there_already_are_used() {
 }
 
 #[test]
-fn who_does_not_say_the_token_is_dropped() {
-    for stack in Stack::ALL {
-        let options = Options {
-            token: b"a token that nobody guesses".into(),
-            ..Options::default()
-        };
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let payload = Payload::new(Kind::Int);
-        for token in ["", "another token, just as long"] {
-            let stranger = Options {
-                token: token.into(),
-                deadline: Some(Duration::from_secs(5)),
-                ..Options::default()
-            };
-            let mut client = Client::new(stack, &stranger).unwrap();
-            client.connect(&find(&server)).unwrap();
-            let error = client.call(&payload).unwrap_err();
-            // Too few bytes for a token, and the server waits for more of them.
-            let waits = token.is_empty() && matches!(error, RpcError::DeadlineExceeded(_));
-            assert!(
-                waits || matches!(error, RpcError::Closed(_)),
-                "{stack}: {error:?}"
-            );
-        }
-        let mut client = Client::new(stack, &options).unwrap();
-        client.connect(&find(&server)).unwrap();
-        client.call(&payload).unwrap();
-    }
-}
-
-#[test]
 fn chunks_are_counted_by_who_receives_them() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let mut client = Client::new(stack, &options).unwrap();
-        client.connect(&find(&server)).unwrap();
+        let (_server, address) = listen(stack, &options);
+        let mut client = connect(stack, address, &options);
         for (size, chunks) in [(1, 1000), (0, 3), (65_536, 100), (4 << 20, 3), (7, 0)] {
             let more = times(chunks);
             let arrived = client.upload(size, more).unwrap();
@@ -158,45 +101,17 @@ fn chunks_are_counted_by_who_receives_them() {
 }
 
 #[test]
-fn streams_from_the_server_and_both_ways_end_when_they_are_told() {
-    let options = Options::default();
-    let server = Server::listen(Stack::Grpc, &loopback(), &options).unwrap();
-    let mut client = Client::new(Stack::Grpc, &options).unwrap();
-    client.connect(&find(&server)).unwrap();
-    for size in [0, 1, 65_536, 4 << 20] {
-        let each = times(19);
-        let received = client.download(size, each).unwrap();
-        assert_eq!(received.chunks, 20);
-        assert_eq!(received.bytes, 20 * size as u64);
-    }
-    for (size, ahead) in [(0, 1), (1, 1), (100, 64), (65_536, 5), (1 << 20, 3)] {
-        let each = times(19);
-        let received = client.exchange(size, ahead, each).unwrap();
-        // Those that were under way when it was told.
-        assert_eq!(received.chunks, 19 + ahead as u64);
-        assert_eq!(received.bytes, received.chunks * size as u64);
-    }
-    client.call(&Payload::new(Kind::Structure)).unwrap();
-    let mut thrift = Client::new(Stack::THRIFT, &options).unwrap();
-    let refused = thrift.download(1, || true);
-    assert!(matches!(refused, Err(RpcError::Unsupported(_))));
-    let refused = thrift.exchange(1, 1, || true);
-    assert!(matches!(refused, Err(RpcError::Unsupported(_))));
-}
-
-#[test]
 fn many_calls_at_once_are_all_answered_once() {
-    for stack in Stack::ALL {
+    for stack in STACKS {
         let options = Options::default();
-        let server = Server::listen(stack, &loopback(), &options).unwrap();
-        let address = find(&server);
-        let begun = InFlight::connect(stack, &address, 1, &options);
+        let (_server, address) = listen(stack, &options);
+        let begun = in_flight(stack, address, 1, &options);
         if let Stack::Thrift(Transport::Buffered, _) = stack {
             assert!(matches!(begun, Err(RpcError::Unsupported(_))), "{stack}");
             continue;
         }
         for connections in [1, 3] {
-            let mut calls = InFlight::connect(stack, &address, connections, &options).unwrap();
+            let mut calls = in_flight(stack, address, connections, &options).unwrap();
             // What is sent is more than a socket holds, and nobody reads meanwhile.
             for (kind, count) in [
                 (Kind::Int, 300),
@@ -243,7 +158,7 @@ fn what_is_marshalled_has_the_bytes_that_go_over_the_wire() {
     // value; and the end of fields.
     let thrift = Marshal::new(Stack::THRIFT, &Payload::new(Kind::Int)).unwrap();
     assert_eq!(thrift.wire_bytes(), 4 + (4 + 4 + 8 + 4) + (3 + 4) + 1);
-    for stack in Stack::ALL {
+    for stack in STACKS {
         for payload in payloads() {
             let mut marshal = Marshal::new(stack, &payload).unwrap();
             let bytes = marshal.wire_bytes();

@@ -1,0 +1,91 @@
+//! A stream of messages from one end to another, whatever transport carries it.
+//!
+//! [`Outgoing`] decides what the sender sends next and when it is done, [`Incoming`] checks and
+//! counts what arrives, and both record their [`Checkpoints`], from which [`windows`] and [`steady()`]
+//! compute rates. None does any I/O: a transport is a [`MessageSender`] and a [`MessageReceiver`] that
+//! carry the bytes between them.
+
+mod checkpoints;
+mod expected;
+mod incoming;
+mod outgoing;
+mod steady;
+pub mod windows;
+
+pub use checkpoints::{Checkpoint, Checkpoints};
+pub(crate) use expected::Expected;
+pub use incoming::Incoming;
+pub use outgoing::{Order, Outgoing};
+pub use steady::{Steady, steady};
+
+use std::io::{self, ErrorKind};
+use std::sync::atomic::AtomicBool;
+
+/// The shortest message with a header: its number, how long the transfer lasts, and bytes to compare.
+pub const MIN_MESSAGE_BYTES: usize = 64;
+/// Bytes of a message's number.
+pub(crate) const NUMBER_BYTES: usize = 8;
+/// Bytes of a message's header: its number, and how long the transfer lasts.
+const HEADER_BYTES: usize = 16;
+
+/// The end that sends.
+pub trait MessageSender: Send {
+    /// Sends until the transfer is over.
+    ///
+    /// # Errors
+    /// The system's, or how the connection ended.
+    fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()>;
+
+    /// What it has counted.
+    ///
+    /// # Errors
+    /// The system's.
+    fn statistics(&self) -> io::Result<SenderStatistics>;
+}
+
+/// The end that receives.
+pub trait MessageReceiver: Send {
+    /// Receives until `stop` is set: what is lost on a link never arrives.
+    ///
+    /// # Errors
+    /// The system's; `InvalidData` where something arrived that was not sent.
+    fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()>;
+
+    /// Its datagrams; none where the transport has none.
+    ///
+    /// # Errors
+    /// The system's.
+    fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        Ok(None)
+    }
+
+    /// CPU time of the receiving threads other than the caller's, in nanoseconds.
+    fn cpu_ns(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SenderStatistics {
+    /// The share of what was sent that was sent again, or taken for lost.
+    pub retransmissions: f64,
+    /// Datagrams sent; none where the transport has none.
+    pub datagrams: Option<u64>,
+}
+
+/// Datagrams of a flow, at its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// That have arrived, a duplicate counted again.
+    pub arrived: u64,
+    /// That the receiver's queue had no room for.
+    pub dropped: u64,
+}
+
+pub(crate) fn wrong_bytes() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        "the bytes that arrived are not those that were sent",
+    )
+}

@@ -1,0 +1,345 @@
+//! What the sender of a stream has sent, and what of it has arrived.
+
+use super::{Checkpoint, Checkpoints};
+use super::{HEADER_BYTES, MIN_MESSAGE_BYTES, NUMBER_BYTES};
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::memory::pattern::pattern;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Bytes of a message.
+    pub size: usize,
+    /// How many messages may be in flight; none where the transport decides, and the sender does not
+    /// learn which messages have arrived.
+    pub window: Option<u64>,
+    /// The part of the time that counts ends after so long.
+    pub duration: Duration,
+    /// The sender goes on for so much longer, so that everything has arrived when the receiver stops.
+    pub grace: Duration,
+    /// Nothing more is sent after so many; none where only the time ends it.
+    pub messages: Option<u64>,
+    /// Whether messages begin with a header, from which the receiver learns the duration.
+    pub has_header: bool,
+}
+
+/// The messages of one transfer, at the sender.
+#[derive(Debug)]
+pub struct Outgoing {
+    order: Order,
+    message: Vec<u8>,
+    /// What is left of it to be written to a stream of bytes.
+    unwritten: usize,
+    /// How many messages were handed out.
+    sent: u64,
+    /// When the messages from `first_in_flight` on were sent; none of those that have arrived.
+    in_flight: VecDeque<Option<u64>>,
+    first_in_flight: u64,
+    arrived: u64,
+    counts: Counts,
+    latencies_ns: Vec<u64>,
+    checkpoints: Checkpoints,
+    started_ns: u64,
+    now_ns: u64,
+}
+
+impl Outgoing {
+    /// Nothing sent so far.
+    pub fn new(order: Order) -> Outgoing {
+        let min_bytes = if order.has_header {
+            MIN_MESSAGE_BYTES
+        } else {
+            0
+        };
+        let mut message = pattern(order.size.max(min_bytes));
+        if order.has_header {
+            let duration_ns = order.duration.as_nanos() as u64;
+            message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&duration_ns.to_le_bytes());
+        }
+        let timed = order.messages.unwrap_or(0).min(1 << 20) as usize;
+        Outgoing {
+            order,
+            message,
+            unwritten: 0,
+            sent: 0,
+            in_flight: VecDeque::with_capacity(order.window.unwrap_or(0) as usize),
+            first_in_flight: 0,
+            arrived: 0,
+            counts: Counts::default(),
+            latencies_ns: Vec::with_capacity(timed),
+            checkpoints: Checkpoints::new(),
+            started_ns: 0,
+            now_ns: 0,
+        }
+    }
+
+    /// What is to be sent.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Starts the clock: the connection is there.
+    pub fn start(&mut self) {
+        self.started_ns = self.checkpoints.record(0);
+        self.now_ns = self.started_ns;
+    }
+
+    /// The next message, if one may be sent.
+    #[inline]
+    pub fn next_message(&mut self) -> Option<&[u8]> {
+        self.advance().then_some(&self.message[..])
+    }
+
+    #[inline]
+    fn advance(&mut self) -> bool {
+        if self.order.messages == Some(self.sent) {
+            return false;
+        }
+        if let Some(window) = self.order.window {
+            if self.in_flight.len() as u64 >= window {
+                return false;
+            }
+            self.in_flight
+                .push_back(Some(now_ns(ClockId::MonotonicRaw)));
+        }
+        if self.order.has_header {
+            self.message[..NUMBER_BYTES].copy_from_slice(&self.sent.to_le_bytes());
+        }
+        self.sent += 1;
+        true
+    }
+
+    /// How many messages were handed out.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// What a stream of bytes begins with: whether the receiver is to count messages back.
+    pub fn preamble(&self) -> [u8; 1] {
+        [u8::from(self.order.window.is_some())]
+    }
+
+    /// What is to be written to a stream of bytes next: the rest of a message, or the next one. None
+    /// while the window is full.
+    #[inline]
+    pub fn to_write(&mut self) -> Option<&[u8]> {
+        if self.unwritten == 0 && self.advance() {
+            self.unwritten = self.message.len();
+        }
+        let written = self.message.len() - self.unwritten;
+        (self.unwritten > 0).then_some(&self.message[written..])
+    }
+
+    /// So many bytes of that were written.
+    #[inline]
+    pub fn handle_written(&mut self, bytes: usize) {
+        self.unwritten -= bytes;
+        if self.unwritten == 0 {
+            self.record_if_due(self.bytes());
+        }
+    }
+
+    /// Bytes came back from the receiver: how many messages it has.
+    #[inline]
+    pub fn handle_counts(&mut self, bytes: &[u8]) {
+        if let Some(count) = self.counts.read(bytes) {
+            self.handle_arrived_before(count);
+        }
+        self.record_if_due(self.bytes());
+    }
+
+    /// The receiver has all messages before this one.
+    fn handle_arrived_before(&mut self, number: u64) {
+        while self.first_in_flight < number.min(self.sent) {
+            self.handle_arrived(self.first_in_flight);
+        }
+    }
+
+    /// The receiver has this message. One that was never sent, or that arrived before, changes nothing.
+    pub fn handle_arrived(&mut self, number: u64) {
+        let Some(at) = number.checked_sub(self.first_in_flight) else {
+            return;
+        };
+        let Some(since) = self.in_flight.get_mut(at as usize).and_then(Option::take) else {
+            return;
+        };
+        let now = now_ns(ClockId::MonotonicRaw);
+        if self.order.messages.is_some() {
+            self.latencies_ns.push(now.saturating_sub(since));
+        }
+        self.arrived += 1;
+        while self.in_flight.front().is_some_and(Option::is_none) {
+            self.in_flight.pop_front();
+            self.first_in_flight += 1;
+        }
+    }
+
+    /// Records the progress from time to time; `bytes` are those that have been taken by the transport
+    /// or, where it reports that, that have arrived.
+    #[inline]
+    pub fn record_if_due(&mut self, bytes: u64) {
+        if self.checkpoints.is_due_after(self.order.size as u64) {
+            self.record(bytes);
+        }
+    }
+
+    /// The same at once: where nothing happened for a while.
+    pub fn record(&mut self, bytes: u64) {
+        self.now_ns = self.checkpoints.record(bytes);
+    }
+
+    /// Bytes of messages that are known to have arrived or, where that is not known, that were sent.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        let size = self.order.size as u64;
+        if self.order.window.is_some() {
+            self.arrived * size
+        } else {
+            self.sent * size - self.unwritten as u64
+        }
+    }
+
+    /// Whether the time is over, or everything has arrived.
+    pub fn is_over(&self) -> bool {
+        let duration = self.order.duration + self.order.grace;
+        let all = self.order.messages.is_some_and(|all| self.arrived >= all);
+        all || self.now_ns.saturating_sub(self.started_ns) >= duration.as_nanos() as u64
+    }
+
+    /// How far it was, from time to time.
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        self.checkpoints.as_slice()
+    }
+
+    /// How long each message that has arrived took, in nanoseconds.
+    pub fn latencies_ns(&self) -> &[u64] {
+        &self.latencies_ns
+    }
+
+    /// How long those have been in flight that have not arrived, in nanoseconds.
+    pub fn waiting_ns(&self) -> impl Iterator<Item = u64> {
+        let since = self.in_flight.iter().flatten();
+        since.map(|since| self.now_ns.saturating_sub(*since))
+    }
+}
+
+/// Counts of messages that come back as a stream of bytes, in whatever pieces.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    part: [u8; NUMBER_BYTES],
+    have: usize,
+}
+
+impl Counts {
+    /// The last count that is complete with these bytes.
+    fn read(&mut self, bytes: &[u8]) -> Option<u64> {
+        let mut last = None;
+        for byte in bytes {
+            self.part[self.have] = *byte;
+            self.have += 1;
+            if self.have == NUMBER_BYTES {
+                self.have = 0;
+                last = Some(u64::from_le_bytes(self.part));
+            }
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outgoing(window: Option<u64>, messages: Option<u64>) -> Outgoing {
+        let mut outgoing = Outgoing::new(Order {
+            size: 64,
+            window,
+            duration: Duration::from_secs(3600),
+            grace: Duration::ZERO,
+            messages,
+            has_header: true,
+        });
+        outgoing.start();
+        outgoing
+    }
+
+    fn number(message: Option<&[u8]>) -> Option<u64> {
+        let number = message?.first_chunk().expect("a number is in front");
+        Some(u64::from_le_bytes(*number))
+    }
+
+    #[test]
+    fn no_more_are_in_flight_than_the_window() {
+        let mut outgoing = outgoing(Some(2), None);
+        assert_eq!(number(outgoing.next_message()), Some(0));
+        assert_eq!(number(outgoing.next_message()), Some(1));
+        assert_eq!(outgoing.next_message(), None);
+        // The second has arrived, the first has not: both still take their place.
+        outgoing.handle_arrived(1);
+        assert_eq!(outgoing.next_message(), None);
+        outgoing.handle_arrived(0);
+        assert_eq!(number(outgoing.next_message()), Some(2));
+        assert_eq!(outgoing.bytes(), 128);
+    }
+
+    #[test]
+    fn what_was_never_sent_has_not_arrived() {
+        let mut outgoing = outgoing(Some(4), Some(3));
+        for _ in 0..2 {
+            outgoing.next_message();
+        }
+        for _ in 0..2 {
+            outgoing.handle_arrived(7);
+            outgoing.handle_arrived(0);
+        }
+        assert_eq!((outgoing.bytes(), outgoing.latencies_ns().len()), (64, 1));
+        outgoing.handle_counts(&u64::MAX.to_le_bytes());
+        assert_eq!((outgoing.bytes(), outgoing.latencies_ns().len()), (128, 2));
+        assert!(!outgoing.is_over());
+        outgoing.next_message();
+        assert_eq!(outgoing.next_message(), None);
+        assert_eq!(outgoing.waiting_ns().count(), 1);
+        outgoing.handle_arrived(2);
+        assert!(outgoing.is_over());
+    }
+
+    #[test]
+    fn a_transport_with_a_window_of_its_own_gets_what_it_takes() {
+        let mut outgoing = outgoing(None, None);
+        for expected in 0..5000 {
+            assert_eq!(number(outgoing.next_message()), Some(expected));
+        }
+        assert_eq!(outgoing.bytes(), 5000 * 64);
+    }
+
+    #[test]
+    fn a_stream_may_take_a_message_in_any_pieces() {
+        for piece in [1, 7, 64] {
+            let mut outgoing = outgoing(None, None);
+            let mut written = Vec::new();
+            while written.len() < 640 {
+                let bytes = outgoing.to_write().expect("no window holds it back");
+                let bytes = &bytes[..piece.min(bytes.len())];
+                written.extend_from_slice(bytes);
+                let length = bytes.len();
+                outgoing.handle_written(length);
+                assert_eq!(outgoing.bytes(), written.len() as u64);
+            }
+            for (expected, message) in (0..10).zip(written.chunks(64)) {
+                assert_eq!(number(Some(message)), Some(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn counts_may_come_in_any_pieces() {
+        let sent: Vec<u8> = (1..=9_u64).flat_map(u64::to_le_bytes).collect();
+        for piece in [1, 3, 8, 11, 72] {
+            let mut counts = Counts::default();
+            let read = sent.chunks(piece).filter_map(|piece| counts.read(piece));
+            assert_eq!(read.last(), Some(9), "{piece}");
+        }
+    }
+}

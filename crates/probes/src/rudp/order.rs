@@ -1,0 +1,233 @@
+//! What a transfer is measured for, and by that how long it lasts and how many messages it has.
+
+use super::axes::{Carrier, TIMED, Transfer, timed_least};
+use super::predict::held_up_ns;
+use crate::net::flows::{self, MAX_DURATION, MIN_DURATION};
+use crate::net::path;
+use costof_exchange::stream::Order;
+use costof_model::typed::At;
+use std::time::Duration;
+
+/// How long a transfer of the study's protocol lasts at least: it retransmits after a second, and the half
+/// that counts has one such second at least.
+const MIN_DURATION_OF_STUDY: Duration = Duration::from_millis(2400);
+/// And of QUIC, which first searches for the longest datagram that the path carries.
+const MIN_DURATION_OF_QUIC: Duration = Duration::from_secs(1);
+/// How many messages of a stream are sent at least over a link with a rate.
+const MIN_STREAMED: u64 = 20;
+/// The most messages that are timed, and what completes the last window.
+const MAX_TIMED: u64 = 100_000;
+/// The most over a link that loses some; of the study's protocol, which waits a second for each that is
+/// lost, the least.
+const MAX_TIMED_LOSSY: u64 = 300;
+
+/// What a transfer is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// How fast it is.
+    Rate,
+    /// How long each message takes, too, where a window limits how many are in flight.
+    RoundTrips,
+    /// How fast it is with messages of any size, without headers: both ends know from the point how long
+    /// it lasts.
+    Stream,
+}
+
+impl Purpose {
+    /// The window of messages of which each is timed.
+    pub(super) fn timed(self, point: &Transfer) -> Option<u64> {
+        let window = point.in_flight();
+        window.filter(|_| self == Purpose::RoundTrips)
+    }
+}
+
+/// How long a point lasts at least, in nanoseconds.
+pub(crate) fn least_ns(point: &At<Transfer>, purpose: Purpose) -> f64 {
+    let round_trip_ns = path::delays_ns(&point.link);
+    let lasts = match purpose.timed(point) {
+        Some(window) => {
+            let windows = timed_least(window) / window;
+            let each_ns = round_trip_ns + held_up_ns(point, window);
+            Duration::from_nanos((windows as f64 * each_ns) as u64).min(TIMED)
+        }
+        None if purpose == Purpose::Stream => stream_duration(point),
+        None => duration_of_link(point),
+    };
+    lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+}
+
+/// As far as the link's delays alone decide.
+fn duration_of_link(point: &At<Transfer>) -> Duration {
+    let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
+    duration(point, 0.0, round_trip)
+}
+
+/// Of a stream, as both its ends know: until some messages are over the link.
+pub(super) fn stream_duration(point: &At<Transfer>) -> Duration {
+    let bytes = MIN_STREAMED * point.size as u64;
+    let sending = Duration::from_nanos(path::sending_ns(&point.link, bytes) as u64);
+    duration_of_link(point).max(sending).min(MAX_DURATION)
+}
+
+fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
+    let least = match point.carrier {
+        Carrier::Study => MIN_DURATION_OF_STUDY,
+        Carrier::Quic => MIN_DURATION_OF_QUIC,
+        Carrier::Rudp | Carrier::Tcp | Carrier::Calls(_) => MIN_DURATION,
+    };
+    flows::duration(point_ns, least, round_trip)
+}
+
+/// How many messages are timed, which is fixed before the first: a sender that stops when the time is
+/// over most likely stops at a loss.
+fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
+    let each_ns = (round_trip.as_nanos() as f64).max(1.0);
+    let fit = point_ns / each_ns * window as f64;
+    let most = if point.carrier == Carrier::Study {
+        0
+    } else if path::loses(&point.link) {
+        MAX_TIMED_LOSSY
+    } else {
+        MAX_TIMED
+    };
+    let messages = (fit as u64).min(most).max(timed_least(window));
+    messages.next_multiple_of(window)
+}
+
+/// What is to be sent, where a point is to be measured for `point_ns`.
+pub(super) fn order(
+    point: &At<Transfer>,
+    purpose: Purpose,
+    point_ns: f64,
+    round_trip: Duration,
+) -> Order {
+    let (duration, messages) = match purpose.timed(point) {
+        Some(window) => {
+            let messages = timed_messages(point, window, point_ns, round_trip);
+            (TIMED, Some(messages))
+        }
+        None if purpose == Purpose::Stream => (stream_duration(point), None),
+        None => (duration(point, point_ns, round_trip), None),
+    };
+    Order {
+        size: point.size,
+        window: point.in_flight(),
+        duration,
+        grace: 2 * round_trip + Duration::from_millis(20),
+        messages,
+        has_header: purpose != Purpose::Stream,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::Stack;
+    use super::super::bandwidth::Bandwidth;
+    use super::super::loss::Loss;
+    use super::*;
+
+    fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
+        let point = Bandwidth {
+            stack,
+            size,
+            ..Bandwidth::default()
+        };
+        let (axes, link) = (Transfer::from(&point), link.into());
+        At { axes, link }
+    }
+
+    fn loss(link: &'static str, stack: Stack, window: u64) -> At<Transfer> {
+        let point = Loss {
+            stack,
+            window,
+            ..Loss::default()
+        };
+        let (axes, link) = (Transfer::from(&point), link.into());
+        At { axes, link }
+    }
+
+    const RTT: Duration = Duration::from_millis(190);
+
+    #[test]
+    fn a_rate_is_found_in_some_round_trips() {
+        let over = |link, stack| bandwidth(link, stack, 1400);
+        let lasts = |point: &At<Transfer>, round_trip| {
+            order(point, Purpose::Rate, 10e6, round_trip).duration
+        };
+        assert_eq!(
+            lasts(&over("loopback", Stack::Rudp), Duration::ZERO),
+            MIN_DURATION
+        );
+        assert_eq!(lasts(&over("wan", Stack::Tcp), RTT), 40 * RTT);
+        assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MAX_DURATION);
+        // Its half has a second in which it retransmits.
+        assert!(lasts(&over("loopback", Stack::Study), Duration::ZERO) >= Duration::from_secs(2));
+        let least_ms = |link| least_ns(&over(link, Stack::Rudp), Purpose::Rate) / 1e6;
+        assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
+    }
+
+    #[test]
+    fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
+        let ms = |link, size, point_ns, round_trip| {
+            let point = bandwidth(link, Stack::Tcp, size);
+            let lasts = order(&point, Purpose::Stream, point_ns, round_trip).duration;
+            assert_eq!(lasts, stream_duration(&point));
+            lasts.as_millis()
+        };
+        assert_eq!(ms("loopback", 4 << 20, 1e9, RTT), 300);
+        assert_eq!(ms("lan", 1, 1e9, RTT), 300);
+        assert_eq!(ms("rate=100Mbit", 4 << 20, 0.0, Duration::ZERO), 6710);
+        assert_eq!(ms("rate=1Mbit", 4 << 20, 0.0, Duration::ZERO), 15_000);
+    }
+
+    #[test]
+    fn how_many_messages_are_timed_is_known_before() {
+        let order = |link, stack, round_trip| {
+            let point = loss(link, stack, 10);
+            order(&point, Purpose::RoundTrips, 30e6, round_trip)
+        };
+        let short = Duration::from_micros(50);
+        // 30 ms, ten in flight.
+        assert_eq!(order("loopback", Stack::Rudp, short).messages, Some(6000));
+        assert_eq!(order("wan", Stack::Rudp, RTT).messages, Some(100));
+        let lossy = "rate=100Mbit,up.loss=10%";
+        assert_eq!(
+            order(lossy, Stack::Rudp, short).messages,
+            Some(MAX_TIMED_LOSSY)
+        );
+        assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
+        assert_eq!(order(lossy, Stack::Study, short).duration, TIMED);
+    }
+
+    #[test]
+    fn what_is_timed_is_whole_windows_and_several_of_them() {
+        let messages = |window: u64| {
+            let point = loss("wan", Stack::Study, window);
+            let messages = order(&point, Purpose::RoundTrips, 30e6, RTT).messages;
+            let round_trips = least_ns(&point, Purpose::RoundTrips) / RTT.as_nanos() as f64;
+            (messages, round_trips.round())
+        };
+        // Two round trips are for the ends to connect.
+        assert_eq!(messages(1), (Some(100), 65.0));
+        assert_eq!(messages(10), (Some(100), 12.0));
+        assert_eq!(messages(30), (Some(120), 6.0));
+        assert_eq!(messages(64), (Some(192), 5.0));
+        // What is lost is waited for, while there is time.
+        let lasts_s = |link| {
+            let study = loss(link, Stack::Study, 10);
+            least_ns(&study, Purpose::RoundTrips) / 1e9
+        };
+        assert_eq!(lasts_s("rate=100Mbit"), 0.0);
+        let tenth = lasts_s("rate=100Mbit,up.loss=10%");
+        assert!(tenth > 5.0 && tenth < 10.0, "{tenth}");
+        assert_eq!(lasts_s("rate=100Mbit,loss=50%"), 12.0);
+    }
+
+    #[test]
+    fn a_stack_with_a_window_of_its_own_is_measured_for_its_rate() {
+        let stream = loss("wan", Stack::Rudp, 0);
+        assert!(Purpose::RoundTrips.timed(&stream).is_none());
+        let order = order(&stream, Purpose::RoundTrips, 30e6, RTT);
+        assert_eq!((order.messages, order.duration), (None, 40 * RTT));
+    }
+}

@@ -1,0 +1,325 @@
+//! QUIC by quinn, with a count back for each message where that is to be known.
+//!
+//! The receiver's certificate is made for this launch, and the controller hands it to the sender,
+//! which trusts no other.
+
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport, WINDOW_BYTES};
+use crate::net::congestion_control::CongestionControl;
+use crate::rudp::datagrams::{self, MEETS};
+use costof_exchange::rendezvous::Listener;
+use costof_exchange::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
+use costof_model::protocol::Offers;
+use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
+use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::{
+    ClientConfig, Connection, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// The name by which the certificate is offered, in hexadecimal digits.
+const CERTIFICATE: &str = "certificate";
+/// Whom it names.
+const NAME: &str = "costof";
+/// The least that QUIC allows (RFC 9000 section 14), and the most that quinn takes.
+const MIN_DATAGRAM: u16 = 1200;
+const MAX_DATAGRAM: u16 = 65_527;
+/// What a connection begins with, where the path carries it: quinn's own search ends there.
+const FIRST_DATAGRAM: u16 = 1452;
+/// quinn hands up to ten datagrams to the kernel at once, which takes no more than 64 KiB: longer
+/// ones would be lost there.
+const MAX_BATCHED_DATAGRAM: u16 = 6_500;
+/// What the socket's buffers should hold; the system may give less.
+const SOCKET_BUFFER: usize = 8 << 20;
+
+/// QUIC by this congestion control, and what its receiver is prepared with.
+pub(super) struct Quic {
+    control: CongestionControl,
+    server: Option<ServerConfig>,
+}
+
+impl Quic {
+    pub(super) fn new(control: CongestionControl) -> Quic {
+        Quic {
+            control,
+            server: None,
+        }
+    }
+}
+
+impl Transport for Quic {
+    fn prepare(&mut self) -> io::Result<Offers> {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
+        let made = made.map_err(io::Error::other)?;
+        let certificate = made.cert.der().clone();
+        let digits = certificate.iter().map(|byte| format!("{byte:02x}"));
+        let offers = Offers::from([(CERTIFICATE.into(), digits.collect())]);
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let server = ServerConfig::with_single_cert(vec![certificate], key.into());
+        let mut server = server.map_err(io::Error::other)?;
+        let transport = transport(CongestionControl::Default, MIN_DATAGRAM);
+        server.transport_config(Arc::new(transport));
+        self.server = Some(server);
+        Ok(offers)
+    }
+
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+        let socket = datagrams::accept(listener, stop)?;
+        let (endpoint, runtime) = endpoint(socket.try_clone()?, self.server)?;
+        Ok(Box::new(Receiver {
+            connection: None,
+            endpoint,
+            runtime,
+            socket,
+        }))
+    }
+
+    fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
+        super::connect_datagrams(receiver, |socket, datagram| {
+            Sender::connect(socket, receiver.offers, self.control, datagram)
+        })
+    }
+}
+
+/// The certificate that the receiver offers.
+fn offered(offers: &Offers) -> io::Result<CertificateDer<'static>> {
+    let bytes = offers.get(CERTIFICATE).and_then(|digits| {
+        let pairs = digits.as_bytes().chunks(2);
+        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        pairs.map(byte).collect::<Option<Vec<u8>>>()
+    });
+    let missing = "the receiver offered no certificate";
+    let bytes = bytes.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, missing));
+    bytes.map(CertificateDer::from)
+}
+
+/// Windows like those of rudp, so that they limit none of the links.
+fn transport(control: CongestionControl, datagram: u16) -> TransportConfig {
+    let control: Arc<dyn ControllerFactory + Send + Sync> = match control {
+        CongestionControl::Bbr => Arc::new(BbrConfig::default()),
+        CongestionControl::Reno => Arc::new(NewRenoConfig::default()),
+        CongestionControl::Default | CongestionControl::Cubic => Arc::new(CubicConfig::default()),
+    };
+    let datagram = datagram.max(MIN_DATAGRAM);
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(datagram);
+    let mut transport = TransportConfig::default();
+    transport
+        .enable_segmentation_offload(datagram <= MAX_BATCHED_DATAGRAM)
+        .congestion_controller_factory(control)
+        .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(WINDOW_BYTES))
+        .send_window(WINDOW_BYTES.into())
+        .initial_mtu(datagram.min(FIRST_DATAGRAM))
+        .mtu_discovery_config(Some(discovery));
+    transport
+}
+
+/// An end of a connection, and the runtime of one thread that it runs on.
+fn endpoint(
+    socket: UdpSocket,
+    server: Option<ServerConfig>,
+) -> io::Result<(quinn::Endpoint, Runtime)> {
+    // As rudp does: quinn leaves it to whoever opens the socket.
+    set_buffer_bytes(&socket, SOCKET_BUFFER)?;
+    let mut config = EndpointConfig::default();
+    config
+        .max_udp_payload_size(MAX_DATAGRAM)
+        .map_err(io::Error::other)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let endpoint = quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?;
+    drop(entered);
+    Ok((endpoint, runtime))
+}
+
+struct Sender {
+    /// The connection must be dropped before the runtime.
+    connection: Connection,
+    stream: SendStream,
+    counts: RecvStream,
+    endpoint: quinn::Endpoint,
+    runtime: Runtime,
+}
+
+impl Sender {
+    /// # Errors
+    /// `TimedOut` where the receiver does not answer in time; why the handshake failed.
+    fn connect(
+        socket: UdpSocket,
+        offers: &Offers,
+        control: CongestionControl,
+        datagram: usize,
+    ) -> io::Result<Sender> {
+        let mut trusted = rustls::RootCertStore::empty();
+        trusted.add(offered(offers)?).map_err(io::Error::other)?;
+        let client = ClientConfig::with_root_certificates(Arc::new(trusted));
+        let mut client = client.map_err(io::Error::other)?;
+        client.transport_config(Arc::new(transport(control, datagram as u16)));
+        let to = socket.peer_addr()?;
+        let (endpoint, runtime) = endpoint(socket, None)?;
+        let handshake = async {
+            let connecting = endpoint.connect_with(client, to, NAME);
+            let connection = connecting.map_err(io::Error::other)?.await?;
+            let streams = connection.open_bi().await?;
+            io::Result::Ok((connection, streams))
+        };
+        let (connection, (stream, counts)) =
+            runtime.block_on(async { timeout(MEETS, handshake).await? })?;
+        Ok(Sender {
+            connection,
+            stream,
+            counts,
+            endpoint,
+            runtime,
+        })
+    }
+}
+
+/// What a call returns, none where it takes longer than the poll interval.
+async fn soon<T, E>(call: impl Future<Output = Result<T, E>>) -> io::Result<Option<T>>
+where
+    io::Error: From<E>,
+{
+    match timeout(POLL_INTERVAL, call).await {
+        Ok(done) => Ok(Some(done?)),
+        Err(_) => Ok(None),
+    }
+}
+
+async fn send(
+    stream: &mut SendStream,
+    counts: &mut RecvStream,
+    outgoing: &mut Outgoing,
+) -> io::Result<()> {
+    let mut buffer = [0; 512];
+    stream.write_all(&outgoing.preamble()).await?;
+    while !outgoing.is_over() {
+        let done = match outgoing.to_write() {
+            Some(bytes) => {
+                let written = soon(stream.write(bytes)).await?;
+                written.map(|length| outgoing.handle_written(length))
+            }
+            None => match soon(counts.read(&mut buffer)).await? {
+                Some(None) => return Err(ErrorKind::UnexpectedEof.into()),
+                read => read
+                    .flatten()
+                    .map(|length| outgoing.handle_counts(&buffer[..length])),
+            },
+        };
+        if done.is_none() {
+            outgoing.record(outgoing.bytes());
+        }
+    }
+    Ok(())
+}
+
+impl MessageSender for Sender {
+    fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
+        self.runtime.block_on(async {
+            send(&mut self.stream, &mut self.counts, outgoing).await?;
+            self.connection.close(VarInt::from_u32(0), b"");
+            // Until the receiver knows, as far as that is soon.
+            let _ = timeout(POLL_INTERVAL, self.endpoint.wait_idle()).await;
+            Ok(())
+        })
+    }
+
+    fn statistics(&self) -> io::Result<SenderStatistics> {
+        let stats = self.connection.stats();
+        let sent = stats.path.sent_packets.max(1);
+        Ok(SenderStatistics {
+            retransmissions: stats.path.lost_packets as f64 / sent as f64,
+            datagrams: Some(stats.udp_tx.datagrams),
+        })
+    }
+}
+
+struct Receiver {
+    /// The connection must be dropped before the runtime.
+    connection: Option<Connection>,
+    endpoint: quinn::Endpoint,
+    runtime: Runtime,
+    /// The same socket, for what the kernel counts.
+    socket: UdpSocket,
+}
+
+/// The connection and its streams; none where the launch has ended before.
+async fn accept(
+    endpoint: &quinn::Endpoint,
+    stop: &AtomicBool,
+) -> io::Result<Option<(Connection, SendStream, RecvStream)>> {
+    let mut waited = Duration::ZERO;
+    while !stop.load(Ordering::Acquire) && waited < MEETS {
+        let accepted = timeout(POLL_INTERVAL, endpoint.accept()).await;
+        if let Ok(Some(incoming)) = accepted {
+            let handshake = async {
+                let connection = incoming.await?;
+                let (counts, stream) = connection.accept_bi().await?;
+                io::Result::Ok((connection, counts, stream))
+            };
+            return timeout(MEETS, handshake).await?.map(Some);
+        }
+        waited += POLL_INTERVAL;
+    }
+    Ok(None)
+}
+
+/// Until the sender is done.
+async fn receive(
+    counts: &mut SendStream,
+    stream: &mut RecvStream,
+    incoming: &mut Incoming,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    while !stop.load(Ordering::Acquire) {
+        match soon(stream.read(&mut buffer)).await {
+            Ok(Some(Some(length))) => {
+                if let Some(count) = incoming.handle_bytes(&buffer[..length])?
+                    && counts.write_all(&count).await.is_err()
+                {
+                    break;
+                }
+            }
+            Ok(None) => incoming.record(),
+            Ok(Some(None)) | Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+impl MessageReceiver for Receiver {
+    fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
+        self.runtime.block_on(async {
+            let accepted = accept(&self.endpoint, stop).await?;
+            let Some((connection, mut counts, mut stream)) = accepted else {
+                return Ok(());
+            };
+            self.connection = Some(connection);
+            receive(&mut counts, &mut stream, incoming, stop).await?;
+            incoming.record();
+            while !stop.load(Ordering::Acquire) {
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+            Ok(())
+        })
+    }
+
+    fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        let stats = self.connection.as_ref().map(Connection::stats);
+        Ok(Some(Datagrams {
+            arrived: stats.map_or(0, |stats| stats.udp_rx.datagrams),
+            dropped: dropped_datagrams(&self.socket)?.into(),
+        }))
+    }
+}

@@ -1,0 +1,185 @@
+//! The library `rudp` over its own driver.
+
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
+use crate::rudp::datagrams;
+use crate::rudp::ends::{self, closed};
+use ::rudp::socket::Socket;
+use ::rudp::{Config, ConnectionId, Control, Event, Stats};
+use costof_exchange::rendezvous::Listener;
+use costof_exchange::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
+use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// At least so many bytes are queued, so that they can be sent in batches.
+const MIN_QUEUED: u64 = 4 << 20;
+/// The longest message.
+const MAX_MESSAGE: usize = 4 << 20;
+/// More messages than those bytes can be.
+const MESSAGES: u32 = 1 << 20;
+/// The most messages in flight or queued: of 64 B each they are as many bytes as are to be queued.
+const MAX_IN_FLIGHT: u64 = MIN_QUEUED / 64;
+/// After so many bytes the receiver reads the connection's statistics: the last bytes are not in
+/// them, since the connection has ended when the transfer has.
+const STATISTICS_BYTES: usize = 16 << 10;
+/// As which the shortest message counts there.
+const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
+
+/// The library with this control.
+pub(super) struct Rudp(pub(super) Control);
+
+impl Transport for Rudp {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+        Ok(Box::new(Receiver::new(datagrams::accept(listener, stop)?)?))
+    }
+
+    fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
+        super::connect_datagrams(receiver, |socket, datagram| {
+            let (socket, id) = ends::connect(socket, config(self.0, datagram))?;
+            Ok(Sender {
+                socket,
+                id,
+                stats: Stats::default(),
+            })
+        })
+    }
+}
+
+struct Sender {
+    socket: Socket,
+    id: ConnectionId,
+    stats: Stats,
+}
+
+fn config(control: Control, datagram_bytes: usize) -> Config {
+    let window = u64::from(WINDOW_BYTES);
+    Config {
+        control,
+        datagram_bytes,
+        message_bytes: MAX_MESSAGE,
+        window_bytes: window,
+        queue_bytes: window,
+        window_messages: MESSAGES,
+        queue_messages: MESSAGES,
+        ..Config::default()
+    }
+}
+
+impl Sender {
+    /// Queues as much as fits, where so many messages are acknowledged.
+    fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
+        let connection = self
+            .socket
+            .connection(self.id)
+            .ok_or(ErrorKind::UnexpectedEof)?;
+        let stats = connection.stats();
+        let mut room = MIN_QUEUED
+            .max(2 * stats.bytes_in_flight)
+            .min(WINDOW_BYTES.into())
+            .saturating_sub(stats.queued_bytes);
+        let size = outgoing.order().size as u64;
+        // Of short ones, the number is limited.
+        let most = acknowledged + MAX_IN_FLIGHT;
+        while room >= size
+            && outgoing.sent() < most
+            && let Some(message) = outgoing.next_message()
+        {
+            connection
+                .send(message.to_vec())
+                .map_err(io::Error::other)?;
+            room -= size;
+        }
+        Ok(())
+    }
+}
+
+impl MessageSender for Sender {
+    fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
+        let size = outgoing.order().size as u64;
+        let mut acknowledged = 0_u64;
+        while !outgoing.is_over() {
+            self.fill(outgoing, acknowledged)?;
+            match self.socket.poll(Some(POLL_INTERVAL))? {
+                Some((_, Event::Acknowledged(number))) => {
+                    acknowledged += 1;
+                    outgoing.handle_arrived(number);
+                    outgoing.record_if_due(acknowledged * size);
+                }
+                Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+                Some(_) => {}
+                None => outgoing.record(acknowledged * size),
+            }
+        }
+        let now = self.socket.now();
+        if let Some(connection) = self.socket.connection(self.id) {
+            self.stats = connection.stats();
+            connection.abort(now, 0);
+        }
+        self.socket.poll(Some(Duration::ZERO)).map(drop)
+    }
+
+    fn statistics(&self) -> io::Result<SenderStatistics> {
+        let sent = self.stats.packets_sent;
+        Ok(SenderStatistics {
+            retransmissions: self.stats.packets_lost as f64 / sent.max(1) as f64,
+            datagrams: Some(sent),
+        })
+    }
+}
+
+struct Receiver {
+    driver: Socket,
+    /// The same socket, for what the kernel counts.
+    socket: UdpSocket,
+    stats: Stats,
+}
+
+impl Receiver {
+    fn new(socket: UdpSocket) -> io::Result<Receiver> {
+        let config = config(Control::default(), DATAGRAM_MOST_BYTES);
+        Ok(Receiver {
+            driver: ends::accepting(socket.try_clone()?, config)?,
+            socket,
+            stats: Stats::default(),
+        })
+    }
+}
+
+impl MessageReceiver for Receiver {
+    fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
+        let (mut id, mut until_read) = (None, 0_usize);
+        while !stop.load(Ordering::Acquire) {
+            match self.driver.poll(Some(POLL_INTERVAL))? {
+                Some((_, Event::Message(message))) => {
+                    incoming.handle_message(&message, true)?;
+                    until_read = until_read.saturating_sub(message.len().max(MIN_STATISTICS_BYTES));
+                }
+                Some((from, Event::Connected)) => id = Some(from),
+                Some(_) => {}
+                None => {
+                    incoming.record();
+                    until_read = 0;
+                }
+            }
+            // The connection will have ended when the receiver is stopped.
+            if until_read == 0
+                && let Some(connection) = id.and_then(|id| self.driver.connection(id))
+            {
+                self.stats = connection.stats();
+                until_read = STATISTICS_BYTES;
+            }
+        }
+        Ok(())
+    }
+
+    fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        Ok(Some(Datagrams {
+            arrived: self.stats.packets_received + self.stats.packets_duplicate,
+            dropped: dropped_datagrams(&self.socket)?.into(),
+        }))
+    }
+}

@@ -1,0 +1,89 @@
+//! Sockets: connected ones, and one that listens.
+
+use crate::RpcError;
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connected stream socket, TCP or Unix. Once it is connected the kernel takes the same calls for
+/// either, so the standard library's type for TCP holds both.
+#[derive(Debug)]
+pub struct Socket(pub(crate) TcpStream);
+
+impl<S: Into<OwnedFd>> From<S> for Socket {
+    fn from(socket: S) -> Self {
+        Self(socket.into().into())
+    }
+}
+
+impl Socket {
+    /// # Errors
+    /// [`RpcError::Connect`].
+    pub(crate) fn connect(address: SocketAddr) -> Result<Self, RpcError> {
+        let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
+        let connected = connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+        connected
+            .map(Self)
+            .map_err(|source| RpcError::Connect { address, source })
+    }
+
+    /// Switches off Nagle's delay, which a Unix socket does not have.
+    pub(crate) fn set_nodelay(&self) -> io::Result<()> {
+        match self.0.set_nodelay(true) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            done => done,
+        }
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        // It fails where the other end has closed the connection already.
+        let _ = self.0.shutdown(how);
+    }
+}
+
+impl Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    /// The port filled in.
+    pub(crate) address: SocketAddr,
+    socket: TcpListener,
+}
+
+impl Listener {
+    /// # Errors
+    /// The system's, for the socket.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(address)?;
+        let address = socket.local_addr()?;
+        Ok(Self { address, socket })
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// `InvalidInput` after [`Listener::close`]; the other errors of accept(2).
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
+        let (stream, _) = self.socket.accept()?;
+        Ok(Socket(stream))
+    }
+
+    /// Ends [`Listener::accept`], in whichever thread it waits.
+    pub(crate) fn close(&self) {
+        // It cannot fail for a socket that listens.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+}
