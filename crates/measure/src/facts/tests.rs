@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use costof_model::facts::{CacheKind, DiskKind, Facts, Seccomp};
 
 use super::cpuid::Cpuid;
-use super::{Roots, dmi, gather_from};
+use super::{dmi, folder::Folder, gather_from};
 
 /// A machine's files in a folder of their own, which vanishes with it.
 struct Machine {
@@ -54,7 +54,7 @@ impl Machine {
     }
 
     fn facts(&self) -> Facts {
-        gather_from(Roots::at(&self.root), &Cpuid::default())
+        gather_from(&Folder::copied(&self.root), &Cpuid::default())
     }
 }
 
