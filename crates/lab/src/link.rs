@@ -7,6 +7,7 @@
 //! that has names, for people to enter.)
 
 mod channel;
+mod emulator;
 mod ends;
 mod hold;
 mod holder;

@@ -3,16 +3,16 @@
 
 use crate::host::{Host, WorkerCommand};
 use crate::link::End;
-use crate::thread;
+use crate::pipe;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -128,9 +128,14 @@ impl Worker {
             oom_kills_before,
         };
         // All three end with the worker, which closes what they read and write.
-        thread::spawn("commands", move || write_commands(input, &lines))
-            .and_then(|()| thread::spawn("answers", move || read_answers(output, &sender)))
-            .and_then(|()| thread::spawn("stderr", keep))
+        let read_answers = move || {
+            pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| {
+                sender.send(line).is_ok()
+            });
+        };
+        pipe::spawn("commands", move || write_commands(input, &lines))
+            .and_then(|()| pipe::spawn("answers", read_answers))
+            .and_then(|()| pipe::spawn("stderr", keep))
             .map_err(NoAnswer::Failed)?;
         match worker.answer(limit, interrupted)? {
             Answer::Hello { protocol, .. } if protocol == PROTOCOL => {
@@ -153,10 +158,8 @@ impl Worker {
     /// does not listen does not answer either, and then has more to say about
     /// it than a broken pipe.
     pub fn tell(&mut self, command: &Command) {
-        let mut line = serde_json::to_vec(command).expect("a command can be written as JSON");
-        line.push(b'\n');
         if let Some(commands) = &self.commands {
-            let _ = commands.send(line);
+            let _ = commands.send(pipe::line(command));
         }
     }
 
@@ -239,9 +242,10 @@ impl Worker {
             reason: self.with_last_words(format!(
                 "{} did not {} within {} s and was ended (--timeout gives it longer)",
                 self.name(),
-                match self.is_known {
-                    true => "answer",
-                    false => "introduce itself",
+                if self.is_known {
+                    "answer"
+                } else {
+                    "introduce itself"
                 },
                 limit.as_secs_f64()
             )),
@@ -359,22 +363,6 @@ impl Drop for Worker {
 fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
     while let Ok(line) = lines.recv() {
         if input.write_all(&line).is_err() {
-            return;
-        }
-    }
-}
-
-/// Hands on whole lines; what stands after the last of them is an answer that
-/// the worker did not live to finish.
-fn read_answers(output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut output)
-            .take(LINE_MAX_BYTES as u64)
-            .read_until(b'\n', &mut line);
-        let is_whole = line.ends_with(b"\n") || line.len() == LINE_MAX_BYTES;
-        if read.is_err() || !is_whole || sender.send(line).is_err() {
             return;
         }
     }

@@ -171,12 +171,12 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     };
     let of_cause = |cause: &Cause| {
         let value = (cause.recorded)(noise)?;
-        let grade = grade(value, cause.limits)?;
-        let grade = if is_left_out(cause) {
-            grade.min(Grade::B)
+        let worst = if is_left_out(cause) {
+            Grade::B
         } else {
-            grade
+            Grade::D
         };
+        let grade = grade(value, cause.limits)?.min(worst);
         let (before, after) = cause.what;
         let what = match cause.unit {
             Unit::Share => format!("{before}{:.1} %{after}", value * 100.0),
@@ -187,12 +187,17 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     CAUSES.iter().filter_map(of_cause).collect()
 }
 
-/// A warning whose kind is part of the program.
-fn warning(kind: &'static str, grade: Grade, what: String, advice: &str) -> Warning {
+/// A doubt of a kind that is part of the program.
+pub(crate) fn warning(
+    kind: &'static str,
+    grade: Grade,
+    what: impl Into<String>,
+    advice: &str,
+) -> Warning {
     Warning {
         kind: Text::Borrowed(kind),
         grade,
-        what,
+        what: what.into(),
         advice: advice.to_owned(),
     }
 }
@@ -200,22 +205,22 @@ fn warning(kind: &'static str, grade: Grade, what: String, advice: &str) -> Warn
 /// The doubt about an estimate for which the core was not alone often enough: what it says holds beside
 /// a neighbour only.
 pub fn core_shared(core: &CoreShare) -> Option<Warning> {
-    let (grade, what) = match core.selection {
-        Selection::Alone => return None,
-        Selection::Shared => (
+    match core.selection {
+        Selection::Alone => None,
+        Selection::Shared => Some(shared(
             Grade::C,
-            "something else used the core: it was never alone for long enough".to_owned(),
-        ),
-        Selection::All => (
-            grade(1.0 - core.alone, SHARE)?.min(Grade::C),
-            format!(
+            "something else used the core: it was never alone for long enough",
+        )),
+        Selection::All => {
+            let not_alone = 1.0 - core.alone;
+            let what = format!(
                 "something else used the core for {:.0} % of the time, and too few batches were \
                  alone or shared to choose",
-                (1.0 - core.alone) * 100.0
-            ),
-        ),
-    };
-    Some(shared(grade, what))
+                not_alone * 100.0
+            );
+            Some(shared(grade(not_alone, SHARE)?.min(Grade::C), what))
+        }
+    }
 }
 
 /// The doubt about an estimate of launches of which so many took for the core's floor what others show to
@@ -230,19 +235,17 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
 /// Says in how many launches something else used the core of the other end: they are left out, or stay
 /// among those that are `given`.
 pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<Warning> {
+    let end = "something else used the core of the other end";
+    let all = out + given;
     match (out, stay) {
         (0, 0) => None,
         (0, _) => Some(shared(
             Grade::C,
-            format!("something else used the core of the other end in {stay} of {given} launches"),
+            format!("{end} in {stay} of {given} launches"),
         )),
         _ => Some(shared(
             Grade::B,
-            format!(
-                "{out} of {} launches, in which something else used the core of the other end, are left \
-                 out",
-                out + given
-            ),
+            format!("{out} of {all} launches, in which {end}, are left out"),
         )),
     }
 }
@@ -263,7 +266,7 @@ pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
 const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a core of its own, and \
                                compare runs at the same distance";
 
-fn shared(grade: Grade, what: String) -> Warning {
+fn shared(grade: Grade, what: impl Into<String>) -> Warning {
     let advice = "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
                   shared (most likely another virtual machine has its second hardware thread)";
     warning("core_shared", grade, what, advice)
@@ -279,21 +282,24 @@ fn grade(value: f64, limits: [f64; 3]) -> Option<Grade> {
     }
 }
 
-fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    noise
-        .iter()
-        .filter_map(|noise| of(noise))
+/// The values that were recorded.
+fn recorded(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Vec<f64> {
+    noise.iter().filter_map(|noise| value(noise)).collect()
+}
+
+fn sum(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    recorded(noise, value)
+        .into_iter()
         .reduce(|sum, value| sum + value)
 }
 
-fn mean(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = noise.iter().filter_map(|noise| of(noise)).collect();
-    costof_stats::mean(&values)
+fn mean(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    costof_stats::mean(&recorded(noise, value))
 }
 
-fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    let duration = sum(noise, |noise| of(noise).map(|_| noise.duration_ns))?;
-    (duration > 0.0).then(|| sum(noise, &of).map(|sum| sum / duration))?
+fn share(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    let duration = sum(noise, |noise| value(noise).map(|_| noise.duration_ns))?;
+    (duration > 0.0).then(|| sum(noise, &value).map(|sum| sum / duration))?
 }
 
 /// The greatest distance of the CPUs less the least, over the least.
@@ -312,10 +318,8 @@ fn clock_spread(noise: &[&Noise]) -> Option<f64> {
     Some((greatest - least) / greatest)
 }
 
-fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values
-        .map(|value| (value, value))
-        .reduce(|(least, greatest), (value, _)| (least.min(value), greatest.max(value)))
+fn range(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    values.clone().reduce(f64::min).zip(values.reduce(f64::max))
 }
 
 #[cfg(test)]

@@ -194,9 +194,10 @@ pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
 /// one: one more than `count` where that is what was `wanted`, one less where the budget cut it, but
 /// [`LEAST_PAIRED`].
 pub fn paired(count: u32, wanted: u32) -> u32 {
-    match count < wanted {
-        true => (count - count % 2).max(LEAST_PAIRED),
-        false => count.next_multiple_of(2),
+    if count < wanted {
+        (count - count % 2).max(LEAST_PAIRED)
+    } else {
+        count.next_multiple_of(2)
     }
 }
 
@@ -212,9 +213,10 @@ pub fn turns(seed: u64, block: usize, launch: u32) -> [usize; 2] {
     // The first draws of neighbouring seeds resemble each other; those of what they draw do not.
     let drawn = fastrand::Rng::with_seed(drawn).u64(..);
     let begins = usize::from(fastrand::Rng::with_seed(drawn).bool());
-    let first = match launch % 2 {
-        0 => begins,
-        _ => 1 - begins,
+    let first = if launch.is_multiple_of(2) {
+        begins
+    } else {
+        1 - begins
     };
     [first, 1 - first]
 }

@@ -7,7 +7,8 @@
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
 use crate::link::hold::{Held, introduce};
-use crate::link::holder::{Holder, LINE_MAX_BYTES, Reply, Request, line};
+use crate::link::holder::{Holder, LINE_MAX_BYTES, Reply, Request};
+use crate::pipe::line;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::process;

@@ -1,7 +1,8 @@
 //! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, where the
 //! kernel has it and does what was asked for in the way that costof means it.
 
-use crate::link::ends::{DEVICE, Ends, ip, output};
+use crate::link::emulator::Emulator;
+use crate::link::ends::{DEVICE, Ends, ip, tc};
 use costof_model::Text;
 use costof_model::link::Emulation;
 use costof_model::link_report::{LinkReport, Traffic};
@@ -9,7 +10,6 @@ use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::process::namespace::Namespace;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::Command;
 
 /// How many packets may be under way where there is no rate: netem's queue
 /// holds what is delayed too.
@@ -62,13 +62,18 @@ impl Netem {
         netem.begin(0, ends)?;
         Ok(netem)
     }
+}
 
-    /// A launch begins: draws from this seed, counts from zero.
-    pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
+impl Emulator for Netem {
+    fn name(&self) -> &'static str {
+        "netem"
+    }
+
+    fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
         let directions = [(&ends.near, &self.up, seed), (&ends.far, &self.down, !seed)];
         for (end, emulation, seed) in directions {
             let words = format!("qdisc replace dev {DEVICE} root {}", words(emulation, seed));
-            tc(end, &words)?;
+            tc(end, words.split(' '))?;
         }
         self.before = counts(ends)?;
         for ((_, emulation, seed), (counts, _)) in directions.into_iter().zip(self.before) {
@@ -77,13 +82,12 @@ impl Netem {
         Ok(())
     }
 
-    /// What happened since then.
-    pub(crate) fn report(&self, ends: &Ends) -> Result<LinkReport, String> {
+    fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
         let after = counts(ends)?;
         let up = traffic(&self.up, self.before[0], after[0]);
         let down = traffic(&self.down, self.before[1], after[1]);
         Ok(LinkReport {
-            by: "netem".into(),
+            by: self.name().into(),
             duration_ns: up.counted_ns,
             up,
             down,
@@ -134,9 +138,10 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
 /// Whether what is drawn is drawn from this seed. A kernel that knows none does
 /// as if none had been named.
 fn draws_from(emulation: &Emulation, seed: u64, told: Options) -> Result<(), String> {
-    match told.seed == Some(seed) || !draws(emulation) {
-        true => Ok(()),
-        false => Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned()),
+    if told.seed == Some(seed) || !draws(emulation) {
+        Ok(())
+    } else {
+        Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned())
     }
 }
 
@@ -178,7 +183,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
 /// running tc takes milliseconds.
 fn counts(ends: &Ends) -> Result<[(Counts, u64); 2], String> {
     let of = |end: &Namespace| -> Result<(Counts, u64), String> {
-        let text = tc(end, &format!("-s -j qdisc show dev {DEVICE} root"))?;
+        let text = tc(end, ["-s", "-j", "qdisc", "show", "dev", DEVICE, "root"])?;
         let counted_ns = now_ns(ClockId::Monotonic);
         let found: Vec<Counts> =
             serde_json::from_str(&text).map_err(|error| format!("what tc says: {error}"))?;
@@ -207,13 +212,6 @@ fn traffic(
         queue_drops: (!on_purpose).then_some(drops),
         ..Traffic::default()
     }
-}
-
-fn tc(namespace: &Namespace, words: &str) -> Result<String, String> {
-    let mut command = Command::new("tc");
-    command.args(words.split(' '));
-    let output = output(namespace, command, "")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 /// them: what it does while the ends wait for it costs them little.
 const SHARED: [f64; 3] = [0.03, 0.15, f64::INFINITY];
 
+const OWN_PROCESSOR: &str = "measure where the link has a processor of its own";
 const FASTER: &str = "measure where the link has a processor of its own, or ask for a lower rate";
 
 /// What in the links of a point's launches costs it a grade: in the mean over
@@ -52,37 +53,30 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
     } else {
         "let costof run it in real time: root, or a limit of real-time priority (ulimit -r) above 10"
     };
-    let causes = [
-        worse([late(&up), late(&down)]).map(|(grade, late_ns)| {
-            let late = Unit::Nanoseconds.display(late_ns);
-            let what = format!("one packet in a hundred left the link {late} or more too late");
-            warning("link_late", grade, what, late_advice)
-        }),
-        graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
-            let what = format!(
-                "the link's relay was busy for {:.0} % of the time",
-                busy * 100.0
-            );
-            warning("link_busy", grade, what, FASTER)
-        }),
-        graded_mean(shared, SHARED).map(|(grade, shared)| {
-            let percent = shared * 100.0;
-            let what = format!(
-                "the link's relay used the measured processors for {percent:.1} % of the time"
-            );
-            warning(
-                "link_shares",
-                grade,
-                what,
-                "measure where the link has a processor of its own",
-            )
-        }),
-        worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
-            let what = format!("the link lost {lost:.0} packets because it could not keep up");
-            warning("link_overrun", grade, what, FASTER)
-        }),
-    ];
-    causes.into_iter().flatten().collect()
+    let busy = graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
+        let percent = busy * 100.0;
+        let what = format!("the link's relay was busy for {percent:.0} % of the time");
+        warning("link_busy", grade, what, FASTER)
+    });
+    let shared = graded_mean(shared, SHARED).map(|(grade, shared)| {
+        let percent = shared * 100.0;
+        let what =
+            format!("the link's relay used the measured processors for {percent:.1} % of the time");
+        warning("link_shares", grade, what, OWN_PROCESSOR)
+    });
+    let late = worse([late(&up), late(&down)]).map(|(grade, late_ns)| {
+        let late = Unit::Nanoseconds.display(late_ns);
+        let what = format!("one packet in a hundred left the link {late} or more too late");
+        warning("link_late", grade, what, late_advice)
+    });
+    let overrun = worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
+        let what = format!("the link lost {lost:.0} packets because it could not keep up");
+        warning("link_overrun", grade, what, FASTER)
+    });
+    [late, busy, shared, overrun]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The mean of these, where it costs a grade.
