@@ -2,6 +2,6 @@
 //! they are told to, on a clock that moves only when they do.
 
 mod clock;
-mod four_probes;
 mod meter;
 mod neighbour;
+mod roles;
