@@ -326,6 +326,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use costof_model::link_end::LinkEnd;
+    use costof_model::noise::Gaps;
 
     fn quiet() -> Noise {
         Noise {
@@ -350,47 +351,35 @@ mod tests {
     #[test]
     fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
         type Disturb = fn(&mut Noise);
+        fn sniff(noise: &mut Noise) {
+            for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
+                let end = LinkEnd {
+                    sniffers,
+                    ..LinkEnd::default()
+                };
+                noise.ends.insert(role.into(), end);
+            }
+        }
+        fn stand_still(noise: &mut Noise) {
+            noise.gaps = Some(Gaps {
+                watched_ns: 1e6,
+                count: 1,
+                sum_ns: 2e4,
+                longest_ns: 2e4,
+            });
+        }
+        let wait: Disturb = |n| n.run_queue_wait_ns = Some(0.5e9);
+        let slow: Disturb = |n| n.core_clock_after_hz = Some(3.6e9);
         let cases: [(&str, Disturb, Grade); 9] = [
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
-            (
-                "run_queue_wait",
-                |n| n.run_queue_wait_ns = Some(0.5e9),
-                Grade::D,
-            ),
+            ("run_queue_wait", wait, Grade::D),
             ("throttled", |n| n.throttled_ns = Some(0.3e9), Grade::D),
             ("others", |n| n.others_ns = Some(0.08e9), Grade::C),
             ("neighbours", |n| n.others_elsewhere = Some(0.97), Grade::C),
-            (
-                "gaps",
-                |n| {
-                    n.gaps = Some(costof_model::noise::Gaps {
-                        watched_ns: 1e6,
-                        count: 1,
-                        sum_ns: 2e4,
-                        longest_ns: 2e4,
-                    });
-                },
-                Grade::B,
-            ),
-            (
-                "core_clock",
-                |n| n.core_clock_after_hz = Some(3.6e9),
-                Grade::C,
-            ),
+            ("gaps", stand_still, Grade::B),
+            ("core_clock", slow, Grade::C),
             ("migrations", |n| n.migrations = Some(3), Grade::B),
-            (
-                "sniffers",
-                |n| {
-                    for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
-                        let end = LinkEnd {
-                            sniffers,
-                            ..LinkEnd::default()
-                        };
-                        n.ends.insert(role.into(), end);
-                    }
-                },
-                Grade::C,
-            ),
+            ("sniffers", sniff, Grade::C),
         ];
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
@@ -424,11 +413,8 @@ mod tests {
         noise.run_queue_wait_ns = Some(0.5e9);
         noise.core_clock_after_hz = Some(3.6e9);
         let grades = |is_alone| {
-            let warnings = causes(&[&noise], is_alone);
-            warnings
-                .iter()
-                .map(|warning| warning.grade)
-                .collect::<Vec<_>>()
+            let warnings = causes(&[&noise], is_alone).into_iter();
+            warnings.map(|warning| warning.grade).collect::<Vec<_>>()
         };
         assert_eq!(grades(false), [Grade::D, Grade::C]);
         // Nobody leaves out batches by their core clock.

@@ -272,25 +272,19 @@ mod tests {
         assert_eq!(bytes_of("48K"), Some(48 << 10));
         assert_eq!(bytes_of("  24684092 kB"), Some(24_684_092 << 10));
         assert_eq!(bytes_of("7"), Some(7));
-        for wrong in [
-            "",
-            "K",
-            "1 furlong",
-            "99999999999999999999",
-            "18446744073709551615 kB",
-        ] {
+        let too_many = ["99999999999999999999", "18446744073709551615 kB"];
+        for wrong in ["", "K", "1 furlong"].iter().chain(&too_many) {
             assert_eq!(bytes_of(wrong), None, "{wrong}");
         }
-        assert_eq!(
-            chosen("always [madvise] never", '[', ']').as_deref(),
-            Some("madvise")
-        );
-        assert_eq!(
-            chosen("none voluntary (full)", '(', ')').as_deref(),
-            Some("full")
-        );
-        assert_eq!(chosen("none", '[', ']').as_deref(), Some("none"));
-        assert_eq!(chosen("a b", '[', ']'), None);
+        for (text, expected) in [
+            ("always [madvise] never", Some("madvise")),
+            ("none", Some("none")),
+            ("a b", None),
+        ] {
+            assert_eq!(chosen(text, '[', ']').as_deref(), expected);
+        }
+        let full = chosen("none voluntary (full)", '(', ')');
+        assert_eq!(full.as_deref(), Some("full"));
         assert_eq!(field("a : 1\nb: 2", "b", ':'), Some("2"));
     }
 }

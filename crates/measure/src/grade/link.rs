@@ -183,9 +183,9 @@ mod tests {
     /// A launch over such a link, whose roles ran on the processors 1 and 2.
     fn launch(link: LinkReport) -> LaunchRow {
         let placement = [
-            ("client", vec![1, 2]),
-            ("server", vec![2, 1]),
-            (CONTROLLER, vec![0]),
+            ("client".into(), vec![1, 2]),
+            ("server".into(), vec![2, 1]),
+            (CONTROLLER.into(), vec![0]),
         ];
         LaunchRow {
             block: 0,
@@ -199,12 +199,7 @@ mod tests {
                 others_elsewhere: Some(0.4),
                 ..Noise::default()
             },
-            placement: Placement(
-                placement
-                    .map(|(role, cpus)| (role.into(), cpus))
-                    .into_iter()
-                    .collect(),
-            ),
+            placement: Placement(placement.into_iter().collect()),
             link: Some(Box::new(link)),
         }
     }
@@ -276,17 +271,13 @@ mod tests {
         far.relay.as_mut().unwrap().cpus = vec![0];
         assert_eq!((grades(&[&far]), others_ns(&far)), (vec![], Some(0.12e9)));
         let elsewhere = |link: &LinkReport| {
-            without_relay(&launch(link.clone()))
-                .others_elsewhere
-                .unwrap()
+            let noise = without_relay(&launch(link.clone()));
+            noise.others_elsewhere.unwrap()
         };
         assert!((elsewhere(&far) - 0.3).abs() < 1e-9 && (elsewhere(&near) - 0.4).abs() < 1e-9);
         far.relay.as_mut().unwrap().cpus = vec![0, 2];
-        assert_eq!(
-            others_ns(&far),
-            Some(0.12e9),
-            "nobody knows how much of it where"
-        );
+        let why = "nobody knows how much of it where";
+        assert_eq!(others_ns(&far), Some(0.12e9), "{why}");
         far.relay = None;
         assert_eq!(others_ns(&far), Some(0.12e9));
     }
