@@ -1,5 +1,6 @@
 //! Axes: what a probe varies, and the values that it may take.
 
+use crate::typed::AxisType;
 use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
 use crate::{Few, List, Text};
 use serde::{Deserialize, Serialize};
@@ -73,10 +74,10 @@ impl Axis {
     /// The values that a run takes when it is not told, the default first.
     pub fn usual(&self) -> Vec<AxisValue> {
         match &self.domain {
-            Domain::Choice(choices) | Domain::Place { words: choices, .. } => choices
-                .iter()
-                .map(|choice| AxisValue::Word(choice.value.clone()))
-                .collect(),
+            Domain::Choice(words) | Domain::Place { words, .. } => {
+                let words = words.iter().map(|choice| choice.value.clone());
+                words.map(AxisValue::Word).collect()
+            }
             Domain::Number { usual, .. } => usual.iter().copied().map(AxisValue::Number).collect(),
         }
     }
@@ -101,10 +102,10 @@ impl Axis {
                     return Ok(AxisValue::Word(Text::Owned(text.to_owned())));
                 }
                 let hint = crate::nearest::hint(text, words.iter().copied());
+                let words = words.join(", ");
                 Err(format!(
-                    "axis {} has no value `{text}`{hint} (values: {})",
-                    self.name,
-                    words.join(", ")
+                    "axis {} has no value `{text}`{hint} (values: {words})",
+                    self.name
                 ))
             }
             Domain::Number {
@@ -115,21 +116,19 @@ impl Axis {
                     Unit::Nanoseconds => parse_ns(text),
                     _ => text.trim().parse().ok(),
                 };
-                let shown = |value: u64| display_number(*unit, value);
-                match value {
-                    Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
-                    _ => Err(format!(
-                        "axis {} cannot be `{text}`: it takes a whole number{} from {} to {}",
-                        self.name,
-                        match unit {
-                            Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
-                            Unit::Nanoseconds => " of nanoseconds (us, ms or s may follow it)",
-                            _ => "",
-                        },
-                        shown(*low),
-                        shown(*high)
-                    )),
+                if let Some(value) = value.filter(|value| (*low..=*high).contains(value)) {
+                    return Ok(AxisValue::Number(value));
                 }
+                let of_unit = match unit {
+                    Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
+                    Unit::Nanoseconds => " of nanoseconds (us, ms or s may follow it)",
+                    _ => "",
+                };
+                let [low, high] = [*low, *high].map(|end| display_number(*unit, end));
+                Err(format!(
+                    "axis {} cannot be `{text}`: it takes a whole number{of_unit} from {low} to {high}",
+                    self.name
+                ))
             }
             Domain::Place { words, schemes } => {
                 if is_place(text, words, schemes) {
@@ -199,10 +198,7 @@ impl Axes {
     /// The number on the axis `name`, if it has one: a file of another build may
     /// not.
     pub fn find_number(&self, name: &str) -> Option<u64> {
-        match self.0.get(name)? {
-            AxisValue::Number(value) => Some(*value),
-            AxisValue::Word(_) => None,
-        }
+        u64::from_value(self.0.get(name)?)
     }
 
     /// The word on the axis `name`, if it has one: a file of another build may

@@ -346,10 +346,8 @@ fn widened(ns: f32) -> f64 {
 }
 
 fn counted(buckets: &[(f32, u32)]) -> Vec<(f64, u64)> {
-    let buckets = buckets.iter();
-    buckets
-        .map(|(ns, count)| (widened(*ns), u64::from(*count)))
-        .collect()
+    let bucket = |(ns, count): &(f32, u32)| (widened(*ns), u64::from(*count));
+    buckets.iter().map(bucket).collect()
 }
 
 impl Data {

@@ -117,9 +117,10 @@ impl CoreGauge {
 
     /// The one of both that had its core to itself for less of its time.
     pub fn worse(self, other: CoreGauge) -> CoreGauge {
-        match other.alone() < self.alone() {
-            true => other,
-            false => self,
+        if other.alone() < self.alone() {
+            other
+        } else {
+            self
         }
     }
 }

@@ -13,13 +13,10 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// # Errors
 /// A sentence that names the pattern and the nearest right name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
-    let found: Vec<&ProbeInfo> = infos
-        .iter()
-        .copied()
-        .filter(|info| {
-            info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
-        })
-        .collect();
+    let is_named = |info: &&ProbeInfo| {
+        info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
+    };
+    let found: Vec<&ProbeInfo> = infos.iter().copied().filter(is_named).collect();
     if !found.is_empty() {
         return Ok(found);
     }
@@ -58,37 +55,32 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
 /// # Errors
 /// A sentence that names the axis or value that does not exist.
 pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String> {
-    let mut sets = Vec::new();
+    let defaults = || vec![info.defaults()];
+    let mut all = Vec::new();
     if settings.is_empty() {
-        sets.push(vec![info.defaults()]);
+        all.extend(defaults());
         for axis in info.axes.iter() {
-            sets.push(cross(
-                vec![info.defaults()],
-                axis.name.clone(),
-                &axis.usual(),
-            ));
+            all.extend(cross(defaults(), axis.name.clone(), &axis.usual()));
         }
         for crossing in info.crossings.iter() {
-            let mut axes = vec![info.defaults()];
+            let mut axes = defaults();
             for name in crossing.iter() {
                 axes = cross(axes, name.clone(), &info.axis(name)?.usual());
             }
-            sets.push(axes);
+            all.extend(axes);
         }
     } else {
-        let mut axes = vec![info.defaults()];
+        let mut axes = defaults();
         for (name, texts) in settings {
             let axis = info.axis(name)?;
-            let values = texts
-                .iter()
-                .map(|text| axis.parse(text))
-                .collect::<Result<Vec<AxisValue>, String>>()?;
+            let values = texts.iter().map(|text| axis.parse(text));
+            let values = values.collect::<Result<Vec<AxisValue>, String>>()?;
             axes = cross(axes, axis.name.clone(), &values);
         }
-        sets.push(axes);
+        all.extend(axes);
     }
     let mut points = Vec::new();
-    for axes in sets.into_iter().flatten() {
+    for axes in all {
         if !points.contains(&axes) {
             points.push(axes);
         }
@@ -117,10 +109,8 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
     while !left.is_empty() {
         let waiting: Vec<Text> = left.iter().map(|info| info.id.clone()).collect();
         let (ready, rest): (Vec<_>, Vec<_>) = left.iter().copied().partition(|info| {
-            !info
-                .after
-                .iter()
-                .any(|id| *id != info.id && waiting.contains(id))
+            let mut after = info.after.iter();
+            !after.any(|id| *id != info.id && waiting.contains(id))
         });
         // A circle would be a bug in the table; it is broken, not looped on.
         let (ready, rest) = if ready.is_empty() {

@@ -157,10 +157,8 @@ pub fn read_up_to(
             (Ok(Some(row)), Some(run)) => run.add(row),
             (Err(reason), None) => return Err(not_a_run(&buffer, &reason)),
             (Err(reason), Some(_)) => {
-                broken = Some(RunFileError::Broken {
-                    line: number,
-                    reason,
-                });
+                let line = number;
+                broken = Some(RunFileError::Broken { line, reason });
                 continue;
             }
         }
@@ -292,20 +290,15 @@ impl Run {
             let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
             for (at, launch) in self.launches.iter().enumerate() {
                 for measured in &launch.points {
-                    by_digest
-                        .entry(digest(&measured.point))
-                        .or_default()
-                        .push(at);
+                    let launches = by_digest.entry(digest(&measured.point));
+                    launches.or_default().push(at);
                 }
             }
             (self.launches.len(), by_digest)
         });
-        let known = by_digest.get(&digest(point)).map_or(&[][..], Vec::as_slice);
         let is_whole = *of == self.launches.len();
-        let known = known
-            .iter()
-            .filter(move |_| is_whole)
-            .map(|at| &self.launches[*at]);
+        let known = by_digest.get(&digest(point)).filter(|_| is_whole);
+        let known = known.into_iter().flatten().map(|at| &self.launches[*at]);
         let all = self.launches.iter().filter(move |_| !is_whole);
         known.chain(all)
     }
@@ -317,10 +310,9 @@ impl Run {
 
     /// What was expected of the point.
     pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
-        self.predictions
-            .iter()
-            .find(|row| row.point == *point)
-            .map(|row| &row.prediction)
+        let mut rows = self.predictions.iter();
+        let row = rows.find(|row| row.point == *point)?;
+        Some(&row.prediction)
     }
 }
 

@@ -89,33 +89,32 @@ pub struct Unread {
 }
 
 impl Facts {
+    /// The caches that hold data, their own or with instructions.
+    fn data_caches(&self) -> impl Iterator<Item = &Cache> {
+        let holds_data =
+            |cache: &&Cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified);
+        self.cpu.caches.iter().filter(holds_data)
+    }
+
     /// The data cache (own or unified) that the machine claims at a level; the first kind of core
     /// where they differ.
     pub fn claimed_cache(&self, level: u32) -> Option<&Cache> {
-        self.cpu.caches.iter().find(|cache| {
-            cache.level == level && matches!(cache.kind, CacheKind::Data | CacheKind::Unified)
-        })
+        self.data_caches().find(|cache| cache.level == level)
     }
 
     /// The data cache that the machine claims at a level for one processor, which on a hybrid
     /// machine differs between processors.
     pub fn claimed_cache_of(&self, level: u32, cpu: u32) -> Option<&Cache> {
-        self.cpu
-            .caches
-            .iter()
-            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
-            .find(|cache| {
-                cache.level == level && cache.shared_by.iter().any(|set| set.contains(cpu))
-            })
+        let is_its = |cache: &&Cache| cache.shared_by.iter().any(|set| set.contains(cpu));
+        let mut caches = self.data_caches().filter(is_its);
+        caches
+            .find(|cache| cache.level == level)
             .or_else(|| self.claimed_cache(level))
     }
 
     /// The data cache farthest from the cores.
     pub fn last_level_cache(&self) -> Option<&Cache> {
-        self.cpu
-            .caches
-            .iter()
-            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
+        self.data_caches()
             .max_by_key(|cache| (cache.level, cache.size_bytes))
     }
 
@@ -125,10 +124,7 @@ impl Facts {
         let left = cgroup
             .memory_limit_bytes
             .map(|limit| limit.saturating_sub(cgroup.memory_used_bytes.unwrap_or(0)));
-        match (self.memory.available_bytes, left) {
-            (Some(kernel), Some(cgroup)) => Some(kernel.min(cgroup)),
-            (kernel, cgroup) => kernel.or(cgroup),
-        }
+        self.memory.available_bytes.into_iter().chain(left).min()
     }
 
     /// What the kernel may keep of files: the memory that is available, or the control group's limit,
@@ -164,22 +160,19 @@ impl Facts {
     /// Whether the kernel offers a unit that counts cycles. None: it could not be looked up.
     pub fn has_performance_unit(&self) -> Option<bool> {
         let units = self.performance_units.as_ref()?;
-        Some(units.iter().any(|unit| {
-            matches!(
-                unit.as_str(),
-                "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower"
-            ) || unit.starts_with("armv8")
-                || unit.starts_with("armv9")
-                || unit.starts_with("apple_")
-        }))
+        let counts_cycles = |unit: &String| {
+            ["cpu", "cpu_core", "cpu_atom", "cpu_lowpower"].contains(&unit.as_str())
+                || ["armv8", "armv9", "apple_"]
+                    .iter()
+                    .any(|kind| unit.starts_with(kind))
+        };
+        Some(units.iter().any(counts_cycles))
     }
 
     /// Why a fact is absent, by a part of its file's name.
     pub fn why_unread(&self, what: &str) -> Option<&str> {
-        let unread = self
-            .unread
-            .iter()
-            .find(|unread| unread.what.contains(what))?;
+        let mut unread = self.unread.iter();
+        let unread = unread.find(|unread| unread.what.contains(what))?;
         Some(&unread.reason)
     }
 }
