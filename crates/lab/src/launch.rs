@@ -206,10 +206,7 @@ impl Driven<'_> {
         let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
             return;
         };
-        let measured: BTreeSet<usize> = [&leading.cpus[..], &leading.partners]
-            .concat()
-            .into_iter()
-            .collect();
+        let measured: BTreeSet<&usize> = leading.cpus.iter().chain(&leading.partners).collect();
         if own.cpus.iter().all(|cpu| leading.partners.contains(cpu)) {
             let shares = own.cpus.first() == leading.cpus.first();
             noise.subtract_peer_cpu(cpu_ns, measured.len(), shares);
@@ -223,9 +220,8 @@ impl Driven<'_> {
 
     fn answer(&mut self, part: usize) -> Result<Answer, Lost> {
         let setting = self.setting;
-        let answer = self.parts[part]
-            .worker
-            .answer(setting.limit, setting.interrupted);
+        let worker = &mut self.parts[part].worker;
+        let answer = worker.answer(setting.limit, setting.interrupted);
         answer.map_err(|error| self.lost(error))
     }
 

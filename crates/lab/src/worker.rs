@@ -260,9 +260,8 @@ impl Worker {
             None => "closed its output without ending".to_owned(),
         };
         let code = status.and_then(|status| status.code());
-        let way_out = code
-            .filter(|_| !self.is_known)
-            .and_then(|code| self.host.way_out(code));
+        let code = code.filter(|_| !self.is_known);
+        let way_out = code.and_then(|code| self.host.way_out(code));
         let way_out = way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"));
         NoAnswer::Failed(Failure {
             kind: FailureKind::Crashed,
@@ -271,10 +270,11 @@ impl Worker {
     }
 
     fn with_last_words(&self, reason: String) -> String {
-        match self.last_words().as_str() {
-            "" => reason,
-            words => format!("{reason}; it last said: {words}"),
+        let words = self.last_words();
+        if words.is_empty() {
+            return reason;
         }
+        format!("{reason}; it last said: {words}")
     }
 
     fn describe_end(&self, status: ExitStatus) -> String {
@@ -343,11 +343,8 @@ impl Worker {
     fn last_words(&self) -> String {
         let kept = self.stderr.kept();
         let text = String::from_utf8_lossy(&kept);
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("note: run with"))
-            .collect();
+        let is_news = |line: &&str| !line.is_empty() && !line.starts_with("note: run with");
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(is_news).collect();
         harmless(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
     }
 }

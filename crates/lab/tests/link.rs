@@ -24,9 +24,9 @@ const PORT: u16 = 5000;
 const NOBODY: u16 = 9;
 
 const PACKETS: u32 = 100_000;
-/// How many packets may be under way unanswered: so few that neither a device
+/// How many packets may be in flight unanswered: so few that neither a device
 /// nor a socket drops one, and so many that they are not all lost.
-const UNDER_WAY: u32 = 64;
+const MAX_IN_FLIGHT: u32 = 64;
 
 const TESTS: [(&str, fn()); 8] = [
     (
@@ -177,10 +177,10 @@ fn tell_lost(address: &str) {
     let mut answered = BTreeSet::new();
     let mut next = 0;
     // Order is kept: when one is answered that was sent after the last that
-    // counts, nothing is under way any more of those that do.
+    // counts, nothing is in flight any more of those that do.
     while answered.last().is_none_or(|last| *last < PACKETS) {
         let first_unanswered = answered.last().map_or(0, |last| last + 1);
-        let room = next < first_unanswered + UNDER_WAY;
+        let room = next < first_unanswered + MAX_IN_FLIGHT;
         if room {
             socket.send(&u32::to_le_bytes(next)).unwrap();
             next += 1;
@@ -337,7 +337,7 @@ fn losses_are_drawn_by_seed() {
         assert!((9_800..=10_200).contains(&count), "seed {seed}: {count}");
         // On purpose all of them, and perhaps some of what came after.
         let up = report(&mut made).up;
-        let on_purpose = count..=count + u64::from(UNDER_WAY);
+        let on_purpose = count..=count + u64::from(MAX_IN_FLIGHT);
         assert!(on_purpose.contains(&up.lost), "{count} {up:?}");
         assert_eq!(up.overruns, 0, "{up:?}");
         println!("  seed {seed}: {count} of {PACKETS}");

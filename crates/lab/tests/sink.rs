@@ -307,7 +307,7 @@ fn send_without_copy(socket: &impl AsFd, bytes: &[u8], times: u64) -> Completion
                     calls += 1;
                     left = &left[sent..];
                 }
-                // Too much is under way.
+                // Too much is in flight.
                 Err(error) if error.raw_os_error() == Some(105) => {}
                 Err(error) => panic!("{error}"),
             }

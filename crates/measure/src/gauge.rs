@@ -140,13 +140,9 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 
 /// The floor by what was seen and what the design says.
 fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
-    match (seen, design) {
-        (Some(seen), Some(design)) if !(design / ALONE..=design * ALONE).contains(&seen) => {
-            Some(design)
-        }
-        (Some(seen), _) => Some(seen),
-        (None, design) => design,
-    }
+    let agrees =
+        |seen: &f64| design.is_none_or(|design| (design / ALONE..=design * ALONE).contains(seen));
+    seen.filter(agrees).or(design)
 }
 
 /// Core cycles per addition of the gauge's loop on a core of this design, alone. Six additions, and

@@ -104,6 +104,17 @@ impl CoreGauge {
         }
     }
 
+    /// This and what another one says of the same core, which knows the floor.
+    #[must_use]
+    pub fn and(self, other: CoreGauge) -> CoreGauge {
+        CoreGauge {
+            floor: other.floor,
+            alone_ns: self.alone_ns + other.alone_ns,
+            shared_ns: self.shared_ns + other.shared_ns,
+            mixed_ns: self.mixed_ns + other.mixed_ns,
+        }
+    }
+
     /// The share of the time that had the core to itself; `None` where there was no time.
     pub fn alone(&self) -> Option<f64> {
         Some(self.alone_ns / self.all_ns()?)

@@ -153,11 +153,11 @@ impl Holder {
     }
 
     /// Lets it go on without this process.
-    pub(crate) fn stay(mut self) -> Result<u32, String> {
+    pub(crate) fn stay(mut self) -> Result<(), String> {
         match self.ask(Request::Stay)? {
             Reply::Done => {
                 self.asks = None;
-                Ok(self.pid())
+                Ok(())
             }
             Reply::Refused { reason } => Err(reason),
             _ => Err(MALFORMED.to_owned()),

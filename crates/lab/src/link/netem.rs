@@ -11,9 +11,9 @@ use costof_os::process::namespace::Namespace;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How many packets may be under way where there is no rate: netem's queue
+/// How many packets may be in flight where there is no rate: netem's queue
 /// holds what is delayed too.
-const UNDER_WAY: u32 = 65_536;
+const MAX_IN_FLIGHT: u32 = 65_536;
 
 /// netem at both ends.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
         return Err("what overtakes passes by netem's rate".to_owned());
     }
     if emulation.delay_ns > 0.0 && emulation.rate.is_some() {
-        // As many as are under way would have to be added to the limit of its
+        // As many as are in flight would have to be added to the limit of its
         // queue: of small packets sixteen times as many as of large ones.
         return Err("netem's queue before the rate holds what is delayed too".to_owned());
     }
@@ -156,7 +156,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
     // Where there is a rate, there is no delay; one packet is on the line.
     let limit = emulation
         .rate
-        .map_or(UNDER_WAY, |_| emulation.queue.saturating_add(1));
+        .map_or(MAX_IN_FLIGHT, |_| emulation.queue.saturating_add(1));
     words.push(format!("limit {limit}"));
     words.push(format!("delay {}us", emulation.delay_ns / 1e3));
     for (name, share) in [

@@ -104,6 +104,11 @@ struct Schedule {
     real_time_priority: Option<u32>,
 }
 
+/// The policies by their numbers; 4 is none. Source: linux/sched.h.
+const POLICIES: [&str; 8] = [
+    "other", "fifo", "rr", "batch", "", "idle", "deadline", "ext",
+];
+
 /// Fields 19, 40 and 41 of `/proc/self/stat`. The second is the program's name in parentheses, and
 /// may hold anything; field 3 follows the last of them.
 fn schedule(stat: &str) -> Schedule {
@@ -112,22 +117,12 @@ fn schedule(stat: &str) -> Schedule {
     };
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |position: usize| fields.get(position - 3)?.parse::<i32>().ok();
-    let policy = number(41).and_then(|policy| {
-        let name = match policy {
-            0 => "other",
-            1 => "fifo",
-            2 => "rr",
-            3 => "batch",
-            5 => "idle",
-            6 => "deadline",
-            7 => "ext",
-            _ => return None,
-        };
-        Some(name.to_owned())
-    });
+    let policy = number(41).and_then(|policy| POLICIES.get(usize::try_from(policy).ok()?));
     Schedule {
         nice: number(19),
-        policy,
+        policy: policy
+            .filter(|name| !name.is_empty())
+            .map(|name| (*name).to_owned()),
         real_time_priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
     }
 }

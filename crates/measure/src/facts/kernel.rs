@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use costof_model::facts::{ClockSource, Kernel};
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use super::folder::{Folder, is_word_of};
 
@@ -102,11 +103,8 @@ fn options(text: &str) -> BTreeMap<String, String> {
     let matters = |name: &str| is_word_of(OPTIONS, name) || name.starts_with("MITIGATION_");
     text.lines()
         .filter_map(|line| {
-            let unset = line
-                .strip_prefix("# CONFIG_")
-                .and_then(|rest| rest.strip_suffix(" is not set"));
-            let (name, value) = match unset {
-                Some(name) => (name, "n"),
+            let (name, value) = match line.strip_prefix("# CONFIG_") {
+                Some(unset) => (unset.strip_suffix(" is not set")?, "n"),
                 None => line.strip_prefix("CONFIG_")?.split_once('=')?,
             };
             matters(name).then(|| (name.to_owned(), value.trim_matches('"').to_owned()))
@@ -125,15 +123,12 @@ fn gunzip(bytes: &[u8]) -> Option<String> {
     if head[..3] != [0x1f, 0x8b, 8] || head[3] & !NAME != 0 {
         return None;
     }
-    let packed = match head[3] & NAME {
-        0 => rest,
-        _ => {
-            rest.split_at_checked(rest.iter().position(|&byte| byte == 0)? + 1)?
-                .1
-        }
+    let packed = if head[3] & NAME == 0 {
+        rest
+    } else {
+        rest.get(rest.iter().position(|&byte| byte == 0)? + 1..)?
     };
-    let text =
-        miniz_oxide::inflate::decompress_to_vec_with_limit(packed, CONFIG_LIMIT_BYTES).ok()?;
+    let text = decompress_to_vec_with_limit(packed, CONFIG_LIMIT_BYTES).ok()?;
     String::from_utf8(text).ok()
 }
 

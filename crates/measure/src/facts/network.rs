@@ -86,19 +86,12 @@ fn add_link_details(devices: &mut [NetworkDevice], json: &str) {
     let Ok(Value::Array(links)) = serde_json::from_str(json) else {
         return;
     };
-    for link in &links {
-        let name = link["ifname"].as_str();
-        let Some(device) = devices
-            .iter_mut()
-            .find(|device| Some(device.name.as_str()) == name)
-        else {
+    for device in devices {
+        let mut links = links.iter();
+        let Some(link) = links.find(|link| link["ifname"] == *device.name) else {
             continue;
         };
-        let number = |field: &str| {
-            link[field]
-                .as_u64()
-                .and_then(|value| u32::try_from(value).ok())
-        };
+        let number = |field: &str| u32::try_from(link[field].as_u64()?).ok();
         device.queue_discipline = link["qdisc"].as_str().map(str::to_owned);
         device.gso_max_bytes = number("gso_max_size");
         device.gro_max_bytes = number("gro_max_size");
