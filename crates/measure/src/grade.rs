@@ -16,8 +16,8 @@ struct Cause {
     recorded: fn(&[&Noise]) -> Option<f64>,
     /// From which values on the grade is B, C and D.
     limits: [f64; 3],
-    /// What was seen, before the value and after it.
-    what: (&'static str, &'static str),
+    /// What was seen, with `{}` for the value.
+    what: &'static str,
     unit: Unit,
     /// Which estimates leave out the batches that it disturbed: it costs those no more than grade B.
     left_out: LeftOut,
@@ -49,56 +49,58 @@ enum Unit {
 /// shows, one of 10 % decides.
 const SHARE: [f64; 3] = [0.005, 0.02, 0.1];
 
+/// A cause whose share of the time is recorded, and which disturbs batches that can be left out.
+const OF_THE_TIME: Cause = Cause {
+    kind: "",
+    recorded: |_| None,
+    limits: SHARE,
+    what: "",
+    unit: Unit::Share,
+    left_out: LeftOut::Always,
+    advice: "",
+};
+
 const CAUSES: &[Cause] = &[
     Cause {
         kind: "steal",
         recorded: |noise| share(noise, |n| n.steal_ns),
-        limits: SHARE,
-        what: ("the hypervisor took ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the hypervisor took {} of the time",
         advice: "measure on a host that is not shared, or at another hour",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
-        limits: SHARE,
-        what: ("the worker waited for its processor ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the worker waited for its processor {} of the time",
         advice: "stop what else runs, or choose a free processor by --cpu",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "throttled",
         recorded: |noise| share(noise, |n| n.throttled_ns),
-        limits: SHARE,
-        what: (
-            "the cgroup's processor quota held the worker back ",
-            " of the time",
-        ),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the cgroup's processor quota held the worker back {} of the time",
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "others",
         recorded: |noise| share(noise, |n| n.others_ns),
         // Ticks of 10 ms count, so that a little of it is nothing.
         limits: [0.03, 0.06, 0.15],
-        what: ("others used the measured processor for ", " of the time"),
-        unit: Unit::Share,
+        what: "others used the measured processor for {} of the time",
         left_out: LeftOut::KeepingCpu,
         advice: "stop what else runs, or choose a free processor by --cpu",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "neighbours",
         recorded: |noise| mean(noise, |n| n.others_elsewhere),
         // They share the last cache level, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
-        what: ("other processors were busy for ", " of the time"),
-        unit: Unit::Share,
+        what: "other processors were busy for {} of the time",
         left_out: LeftOut::Never,
         advice: "stop what else runs: it shares caches, memory and the power budget",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "gaps",
@@ -108,38 +110,34 @@ const CAUSES: &[Cause] = &[
         },
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
-        what: ("the processor stood still for ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the processor stood still for {} of the time",
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "core_clock",
         recorded: clock_spread,
         limits: [0.03, 0.08, 0.25],
-        what: ("the core clock moved by ", ""),
-        unit: Unit::Share,
+        what: "the core clock moved by {}",
         left_out: LeftOut::Never,
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "distance",
         recorded: distance_spread,
         // What is exchanged moves by less than the distance itself.
         limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
-        what: (
-            "the CPUs moved apart: between them a cache line took up to ",
-            " longer at times",
-        ),
-        unit: Unit::Share,
+        what: "the CPUs moved apart: between them a cache line took up to {} longer at times",
         left_out: LeftOut::Never,
         advice: DISTANCE_ADVICE,
+        ..OF_THE_TIME
     },
     Cause {
         kind: "migrations",
         recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
         limits: [1.0, 10.0, f64::INFINITY],
-        what: ("the worker changed its processor ", " times"),
+        what: "the worker changed its processor {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
@@ -152,7 +150,7 @@ const CAUSES: &[Cause] = &[
         },
         // Each packet is cloned for them: one took 1 µs of a round trip of 8 on loopback.
         limits: [1.0, 1.0, f64::INFINITY],
-        what: ("sockets that sniff packets on a device of the link: ", ""),
+        what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
@@ -177,11 +175,11 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
             Grade::D
         };
         let grade = grade(value, cause.limits)?.min(worst);
-        let (before, after) = cause.what;
-        let what = match cause.unit {
-            Unit::Share => format!("{before}{:.1} %{after}", value * 100.0),
-            Unit::Count => format!("{before}{value:.0}{after}"),
+        let shown = match cause.unit {
+            Unit::Share => format!("{:.1} %", value * 100.0),
+            Unit::Count => format!("{value:.0}"),
         };
+        let what = cause.what.replace("{}", &shown);
         Some(warning(cause.kind, grade, what, cause.advice))
     };
     CAUSES.iter().filter_map(of_cause).collect()
