@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a launch needs besides what its workers are told.
+/// What a launch needs besides the commands to its workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// How workers are started.
@@ -46,7 +46,7 @@ pub enum Lost {
 }
 
 /// Runs one launch. `launches` says for every role, the leading one last, what
-/// its worker is told; they agree on the points. `places` says where it runs.
+/// its worker gets; they agree on the points. `places` says where it runs.
 ///
 /// # Errors
 /// Where a worker fails; the others are ended then.
@@ -138,12 +138,12 @@ impl Driven<'_> {
             }
         }
         for part in 0..self.parts.len() {
-            self.parts[part].worker.tell(&Command::Run);
+            self.parts[part].worker.send(&Command::Run);
         }
         for part in (0..self.parts.len()).rev() {
             let leads = part + 1 == self.parts.len();
             if !leads {
-                self.parts[part].worker.tell(&Command::Stop);
+                self.parts[part].worker.send(&Command::Stop);
             }
             match self.answer(part)? {
                 Answer::Ran => {}
@@ -214,7 +214,7 @@ impl Driven<'_> {
     }
 
     fn ask(&mut self, part: usize, command: &Command) -> Result<Answer, Lost> {
-        self.parts[part].worker.tell(command);
+        self.parts[part].worker.send(command);
         self.answer(part)
     }
 

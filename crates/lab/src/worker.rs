@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// there is, a kernel's command line, has 2048 on both architectures.
 const TEXT_MAX_CHARS: usize = 2048;
 /// How much of a worker's standard error is kept, from its end.
-const STDERR_KEPT_BYTES: usize = 4096;
+const STDERR_TAIL_BYTES: usize = 4096;
 /// How long an ended worker has to close its outputs and be reaped.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -77,7 +77,7 @@ pub enum NoAnswer {
 }
 
 impl Worker {
-    /// Starts a worker and hears its first line. Must be called from a thread
+    /// Starts a worker and reads its first line. Must be called from a thread
     /// that outlives the worker, whose parent-death signal follows that thread.
     ///
     /// # Errors
@@ -154,10 +154,10 @@ impl Worker {
         }
     }
 
-    /// Tells the worker something. Never waits, and never fails: a worker that
+    /// Sends the worker a command. Never waits, and never fails: a worker that
     /// does not listen does not answer either, and then has more to say about
     /// it than a broken pipe.
-    pub fn tell(&mut self, command: &Command) {
+    pub fn send(&mut self, command: &Command) {
         if let Some(commands) = &self.commands {
             let _ = commands.send(pipe::line(command));
         }
@@ -192,7 +192,7 @@ impl Worker {
         }
     }
 
-    /// Asks and hears the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
     /// Where there is none: the worker is ended then.
@@ -202,17 +202,17 @@ impl Worker {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Answer, NoAnswer> {
-        self.tell(command);
+        self.send(command);
         self.answer(limit, interrupted)
     }
 
-    /// The failure of a worker that said something else than it should.
+    /// The failure of a worker whose reply was unexpected.
     pub(crate) fn protocol_error(&mut self, what: &str) -> NoAnswer {
         self.end();
         NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
     }
 
-    /// The failure of a worker that said what is no message. What comes before
+    /// The failure of a worker whose line is no message. What comes before
     /// its introduction may be somebody else's, who stands between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
@@ -355,7 +355,7 @@ impl Drop for Worker {
     }
 }
 
-/// Writes what the worker is told, so that one which does not read it holds
+/// Writes the commands, so that one which does not read it holds
 /// nobody up.
 fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
     while let Ok(line) = lines.recv() {
@@ -413,7 +413,7 @@ impl Stderr {
             while let Ok(read @ 1..) = errors.read(&mut buffer) {
                 let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend(&buffer[..read]);
-                let surplus = kept.len().saturating_sub(STDERR_KEPT_BYTES);
+                let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
                 kept.drain(..surplus);
             }
         };

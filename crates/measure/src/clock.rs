@@ -136,7 +136,7 @@ fn resolution_ticks(read: impl Fn() -> u64) -> f64 {
         last = now;
     }
     // Two readings in a row differ by what a reading costs at least; the
-    // counter itself is finer, but nothing shorter can be told apart by it.
+    // counter itself is finer, but it distinguishes nothing shorter.
     if least == u64::MAX { 1.0 } else { least as f64 }
 }
 

@@ -51,7 +51,7 @@ const OFTEN: f64 = 0.9;
 /// move by more than chance does.
 const MOSTLY_ALONE: f64 = 0.9;
 /// Launches that took turns are compared in pairs where this share of the launches of either side has
-/// the other beside it; else what pairs leave out tells more than what they share.
+/// the other beside it; else what pairs leave out says more than what they share.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
 /// What `after` says of what `before` measured too.
@@ -362,7 +362,7 @@ impl Given {
 }
 
 /// One metric of one point, not yet judged among others; `None` where neither run has it. What is
-/// told apart at all is `grain` or more of it, as a share.
+/// distinguished at all is `grain` or more of it, as a share.
 fn compared(
     rows: [&PointRow; 2],
     metric: &MetricInfo,
@@ -392,7 +392,7 @@ fn compared(
     }
     let too_few = || "too few launches".to_owned();
     let found = given.difference().ok_or_else(too_few)?;
-    // Launches that agree to the last digit do so because nothing finer can be told.
+    // Launches that agree to the last digit do so because nothing finer can be distinguished.
     let found = Difference {
         error: found.error.max(grain),
         ..found

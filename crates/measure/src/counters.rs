@@ -55,7 +55,7 @@ impl Counters {
 
     /// Counts from zero again.
     pub(crate) fn reset(&mut self) {
-        // The counters are open, for which these calls have no errors to tell.
+        // The counters are open, for which these calls have no errors to report.
         let _ = self.0.reset();
     }
 

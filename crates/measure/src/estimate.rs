@@ -106,7 +106,7 @@ pub fn point(
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
     let core = core_of(&points, &primary.name);
-    // Of single operations nobody knows which were preempted.
+    // Which single operations were preempted is not recorded.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;

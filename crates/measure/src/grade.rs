@@ -71,7 +71,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
-        what: "the worker waited for its processor {} of the time",
+        what: "CPU contention: ready but not running {} of the time",
         advice: "stop what else runs, or choose a free processor by --cpu",
         ..OF_THE_TIME
     },
@@ -87,7 +87,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| share(noise, |n| n.others_ns),
         // Ticks of 10 ms count, so that a little of it is nothing.
         limits: [0.03, 0.06, 0.15],
-        what: "others used the measured processor for {} of the time",
+        what: "other processes used the measured CPU {} of the time",
         left_out: LeftOut::KeepingCpu,
         advice: "stop what else runs, or choose a free processor by --cpu",
         ..OF_THE_TIME
@@ -97,7 +97,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| mean(noise, |n| n.others_elsewhere),
         // They share the last cache level, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
-        what: "other processors were busy for {} of the time",
+        what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
         advice: "stop what else runs: it shares caches, memory and the power budget",
         ..OF_THE_TIME
@@ -110,7 +110,7 @@ const CAUSES: &[Cause] = &[
         },
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
-        what: "the processor stood still for {} of the time",
+        what: "stalls (interrupts, SMIs, hypervisor): {} of the time",
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
         ..OF_THE_TIME
     },
@@ -137,7 +137,7 @@ const CAUSES: &[Cause] = &[
         kind: "migrations",
         recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
         limits: [1.0, 10.0, f64::INFINITY],
-        what: "the worker changed its processor {} times",
+        what: "the worker moved to another CPU {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
@@ -388,7 +388,7 @@ mod tests {
             assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
             let shown = match kind {
-                "migrations" => "the worker changed its processor 3 times",
+                "migrations" => "moved to another CPU 3 times",
                 "sniffers" => "on a device of the link: 2",
                 _ => " %",
             };

@@ -28,7 +28,7 @@ pub struct Ticks {
     pub total: u64,
 }
 
-/// Those of all processors; none where the kernel does not tell. Allocates.
+/// Those of all processors; none where the kernel does not report them. Allocates.
 pub fn read() -> Option<Vec<Ticks>> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     Some(parse(&text)).filter(|ticks| !ticks.is_empty())

@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn the_most_expensive_block_is_cut_first() {
         let all = blocks(&[0.1, 3.0, 0.2]);
-        // At twenty launches: 1.9 + 57 + 3.8 s; at six the dear one takes 15 s, at five 12 s.
+        // At twenty launches: 1.9 + 57 + 3.8 s; at six the expensive one takes 15 s, at five 12 s.
         let counts = launch_counts(&all, Duration::from_secs(18), Precision::Default);
         assert_eq!(counts, [20, 5, 20]);
     }

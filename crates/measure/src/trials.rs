@@ -1,4 +1,4 @@
-//! What only trying tells: which facilities the kernel lets this process have, what waking up
+//! What only trying shows: which facilities the kernel lets this process have, what waking up
 //! costs, and who else uses the processors right now.
 //!
 //! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.

@@ -3,7 +3,7 @@
 //!
 //! A lock that the kernel gives back when its holder ends, however that ends.
 //! Its file lies in /tmp and is named after the machine's boot, so that machines
-//! which share that folder are told apart.
+//! which share that folder have different ones.
 
 use costof_os::process;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -42,7 +42,7 @@ fn take_at(path: &Path) -> Result<Turn, String> {
     };
     match file.try_lock() {
         Ok(()) => {
-            // Only what is said of the holder depends on it.
+            // Only the description of the holder depends on it.
             let _ = introduce(&mut file);
             Ok(Turn(Some(file)))
         }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_it_until_it_lets_go_and_the_others_are_told_who() {
+    fn one_has_it_until_it_lets_go_and_the_others_learn_who() {
         let name = format!("costof-turn-test-{}.lock", std::process::id());
         let path = std::env::temp_dir().join(name);
         let turn = take_at(&path).unwrap();

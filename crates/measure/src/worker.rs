@@ -2,7 +2,7 @@
 //! and measures the points of a launch. One worker serves one launch.
 //!
 //! It writes nothing while a batch runs, and has one thread: a second one would
-//! make calls on file descriptors dearer. A process off the measured processors
+//! make calls on file descriptors more expensive. A process off the measured processors
 //! reads the commands first, and ends the worker when the input closes, so that
 //! nothing is left running when the controller is gone
 //! (docs/decisions/2026-11-23-single-threaded-worker.md).
@@ -244,7 +244,7 @@ struct OpenLaunch {
     prepared: Option<usize>,
     /// Whether its role leads.
     leads: bool,
-    /// What looks at its core said, of a role that does not lead.
+    /// What the gauge showed of its core, for a role that does not lead.
     other_core: Option<CoreGauge>,
 }
 

@@ -31,7 +31,7 @@ pub enum Domain {
         low: u64,
         /// The largest value.
         high: u64,
-        /// The values that a run of this probe takes when it is not told.
+        /// The values that a run of this probe takes by default.
         usual: List<u64>,
     },
     /// A place: one of these words, an absolute path, or an URL of one of these schemes.
@@ -71,7 +71,7 @@ pub enum AxisValue {
 pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>);
 
 impl Axis {
-    /// The values that a run takes when it is not told, the default first.
+    /// The values that a run takes by default; the first is the axis's own default.
     pub fn usual(&self) -> Vec<AxisValue> {
         match &self.domain {
             Domain::Choice(words) | Domain::Place { words, .. } => {

@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, said) in [
+        for (text, named) in [
             ("", "`` ends where a number, a probe or `(` is missing"),
             (
                 "3 +",
@@ -571,7 +571,7 @@ mod tests {
             (&"(".repeat(200), "more than 100 parentheses are open"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(named), "{text}: {error}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Emulation {
     pub queue: u32,
 }
 
-/// How many packets wait where nothing else is said.
+/// How many packets wait by default.
 const QUEUE: u32 = 1000;
 
 /// Links without settings.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_alike_unless_they_are_told_apart() {
+    fn directions_are_alike_unless_they_are_named() {
         let (up, down) = emulated("delay=95ms,loss=10%,rate=100Mbit");
         assert_eq!(up, down);
         assert_eq!((up.delay_ns, up.loss, up.rate), (95e6, 0.1, Some(100e6)));

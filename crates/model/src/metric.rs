@@ -29,7 +29,7 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
-    /// What the gauge of the core said of the samples; absent where none was read.
+    /// What the gauge of the core showed during the samples; absent where none was read.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub gauged: Option<Gauged>,
 }

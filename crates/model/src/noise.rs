@@ -55,7 +55,7 @@ pub struct Noise {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance_ns: Option<(f64, f64)>,
-    /// What the gauge of the core said; absent where none was read.
+    /// What the gauge of the core showed; absent where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,
     /// The same of the core of another end, as looks at it before and after each round say; the worst of
@@ -81,7 +81,7 @@ impl Noise {
     }
 }
 
-/// What the gauge of the measuring thread's core said during a launch.
+/// What the gauge of the measuring thread's core showed during a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreGauge {
     /// Core cycles per addition while the core is alone.

@@ -40,7 +40,7 @@ pub struct Run {
     index: Index,
 }
 
-/// Which launches have a point, by a digest of it, and of how many launches that is told. It follows
+/// Which launches have a point, by a digest of it, and how many launches that covers. It follows
 /// from the launches: two runs are the same whether they have it or not.
 #[derive(Debug, Default)]
 struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);

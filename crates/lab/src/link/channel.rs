@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub(crate) const MTU: usize = 1500;
 /// How many packets can be in flight at once: 96 MiB of them.
 const MAX_IN_FLIGHT: usize = 1 << 16;
-/// The longest time that is told apart from longer ones, in nanoseconds.
+/// The longest time that is distinguished from longer ones, in nanoseconds.
 const LONGEST_NS: u64 = 1 << 40;
 
 /// One direction of a link.

@@ -50,7 +50,7 @@ impl Ends {
             (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
         ] {
             // A device that asks nobody joins no group for being asked, of which it
-            // would tell the other end within the first seconds.
+            // would inform the other end within the first seconds.
             let own = hardware_address(is_near);
             let own = format!("link set {DEVICE} arp off address {own}");
             self.set_up(is_near, own)?;
@@ -140,7 +140,7 @@ fn first_namespace() -> Result<(Namespace, bool), String> {
     Ok((namespace, true))
 }
 
-/// Has ip(8) carry out these commands in a namespace.
+/// Has ip(8) execute these commands in a namespace.
 pub(crate) fn ip(namespace: &Namespace, commands: &[impl AsRef<str>]) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
@@ -159,7 +159,7 @@ pub(crate) fn tc<'a>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a program of iproute2 gives in a namespace, told `input`.
+/// What a program of iproute2 prints in a namespace, given `input`.
 fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command
@@ -172,12 +172,12 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
     let missing =
         |error| format!("{name} cannot be run: {error} (Debian: apt-get install iproute2)");
     let mut child = command.spawn().map_err(missing)?;
-    let told = child
+    let written = child
         .stdin
         .take()
         .map(|mut to| to.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
-    if output.status.success() && !matches!(told, Some(Err(_))) {
+    if output.status.success() && !matches!(written, Some(Err(_))) {
         return Ok(output);
     }
     // Its usage may follow.

@@ -73,7 +73,7 @@ impl Held {
         }
     }
 
-    /// Answers until there is nothing more to read, or it is told to stay (then
+    /// Answers until there is nothing more to read, or it is asked to stay (then
     /// it returns true).
     pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
         let mut input = BufReader::new(input);

@@ -198,7 +198,7 @@ fn ends() -> Result<Ends, String> {
 }
 
 /// Does what [`hold`](super::hold()) does between the named namespaces, which are there already; once it is
-/// told to stay it goes on until it is killed.
+/// asked to stay it goes on until it is killed.
 ///
 /// # Errors
 /// Where it cannot answer.

@@ -34,7 +34,7 @@ struct Counts {
     options: Options,
 }
 
-/// Of what it was told, that which it may not have understood.
+/// Of its options, those that it may not have understood.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Options {
     #[serde(default)]
@@ -137,8 +137,8 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
 
 /// Whether what is drawn is drawn from this seed. A kernel that knows none does
 /// as if none had been named.
-fn draws_from(emulation: &Emulation, seed: u64, told: Options) -> Result<(), String> {
-    if told.seed == Some(seed) || !draws(emulation) {
+fn draws_from(emulation: &Emulation, seed: u64, options: Options) -> Result<(), String> {
+    if options.seed == Some(seed) || !draws(emulation) {
         Ok(())
     } else {
         Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned())
@@ -150,7 +150,7 @@ fn draws(emulation: &Emulation) -> bool {
     emulation.loss + emulation.duplicate + emulation.reorder > 0.0
 }
 
-/// What netem is told.
+/// The options of netem.
 fn words(emulation: &Emulation, seed: u64) -> String {
     let mut words = vec!["netem".to_owned()];
     // Where there is a rate, there is no delay; one packet is on the line.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn netem_is_told_in_its_own_words() {
+    fn netem_gets_its_own_words() {
         assert_eq!(
             words(&up("rate=100Mbit,queue=1000"), 7),
             "netem limit 1001 delay 0us rate 100000000bit -14"
@@ -248,7 +248,7 @@ mod tests {
         assert!(differs(&up("delay=1ms,reorder=1%,rate=1Mbit")).is_err());
     }
 
-    /// What tc(8) shows of netem that was told these options and seed.
+    /// What tc(8) shows of netem with these options and seed.
     fn shown(options: &str) -> Counts {
         let shown = format!(
             r#"[{{"kind":"netem","handle":"8001:","root":true,"options":{{{options}}},

@@ -18,7 +18,7 @@ const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 
 /// One instruction of classic BPF: return 4, which is `TC_ACT_STOLEN`, whatever
 /// the packet. It needs neither a compiler nor the system call bpf(2). The sender
-/// hears that the packet has left; after `TC_ACT_SHOT` it would hear that a queue
+/// learns that the packet has left; after `TC_ACT_SHOT` it would learn that a queue
 /// was full, and TCP would slow down and send it again.
 const DROP: &str = "1,6 0 0 4";
 

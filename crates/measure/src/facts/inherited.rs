@@ -164,7 +164,7 @@ fn environment(root: &Folder) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// By the kernel's setting and by this process's flag; None where either is not told.
+/// By the kernel's setting and by this process's flag; None where either is not known.
 fn randomized(root: &Folder, personality: Option<&str>) -> Option<bool> {
     let setting: u32 = root.value("/proc/sys/kernel/randomize_va_space")?;
     let flags = u32::from_str_radix(personality?, 16).ok()?;

@@ -1,4 +1,4 @@
-//! The kernel: what it was built with, started with and told since.
+//! The kernel: what it was built with, started with and configured to since.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ fn sysctls(root: &Folder) -> BTreeMap<String, String> {
     SETTINGS.split_whitespace().filter_map(setting).collect()
 }
 
-/// The options that matter, from the first file that tells them.
+/// The options that matter, from the first file that holds them.
 fn config(root: &Folder, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
     let compressed = "/proc/config.gz";
     if let Some(bytes) = root.bytes(compressed) {

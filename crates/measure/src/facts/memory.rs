@@ -8,7 +8,7 @@ use costof_model::facts::{Dimm, HugePagePool, HugePages, Memory};
 use super::dmi;
 use super::folder::{Folder, bytes_of, field};
 
-/// What the kernel manages, and the modules that the firmware tells of.
+/// What the kernel manages, and the modules that the firmware lists.
 pub(super) fn memory(root: &Folder) -> Memory {
     let info = root.text("/proc/meminfo").unwrap_or_default();
     let amount = |name| bytes_of(field(&info, name, ':')?);

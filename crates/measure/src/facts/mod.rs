@@ -1,6 +1,6 @@
 //! Reading what a machine says of itself: one file a topic, from `/proc`, `/sys` and CPUID.
 //!
-//! Nothing here fails: what is not told is absent, and what is refused is listed with the reason.
+//! Nothing here fails: what is not reported is absent, and what is refused is listed with the reason.
 //! Nothing here measures or judges.
 
 mod activity;

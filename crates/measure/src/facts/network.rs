@@ -81,7 +81,7 @@ fn kind(folder: &Folder) -> Option<String> {
     Some(kind.to_owned())
 }
 
-/// Adds what only `ip -json -details link` tells; output of another form adds nothing.
+/// Adds what only `ip -json -details link` reports; output of another form adds nothing.
 fn add_link_details(devices: &mut [NetworkDevice], json: &str) {
     let Ok(Value::Array(links)) = serde_json::from_str(json) else {
         return;

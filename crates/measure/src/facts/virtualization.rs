@@ -24,7 +24,7 @@ const VIRTUAL_MAKERS: &[(&str, &str)] = &[
     ("Google Compute Engine", "KVM"),
 ];
 
-/// What surrounds this process, and who said so.
+/// What surrounds this process, and which source says so.
 pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     let machine_vendor = root.text("/sys/class/dmi/id/sys_vendor");
     let machine_model = root.text("/sys/class/dmi/id/product_name").or_else(|| {
@@ -64,8 +64,8 @@ pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
 /// A sign of a container. A machine started from a container's image keeps the image's marks, so
 /// they count only where the kernel's own threads are out of sight.
 fn container(root: &Folder) -> Option<String> {
-    if let Some(told) = root.text("/run/systemd/container") {
-        return Some(told);
+    if let Some(manager) = root.text("/run/systemd/container") {
+        return Some(manager);
     }
     let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
     if release.to_ascii_lowercase().contains("microsoft") {

@@ -276,7 +276,7 @@ mod tests {
         };
         assert!((elsewhere(&far) - 0.3).abs() < 1e-9 && (elsewhere(&near) - 0.4).abs() < 1e-9);
         far.relay.as_mut().unwrap().cpus = vec![0, 2];
-        let why = "nobody knows how much of it where";
+        let why = "how much of it where is not known";
         assert_eq!(others_ns(&far), Some(0.12e9), "{why}");
         far.relay = None;
         assert_eq!(others_ns(&far), Some(0.12e9));

@@ -105,7 +105,7 @@ impl Batches {
 }
 
 impl Record {
-    /// What the gauge said during what was measured so far.
+    /// What the gauge showed during what was measured so far.
     pub fn core(&self) -> CoreGauge {
         self.core
     }

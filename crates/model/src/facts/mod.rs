@@ -1,7 +1,7 @@
 //! Facts: what a machine says of itself, before anything is measured.
 //!
 //! Plain data. Reading it is `costof-measure`'s work, judging it is `costof-findings`'. Every field
-//! that a machine may not tell is an `Option`, a list or a map, so that what is not known stays
+//! that a machine may not report is an `Option`, a list or a map, so that what is not known stays
 //! absent; [`Facts::unread`] says why where something stood in the way. Fields that a newer costof
 //! added are ignored on reading.
 
@@ -60,7 +60,7 @@ pub struct Facts {
     pub disks: Vec<Disk>,
     /// Mounted file systems that hold files of their own, `tmpfs` and network ones included.
     pub file_systems: Vec<FileSystem>,
-    /// The folder in which files lie that a probe makes where it is not told one: on no file system
+    /// The folder in which files lie that a probe makes where none is named: on no file system
     /// in memory. None: there is none.
     pub temporary_folder: Option<String>,
     /// Network devices of the reading process's network namespace.
@@ -82,7 +82,7 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unread {
-    /// The file or command that would have told.
+    /// The file or command that would have shown it.
     pub what: String,
     /// Why it did not.
     pub reason: String,
