@@ -74,7 +74,7 @@ fn main() {
         }
         ["part", "echo", _] => echo,
         ["part", "exchange", _] => exchange,
-        ["part", "lost", _] => tell_lost,
+        ["part", "lost", _] => count_lost,
         ["part", "flood", _] => flood,
         // Whatever else cargo test hands on chooses from the tests.
         ref filter => {
@@ -168,8 +168,8 @@ fn echo(address: &str) {
     }
 }
 
-/// Sends numbered packets, and says which of them nobody answers.
-fn tell_lost(address: &str) {
+/// Sends numbered packets, and prints which of them nobody answers.
+fn count_lost(address: &str) {
     let address: IpAddr = address.parse().unwrap();
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect((address, PORT)).unwrap();
@@ -223,7 +223,7 @@ fn exchange(address: &str) {
     println!("{}", stream.peer_addr().unwrap().ip());
 }
 
-/// Starts what lasts longer than any test, told by its environment.
+/// Starts what lasts longer than any test, known by its environment.
 #[expect(clippy::zombie_processes, reason = "that its holder is ended ends it")]
 fn start_marked() {
     let mut lasting = Command::new("sleep");
@@ -253,8 +253,8 @@ fn a_holder_ends_with_what_it_started() {
     wait_for("what it started to end", || !lasts());
 }
 
-/// Joining a group is told to the other end seconds later, and so the groups are
-/// looked at: of these two nobody tells anything (RFC 3810 section 6).
+/// A device reports to the other end seconds later that it joined a group, and so the groups are
+/// looked at: these two are not reported (RFC 3810 section 6).
 fn a_cable_carries_nothing_of_its_own() {
     const SILENT: [&str; 2] = [
         "ff020000000000000000000000000001",

@@ -1,5 +1,5 @@
 //! The controller's end of the protocol against workers that do not keep it:
-//! shell scripts. Each is told by its fault, and nothing of it is left running.
+//! shell scripts. Each is reported with its fault, and nothing of it is left running.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -151,7 +151,7 @@ fn an_answer_that_its_worker_did_not_live_to_finish_is_a_crash() {
 }
 
 #[test]
-fn an_end_is_told_by_its_exit_code_or_signal_and_its_last_words() {
+fn an_end_is_reported_with_its_exit_code_or_signal_and_its_last_words() {
     let last_words = ["exit code 7", "it last said: no room left"];
     crashes(&["echo 'no room left' >&2", "exit 7"], &last_words);
     for (signal, name) in [("KILL", "SIGKILL"), ("ABRT", "SIGABRT"), ("FPE", "SIGFPE")] {

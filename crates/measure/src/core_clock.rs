@@ -22,11 +22,11 @@ impl CoreClock {
     /// The core clock now; `None` where the two chains do not agree, because
     /// the clock changed between them or a neighbour took the core.
     pub fn measure(clock: &dyn Clock) -> Option<CoreClock> {
-        let measured = CoreClock::of_chains(clock);
+        let measured = CoreClock::from_chains(clock);
         multiply_cycles(measured.multiply_cycles).map(|_| measured)
     }
 
-    fn of_chains(clock: &dyn Clock) -> CoreClock {
+    fn from_chains(clock: &dyn Clock) -> CoreClock {
         let step_ns = |chain: fn(u64) -> u64| -> f64 {
             let steps: Vec<f64> = (0..REPETITIONS)
                 .map(|_| {

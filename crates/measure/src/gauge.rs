@@ -62,7 +62,7 @@ pub struct Gauge {
 impl Gauge {
     /// A gauge of the core that the calling thread is on, whose floor was found before, or is the
     /// plateau of its readings now; `None` where they have none.
-    pub fn of_this_core(floor: Option<f64>) -> Option<Gauge> {
+    pub fn for_this_core(floor: Option<f64>) -> Option<Gauge> {
         let read = reader();
         let floor = floor.or_else(|| plateau(&readings(&read, CALIBRATION_READINGS)))?;
         Some(Gauge::new(read, floor))

@@ -91,7 +91,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn of_loopback_everything_is_told() {
+    fn loopback_is_known_completely() {
         let end = at(Ipv4Addr::LOCALHOST.into());
         assert_eq!(end.absent, [].into());
         assert_eq!(end.device.as_deref(), Some("lo"));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_no_device_has_is_told_as_absent() {
+    fn an_address_that_no_device_has_is_noted_as_absent() {
         // From a range that is for documents alone (RFC 5737).
         let end = at(Ipv4Addr::new(192, 0, 2, 77).into());
         assert_eq!(

@@ -85,14 +85,14 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
         cpu: measured,
         ..CoreLook::default()
     };
-    let Some(gauge) = Gauge::of_this_core(gauge::calibrate(cpu)) else {
+    let Some(gauge) = Gauge::for_this_core(gauge::calibrate(cpu)) else {
         return Some(look);
     };
     let siblings = siblings(cpu, measured);
     let threads = || (!siblings.is_empty()).then(|| Threads::read(Path::new("/proc")));
     let before = threads();
     let began = Instant::now();
-    let visits = visits::watch(&gauge, &*clock::of_the_kernel(), LOOK_NS, |_| ());
+    let visits = visits::watch(&gauge, &*clock::kernel(), LOOK_NS, |_| ());
     let ns = began.elapsed().as_nanos() as f64;
     let sibling = threads()
         .zip(before)

@@ -294,7 +294,7 @@ impl OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
-            gauge: Gauge::of_this_core(launch.clock.core_floor),
+            gauge: Gauge::for_this_core(launch.clock.core_floor),
             launch,
             role,
             clock,

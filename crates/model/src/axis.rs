@@ -270,60 +270,27 @@ impl fmt::Display for Axes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SIZE: Axis = Axis {
-        name: Text::Borrowed("size"),
-        about: Text::Borrowed("the working set"),
-        domain: Domain::Number {
-            unit: Unit::Bytes,
-            low: 4096,
-            high: 1 << 30,
-            usual: List::Borrowed(&[16384, 1 << 20]),
-        },
-    };
-    const SOURCE: Axis = Axis {
-        name: Text::Borrowed("source"),
-        about: Text::Borrowed("the clock"),
-        domain: Domain::Choice(List::Borrowed(&[
-            Choice {
-                value: Text::Borrowed("tsc"),
-                about: Text::Borrowed("the time-stamp counter"),
-            },
-            Choice {
-                value: Text::Borrowed("monotonic"),
-                about: Text::Borrowed("CLOCK_MONOTONIC"),
-            },
-        ])),
-    };
+    use crate::testing::words_axis;
+    use crate::typed::{bytes, place};
 
     #[test]
     fn values_are_parsed_within_their_domain() {
-        assert_eq!(SIZE.parse("16KiB"), Ok(AxisValue::Number(16384)));
-        assert_eq!(SIZE.default(), AxisValue::Number(16384));
-        assert!(SIZE.parse("2GiB").unwrap_err().contains("4KiB to 1GiB"));
-        assert!(SIZE.parse("big").unwrap_err().contains("`big`"));
-        assert_eq!(SOURCE.parse("tsc"), Ok("tsc".into()));
-        let error = SOURCE.parse("monotnic").unwrap_err();
+        let size = bytes::<u64>(4096..=1 << 30, &[16384, 1 << 20]).named("size", "the working set");
+        let source = words_axis("source", &["tsc", "monotonic"]);
+        assert_eq!(size.parse("16KiB"), Ok(AxisValue::Number(16384)));
+        assert_eq!(size.default(), AxisValue::Number(16384));
+        assert!(size.parse("2GiB").unwrap_err().contains("4KiB to 1GiB"));
+        assert!(size.parse("big").unwrap_err().contains("`big`"));
+        assert_eq!(source.parse("tsc"), Ok("tsc".into()));
+        let error = source.parse("monotnic").unwrap_err();
         assert!(error.contains("did you mean `monotonic`"), "{error}");
     }
 
     #[test]
     fn a_place_is_a_word_a_path_or_an_url_of_a_scheme_that_it_knows() {
-        let place = |schemes| Axis {
-            name: "dir".into(),
-            about: "where".into(),
-            domain: Domain::Place {
-                words: List::Borrowed(&[Choice {
-                    value: Text::Borrowed("temporary"),
-                    about: Text::Borrowed("a folder that the probe chooses"),
-                }]),
-                schemes,
-            },
-        };
-        let (dir, remote) = (
-            place(List::Borrowed(&[])),
-            place(List::Borrowed(&[Text::Borrowed("nfs")])),
-        );
+        const NFS: &[Text] = &[Text::Borrowed("nfs")];
+        let words = [("temporary", "a folder that the probe chooses")];
+        let [dir, remote] = [&[], NFS].map(|schemes| place(&words, schemes).named("dir", "where"));
         assert_eq!(dir.default(), "temporary".into());
         for text in ["temporary", "/", "/a b/c"] {
             assert_eq!(dir.parse(text).unwrap().to_string(), text);

@@ -128,25 +128,13 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
-    use crate::axis::{Axis, Domain};
     use crate::testing::{probe_info, words_axis};
-    use crate::unit::Unit;
+    use crate::typed::bytes;
 
     fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
+        let size = bytes::<u64>(1..=4096, &[1, 2, 4]).named("size", "");
         ProbeInfo {
-            axes: List::Owned(vec![
-                words_axis("kind", &["a", "b"]),
-                Axis {
-                    name: "size".into(),
-                    about: "".into(),
-                    domain: Domain::Number {
-                        unit: Unit::Bytes,
-                        low: 1,
-                        high: 4096,
-                        usual: List::Borrowed(&[1, 2, 4]),
-                    },
-                },
-            ]),
+            axes: List::Owned(vec![words_axis("kind", &["a", "b"]), size]),
             after: List::Borrowed(after),
             ..probe_info(id)
         }
@@ -154,18 +142,11 @@ mod tests {
 
     #[test]
     fn probes_are_named_by_id_layer_or_glob() {
-        let (call, loops, latency) = (
-            probe("cpu.call", &[]),
-            probe("cpu.loop", &[]),
-            probe("memory.latency", &[]),
-        );
-        let infos = [&call, &loops, &latency];
+        let infos = ["cpu.call", "cpu.loop", "memory.latency"].map(|id| probe(id, &[]));
+        let infos = infos.each_ref();
         let ids = |pattern| -> Vec<String> {
-            select(&infos, pattern)
-                .unwrap()
-                .iter()
-                .map(|info| info.id.to_string())
-                .collect()
+            let found = select(&infos, pattern).unwrap();
+            found.iter().map(|info| info.id.to_string()).collect()
         };
         assert_eq!(ids("cpu.loop"), ["cpu.loop"]);
         assert_eq!(ids("cpu"), ["cpu.call", "cpu.loop"]);
@@ -184,10 +165,8 @@ mod tests {
         info.crossings = List::Owned(vec![List::Owned(vec!["kind".into(), "size".into()])]);
         assert_eq!(points(&info, &Settings::new()).unwrap().len(), 6);
         let set = |name: &str, values: &[&str]| {
-            (
-                name.to_owned(),
-                values.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            )
+            let values = values.iter().map(ToString::to_string);
+            (name.to_owned(), values.collect::<Vec<_>>())
         };
         let settings = Settings::from([set("size", &["3", "1KiB"]), set("kind", &["a", "b"])]);
         assert_eq!(points(&info, &settings).unwrap().len(), 4);
@@ -200,11 +179,10 @@ mod tests {
         let a = probe("a", &[Text::Borrowed("b"), Text::Borrowed("absent")]);
         let b = probe("b", &[]);
         let c = probe("c", &[Text::Borrowed("a")]);
-        let levels = levels(&[&a, &b, &c]);
-        let ids: Vec<Vec<&str>> = levels
-            .iter()
-            .map(|level| level.iter().map(|info| &*info.id).collect())
-            .collect();
-        assert_eq!(ids, [["b"], ["a"], ["c"]]);
+        let ids = |level: Vec<&ProbeInfo>| -> Vec<String> {
+            level.iter().map(|info| info.id.to_string()).collect()
+        };
+        let levels = levels(&[&a, &b, &c]).into_iter().map(ids);
+        assert_eq!(levels.collect::<Vec<_>>(), [["b"], ["a"], ["c"]]);
     }
 }

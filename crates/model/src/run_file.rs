@@ -337,9 +337,8 @@ mod tests {
     use super::*;
     use crate::Few;
     use crate::axis::Axes;
-    use crate::noise::{Noise, Placement};
-    use crate::rows::{LaunchPoint, State};
-    use crate::testing::planned;
+    use crate::noise::Placement;
+    use crate::testing::{launch, planned, sized_row};
 
     fn run_row() -> Row {
         let point = Point {
@@ -420,37 +419,21 @@ mod tests {
             panic!("it is one");
         };
         let mut run = Run::new(*first);
-        let point = |size| Point {
-            probe: "memory.latency".into(),
-            axes: Axes::default().with("size", size),
-            link: "none".into(),
-        };
-        let launch = |number, size| LaunchRow {
-            block: 0,
-            launch: number,
-            of: 2,
-            wall_ns: 1.0,
-            points: vec![LaunchPoint {
-                point: point(size),
-                state: State::Ok,
-                metrics: Vec::new(),
-                allocations: 0,
-            }],
-            noise: Noise::default(),
-            placement: Placement::default(),
-            link: None,
-        };
-        run.launches = vec![launch(0, 1), launch(1, 2), launch(2, 1)];
+        let row = |size| sized_row("memory.latency", size, 1.0);
+        let measured = |run: &mut Run, size| launch(run, &[(&row(size), &[("cost", 1.0)])]);
+        for size in [1, 2, 1] {
+            measured(&mut run, size);
+        }
         let numbers = |run: &Run, size| -> Vec<u32> {
-            run.launches_of(&point(size))
-                .map(|launch| launch.launch)
-                .collect()
+            let point = row(size).point;
+            let launches = run.launches_of(&point).map(|launch| launch.launch);
+            launches.collect()
         };
         assert_eq!(numbers(&run, 1), [0, 2]);
         assert_eq!(numbers(&run, 3), [0; 0]);
         let same = run.clone();
         assert_eq!(run, same);
-        run.launches.push(launch(3, 3));
+        measured(&mut run, 3);
         assert!(numbers(&run, 3).contains(&3));
     }
 
@@ -458,9 +441,8 @@ mod tests {
     fn unknown_rows_and_fields_are_passed_over() {
         let mut whole = file(&[run_row()]);
         whole.extend(b"{\"type\":\"weather\",\"rain\":true}\n");
-        whole.extend(
-            b"{\"type\":\"end\",\"finished\":\"x\",\"points\":1,\"failures\":0,\"new\":1}\n",
-        );
+        let end = r#"{"type":"end","finished":"x","points":1,"failures":0,"new":1}"#;
+        whole.extend(format!("{end}\n").bytes());
         assert_eq!(read(&whole[..]).unwrap().end.unwrap().points, 1);
     }
 

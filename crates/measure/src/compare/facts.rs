@@ -11,7 +11,7 @@ use std::fmt::Display;
 /// What it is, and its value where it is known.
 type Fact = (String, Option<String>);
 
-/// Every fact that a cost may depend on and that differs, in the order of [`of_machine`].
+/// Every fact that a cost may depend on and that differs, in the order of [`machine_facts`].
 ///
 /// Runs that took turns had one controller, wherever it was.
 pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
@@ -20,7 +20,7 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     };
     let mut found = Vec::from_iter(processors(before, after, in_turns));
     for host in [MEASURED, PEER] {
-        let [before, after] = [old, new].map(|attempt| of_host(attempt, host));
+        let [before, after] = [old, new].map(|attempt| host_facts(attempt, host));
         let value = |facts: &[Fact], what: &str| {
             let fact = facts.iter().find(|(name, _)| name == what);
             fact.and_then(|(_, value)| value.clone())
@@ -57,7 +57,7 @@ fn processors(before: &Run, after: &Run, in_turns: bool) -> Option<FactDifferenc
     })
 }
 
-fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
+fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     let (costof, build) = match (host, &attempt.peer) {
         (PEER, Some(peer)) => (&peer.costof, &peer.build),
         _ => (&attempt.costof, &attempt.build),
@@ -66,7 +66,7 @@ fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
         return Vec::new();
     };
     let boot = facts.kernel.boot_id.as_ref().or(attempt.boot.as_ref());
-    let mut all = of_machine(facts);
+    let mut all = machine_facts(facts);
     all.extend([
         ("costof".to_owned(), Some(costof.clone())),
         ("costof's build".to_owned(), Some(build.clone())),
@@ -77,7 +77,7 @@ fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
 
 /// What costs depend on, what explains most first. What changes by itself (load, free memory, the
 /// clock at that moment) is not among it.
-fn of_machine(facts: &Facts) -> Vec<Fact> {
+fn machine_facts(facts: &Facts) -> Vec<Fact> {
     let (cpu, kernel) = (&facts.cpu, &facts.kernel);
     let first = [
         ("kernel", kernel.release.clone()),

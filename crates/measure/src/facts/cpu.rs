@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_part_is_told_by_its_number() {
+    fn an_unknown_part_has_its_number() {
         assert_eq!(part_of(0x410f_d083).as_deref(), Some("Cortex-A72"));
         assert_eq!(part_of(0x7700_1230).as_deref(), Some("part 0x77/0x123"));
     }

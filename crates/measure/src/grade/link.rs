@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_on_a_measured_processor_is_told_as_such_and_not_as_others() {
+    fn a_relay_on_a_measured_processor_counts_as_such_and_not_as_others() {
         let mut near = link(1e6, 0.0);
         near.relay.as_mut().unwrap().cpus = vec![2];
         assert_eq!(grades(&[&near]), [("link_shares".into(), Grade::B)]);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_run_in_real_time_is_told() {
+    fn who_may_not_run_in_real_time_gets_advice() {
         let mut late = link(1e6, 1e6);
         late.relay.as_mut().unwrap().real_time = false;
         assert!(causes(&[&late])[0].advice.contains("ulimit -r"));

@@ -1,4 +1,4 @@
-//! A clock that moves only when it is told to.
+//! A clock that moves only when a test moves it.
 
 use costof_measure::clock::Clock;
 use costof_measure::meter::{Meter, Record};

@@ -1,5 +1,5 @@
 //! The meter and the estimate in virtual time: operations that take as long as
-//! they are told to, on a clock that moves only when they do.
+//! a test says, on a clock that moves only when they do.
 
 mod clock;
 mod meter;

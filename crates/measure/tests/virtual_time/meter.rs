@@ -543,7 +543,7 @@ fn the_gauge_says_which_batches_had_the_core_to_themselves() {
 }
 
 #[test]
-fn single_operations_are_told_apart_in_groups() {
+fn single_operations_are_distinguished_in_groups() {
     let clock = VirtualClock::new(1);
     let (is_shared, gauge) = shared_core();
     let mut calls = 0_u64;

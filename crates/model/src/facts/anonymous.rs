@@ -102,10 +102,9 @@ mod tests {
     #[test]
     fn anonymous_facts_name_nobody() {
         let mut facts = sample();
-        facts.kernel.command_line = Some(
-            "root=UUID=secret ip=10.1.2.3 isolcpus=2-3 mitigations=auto,nosmt -- --addr secret"
-                .to_owned(),
-        );
+        let line =
+            "root=UUID=secret ip=10.1.2.3 isolcpus=2-3 mitigations=auto,nosmt -- --addr secret";
+        facts.kernel.command_line = Some(line.to_owned());
         facts.inherited.cgroup.path = Some("/user.slice/secret".to_owned());
         facts.inherited.cgroup.cpu_quota_file = Some("/sys/fs/cgroup/secret/cpu.max".to_owned());
         facts.inherited.environment =
@@ -128,15 +127,11 @@ mod tests {
         for word in ["secret", "10.1.2.3", "001122334455", "laptop-of"] {
             assert!(!text.contains(word), "{word} in {text}");
         }
-        assert_eq!(
-            anonymous.kernel.command_line.as_deref(),
-            Some("isolcpus=2-3 mitigations=auto,nosmt")
-        );
+        let line = anonymous.kernel.command_line.as_deref();
+        assert_eq!(line, Some("isolcpus=2-3 mitigations=auto,nosmt"));
         assert_eq!(anonymous.inherited.environment["LD_PRELOAD"], "libx.so");
-        assert_eq!(
-            anonymous.file_systems[0].options,
-            "rw,addr,lowerdir,noatime"
-        );
+        let options = &anonymous.file_systems[0].options;
+        assert_eq!(options, "rw,addr,lowerdir,noatime");
         assert_eq!(anonymous.cpu, facts.cpu);
     }
 }

@@ -191,27 +191,18 @@ mod tests {
         let read: Facts = serde_json::from_str(newer).unwrap();
         assert_eq!(read.cpu.caches[0].kind, CacheKind::Unknown);
         assert_eq!(read.inherited.seccomp, Some(Seccomp::Unknown));
-        assert_eq!(
-            serde_json::from_str::<Facts>("{}").unwrap(),
-            Facts::default()
-        );
+        let nothing: Facts = serde_json::from_str("{}").unwrap();
+        assert_eq!(nothing, Facts::default());
     }
 
     #[test]
     fn the_claimed_caches_are_those_that_hold_data() {
         let facts = sample();
-        assert_eq!(
-            facts.claimed_cache(1).map(|cache| cache.size_bytes),
-            Some(48 << 10)
-        );
-        assert_eq!(
-            facts.claimed_cache_of(1, 4).map(|cache| cache.size_bytes),
-            Some(32 << 10)
-        );
-        assert_eq!(
-            facts.claimed_cache_of(1, 99).map(|cache| cache.size_bytes),
-            Some(48 << 10)
-        );
+        let size = |cache: Option<&Cache>| cache.map(|cache| cache.size_bytes);
+        assert_eq!(size(facts.claimed_cache(1)), Some(48 << 10));
+        for (cpu, expected) in [(4, 32 << 10), (99, 48 << 10)] {
+            assert_eq!(size(facts.claimed_cache_of(1, cpu)), Some(expected));
+        }
         assert_eq!(facts.last_level_cache().map(|cache| cache.level), Some(3));
         assert_eq!(facts.claimed_cache(4), None);
     }
