@@ -166,9 +166,11 @@ fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 impl fmt::Display for Link {
     /// As it can be read again; links that people name by their name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (up, down) = match (self.name(), self) {
-            (None, Link::Emulated { up, down }) => (up, down),
-            (name, _) => return f.write_str(name.unwrap_or_default()),
+        if let Some(name) = self.name() {
+            return f.write_str(name);
+        }
+        let Link::Emulated { up, down } = self else {
+            unreachable!("every other link has a name");
         };
         let (up, down) = (up.parts(), down.parts());
         let both: Vec<&String> = up.iter().filter(|part| down.contains(part)).collect();

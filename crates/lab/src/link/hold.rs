@@ -101,7 +101,9 @@ impl Held {
     fn answer(&mut self, ask: &Request) -> Reply {
         let answer = match (ask, &mut self.emulator) {
             (Request::Report, None) => Ok(Reply::Report { link: None }),
-            (Request::Stay, _) | (_, None) => Ok(Reply::Done),
+            (Request::Stay, _) | (Request::Begin { .. } | Request::RelayOn { .. }, None) => {
+                Ok(Reply::Done)
+            }
             (Request::Begin { seed }, Some(emulator)) => {
                 emulator.begin(*seed, &self.ends).map(|()| Reply::Done)
             }
