@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// One question with a number for an answer, and how it gets it. [`Probe::of`] makes it of a type that
+/// One question with a number for an answer, and how it gets it. [`Probe::new`] makes it of a type that
 /// implements [`Measure`].
 #[derive(Debug)]
 pub struct Probe {
@@ -159,7 +159,7 @@ macro_rules! metrics {
 
 impl Probe {
     /// The probe that measures so.
-    pub const fn of<M: Measure>() -> Probe {
+    pub const fn new<M: Measure>() -> Probe {
         const {
             assert!(
                 has_line(M::DOC, PREDICTED_FROM),

@@ -72,7 +72,7 @@ pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>);
 
 impl Axis {
     /// The values that a run takes by default; the first is the axis's own default.
-    pub fn usual(&self) -> Vec<AxisValue> {
+    pub fn defaults(&self) -> Vec<AxisValue> {
         match &self.domain {
             Domain::Choice(words) | Domain::Place { words, .. } => {
                 let words = words.iter().map(|choice| choice.value.clone());
@@ -87,7 +87,10 @@ impl Axis {
     /// # Panics
     /// An axis without values is a bug in its probe.
     pub fn default(&self) -> AxisValue {
-        self.usual().into_iter().next().expect("an axis has values")
+        self.defaults()
+            .into_iter()
+            .next()
+            .expect("an axis has values")
     }
 
     /// The value that `text` names.

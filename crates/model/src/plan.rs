@@ -60,12 +60,12 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
     if settings.is_empty() {
         all.extend(defaults());
         for axis in info.axes.iter() {
-            all.extend(cross(defaults(), axis.name.clone(), &axis.usual()));
+            all.extend(cross(defaults(), axis.name.clone(), &axis.defaults()));
         }
         for crossing in info.crossings.iter() {
             let mut axes = defaults();
             for name in crossing.iter() {
-                axes = cross(axes, name.clone(), &info.axis(name)?.usual());
+                axes = cross(axes, name.clone(), &info.axis(name)?.defaults());
             }
             all.extend(axes);
         }

@@ -22,7 +22,7 @@ use costof_os::net::field_sender;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<CopySend>();
+pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
 
 impl Measure for CopySend {
     const METRICS: &'static [Metric] = describe::METRICS;

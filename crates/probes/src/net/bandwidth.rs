@@ -27,7 +27,7 @@ const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(15);
 
-pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
     /// How many bytes a second reach the other end of a link?

@@ -14,7 +14,7 @@ use costof_model::link::Link;
 use costof_model::metric::Data;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Stream>();
+pub(crate) static PROBE: Probe = Probe::new::<Stream>();
 
 words! {
     /// What carries the messages of a stream.
