@@ -1,6 +1,5 @@
 //! Axes: what a probe varies, and the values that it may take.
 
-use crate::typed::AxisType;
 use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
 use crate::{Few, List, Text};
 use serde::{Deserialize, Serialize};
@@ -201,7 +200,10 @@ impl Axes {
     /// The number on the axis `name`, if it has one: a file of another build may
     /// not.
     pub fn find_number(&self, name: &str) -> Option<u64> {
-        u64::from_value(self.0.get(name)?)
+        match self.0.get(name)? {
+            AxisValue::Number(value) => Some(*value),
+            AxisValue::Word(_) => None,
+        }
     }
 
     /// The word on the axis `name`, if it has one: a file of another build may
