@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 }
 
 static TABLE: &[&Probe] = &[&PLANTED];
-static PLANTED: Probe = Probe::of::<Planted>();
+static PLANTED: Probe = Probe::new::<Planted>();
 
 /// The parts of an operation without anything planted: one in a hundred is a percent.
 const PARTS: u64 = 100;

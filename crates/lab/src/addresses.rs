@@ -44,30 +44,30 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
     let far_address = match asked {
         Some(address) => address,
         None if one_namespace => Ipv4Addr::LOCALHOST.into(),
-        None => reached(far, near)
-            .or_else(|| common(near, far))
-            .ok_or_else(|| {
-                format!(
-                    "{} has no address by which others reach it (--peer-address names one)",
-                    far.host
-                )
-            })?,
+        None => {
+            let host = far.host;
+            let missing = || {
+                format!("{host} has no address by which others reach it (--peer-address names one)")
+            };
+            let found = reached(far, near).or_else(|| common(near, far));
+            found.ok_or_else(missing)?
+        }
     };
+    let alike = |address: &IpAddr| address.is_ipv4() == far_address.is_ipv4();
     let near_address = if one_namespace {
-        far_address
+        Some(far_address)
     } else {
-        let alike = |address: &IpAddr| address.is_ipv4() == far_address.is_ipv4();
+        let mut addresses = near.network.addresses.iter().copied();
         reached(near, far)
             .filter(alike)
-            .or_else(|| near.network.addresses.iter().copied().find(alike))
-            // It calls, so that the kernel chooses.
-            .unwrap_or(match far_address {
-                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            })
+            .or_else(|| addresses.find(alike))
     };
     Ok(Meet {
-        near: near_address,
+        // It calls, so that the kernel may choose.
+        near: near_address.unwrap_or(match far_address {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        }),
         far: far_address,
         one_namespace,
     })
@@ -131,12 +131,11 @@ mod tests {
             boot: Some(boot),
             network,
         };
-        let meet = between(
+        let (near, far) = (
             side(&near_host, near.1, near.2),
             side(&far_host, far.1, far.2),
-            None,
-        )
-        .unwrap();
+        );
+        let meet = between(near, far, None).unwrap();
         (meet.near.to_string(), meet.far.to_string())
     }
 

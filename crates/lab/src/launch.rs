@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a launch needs besides what its workers are told.
+/// What a launch needs besides the commands to its workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// How workers are started.
@@ -46,7 +46,7 @@ pub enum Lost {
 }
 
 /// Runs one launch. `launches` says for every role, the leading one last, what
-/// its worker is told; they agree on the points. `places` says where it runs.
+/// its worker gets; they agree on the points. `places` says where it runs.
 ///
 /// # Errors
 /// Where a worker fails; the others are ended then.
@@ -138,12 +138,12 @@ impl Driven<'_> {
             }
         }
         for part in 0..self.parts.len() {
-            self.parts[part].worker.tell(&Command::Run);
+            self.parts[part].worker.send(&Command::Run);
         }
         for part in (0..self.parts.len()).rev() {
             let leads = part + 1 == self.parts.len();
             if !leads {
-                self.parts[part].worker.tell(&Command::Stop);
+                self.parts[part].worker.send(&Command::Stop);
             }
             match self.answer(part)? {
                 Answer::Ran => {}
@@ -206,10 +206,7 @@ impl Driven<'_> {
         let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
             return;
         };
-        let measured: BTreeSet<usize> = [&leading.cpus[..], &leading.partners]
-            .concat()
-            .into_iter()
-            .collect();
+        let measured: BTreeSet<&usize> = leading.cpus.iter().chain(&leading.partners).collect();
         if own.cpus.iter().all(|cpu| leading.partners.contains(cpu)) {
             let shares = own.cpus.first() == leading.cpus.first();
             noise.subtract_peer_cpu(cpu_ns, measured.len(), shares);
@@ -217,15 +214,14 @@ impl Driven<'_> {
     }
 
     fn ask(&mut self, part: usize, command: &Command) -> Result<Answer, Lost> {
-        self.parts[part].worker.tell(command);
+        self.parts[part].worker.send(command);
         self.answer(part)
     }
 
     fn answer(&mut self, part: usize) -> Result<Answer, Lost> {
         let setting = self.setting;
-        let answer = self.parts[part]
-            .worker
-            .answer(setting.limit, setting.interrupted);
+        let worker = &mut self.parts[part].worker;
+        let answer = worker.answer(setting.limit, setting.interrupted);
         answer.map_err(|error| self.lost(error))
     }
 

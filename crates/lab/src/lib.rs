@@ -7,5 +7,5 @@ pub mod addresses;
 pub mod host;
 pub mod launch;
 pub mod link;
-mod thread;
+mod pipe;
 pub mod worker;

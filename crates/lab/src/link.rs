@@ -7,6 +7,7 @@
 //! that has names, for people to enter.)
 
 mod channel;
+mod emulator;
 mod ends;
 mod hold;
 mod holder;
@@ -44,7 +45,7 @@ pub struct Made {
     /// The end of the other roles.
     pub far: End,
     /// Whether what is sent to the far end is dropped on its way, so that
-    /// nobody there ever hears or answers.
+    /// nobody there ever receives or answers.
     pub drops_all: bool,
     holder: Option<Holder>,
 }

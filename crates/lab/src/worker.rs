@@ -3,16 +3,16 @@
 
 use crate::host::{Host, WorkerCommand};
 use crate::link::End;
-use crate::thread;
+use crate::pipe;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// there is, a kernel's command line, has 2048 on both architectures.
 const TEXT_MAX_CHARS: usize = 2048;
 /// How much of a worker's standard error is kept, from its end.
-const STDERR_KEPT_BYTES: usize = 4096;
+const STDERR_TAIL_BYTES: usize = 4096;
 /// How long an ended worker has to close its outputs and be reaped.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -77,7 +77,7 @@ pub enum NoAnswer {
 }
 
 impl Worker {
-    /// Starts a worker and hears its first line. Must be called from a thread
+    /// Starts a worker and reads its first line. Must be called from a thread
     /// that outlives the worker, whose parent-death signal follows that thread.
     ///
     /// # Errors
@@ -128,9 +128,14 @@ impl Worker {
             oom_kills_before,
         };
         // All three end with the worker, which closes what they read and write.
-        thread::spawn("commands", move || write_commands(input, &lines))
-            .and_then(|()| thread::spawn("answers", move || read_answers(output, &sender)))
-            .and_then(|()| thread::spawn("stderr", keep))
+        let read_answers = move || {
+            pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| {
+                sender.send(line).is_ok()
+            });
+        };
+        pipe::spawn("commands", move || write_commands(input, &lines))
+            .and_then(|()| pipe::spawn("answers", read_answers))
+            .and_then(|()| pipe::spawn("stderr", keep))
             .map_err(NoAnswer::Failed)?;
         match worker.answer(limit, interrupted)? {
             Answer::Hello { protocol, .. } if protocol == PROTOCOL => {
@@ -149,14 +154,12 @@ impl Worker {
         }
     }
 
-    /// Tells the worker something. Never waits, and never fails: a worker that
+    /// Sends the worker a command. Never waits, and never fails: a worker that
     /// does not listen does not answer either, and then has more to say about
     /// it than a broken pipe.
-    pub fn tell(&mut self, command: &Command) {
-        let mut line = serde_json::to_vec(command).expect("a command can be written as JSON");
-        line.push(b'\n');
+    pub fn send(&mut self, command: &Command) {
         if let Some(commands) = &self.commands {
-            let _ = commands.send(line);
+            let _ = commands.send(pipe::line(command));
         }
     }
 
@@ -189,7 +192,7 @@ impl Worker {
         }
     }
 
-    /// Asks and hears the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
     /// Where there is none: the worker is ended then.
@@ -199,17 +202,17 @@ impl Worker {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Answer, NoAnswer> {
-        self.tell(command);
+        self.send(command);
         self.answer(limit, interrupted)
     }
 
-    /// The failure of a worker that said something else than it should.
+    /// The failure of a worker whose reply was unexpected.
     pub(crate) fn protocol_error(&mut self, what: &str) -> NoAnswer {
         self.end();
         NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
     }
 
-    /// The failure of a worker that said what is no message. What comes before
+    /// The failure of a worker whose line is no message. What comes before
     /// its introduction may be somebody else's, who stands between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
@@ -239,9 +242,10 @@ impl Worker {
             reason: self.with_last_words(format!(
                 "{} did not {} within {} s and was ended (--timeout gives it longer)",
                 self.name(),
-                match self.is_known {
-                    true => "answer",
-                    false => "introduce itself",
+                if self.is_known {
+                    "answer"
+                } else {
+                    "introduce itself"
                 },
                 limit.as_secs_f64()
             )),
@@ -256,9 +260,8 @@ impl Worker {
             None => "closed its output without ending".to_owned(),
         };
         let code = status.and_then(|status| status.code());
-        let way_out = code
-            .filter(|_| !self.is_known)
-            .and_then(|code| self.host.way_out(code));
+        let code = code.filter(|_| !self.is_known);
+        let way_out = code.and_then(|code| self.host.way_out(code));
         let way_out = way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"));
         NoAnswer::Failed(Failure {
             kind: FailureKind::Crashed,
@@ -267,10 +270,11 @@ impl Worker {
     }
 
     fn with_last_words(&self, reason: String) -> String {
-        match self.last_words().as_str() {
-            "" => reason,
-            words => format!("{reason}; it last said: {words}"),
+        let words = self.last_words();
+        if words.is_empty() {
+            return reason;
         }
+        format!("{reason}; it last said: {words}")
     }
 
     fn describe_end(&self, status: ExitStatus) -> String {
@@ -339,11 +343,8 @@ impl Worker {
     fn last_words(&self) -> String {
         let kept = self.stderr.kept();
         let text = String::from_utf8_lossy(&kept);
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("note: run with"))
-            .collect();
+        let is_news = |line: &&str| !line.is_empty() && !line.starts_with("note: run with");
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(is_news).collect();
         harmless(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
     }
 }
@@ -354,27 +355,11 @@ impl Drop for Worker {
     }
 }
 
-/// Writes what the worker is told, so that one which does not read it holds
+/// Writes the commands, so that one which does not read it holds
 /// nobody up.
 fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
     while let Ok(line) = lines.recv() {
         if input.write_all(&line).is_err() {
-            return;
-        }
-    }
-}
-
-/// Hands on whole lines; what stands after the last of them is an answer that
-/// the worker did not live to finish.
-fn read_answers(output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut output)
-            .take(LINE_MAX_BYTES as u64)
-            .read_until(b'\n', &mut line);
-        let is_whole = line.ends_with(b"\n") || line.len() == LINE_MAX_BYTES;
-        if read.is_err() || !is_whole || sender.send(line).is_err() {
             return;
         }
     }
@@ -428,7 +413,7 @@ impl Stderr {
             while let Ok(read @ 1..) = errors.read(&mut buffer) {
                 let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend(&buffer[..read]);
-                let surplus = kept.len().saturating_sub(STDERR_KEPT_BYTES);
+                let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
                 kept.drain(..surplus);
             }
         };

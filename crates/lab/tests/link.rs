@@ -5,29 +5,28 @@
 #![expect(clippy::print_stdout, reason = "a test says what it does")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
-use costof_lab::host::WorkerCommand;
+mod common;
+
+use common::{HANGS, Part, command, end_what_hangs};
 use costof_lab::link::{self, End, FAR_ADDRESS, FAR_ADDRESS_V6, Made};
 use costof_model::failure::FailureKind;
 use costof_model::link_report::LinkReport;
-use costof_os::process;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long one may take that does not get on.
-const HANGS: Duration = Duration::from_secs(300);
 /// Where the far end listens.
 const PORT: u16 = 5000;
 /// Where nobody does.
 const NOBODY: u16 = 9;
 
 const PACKETS: u32 = 100_000;
-/// How many packets may be under way unanswered: so few that neither a device
+/// How many packets may be in flight unanswered: so few that neither a device
 /// nor a socket drops one, and so many that they are not all lost.
-const UNDER_WAY: u32 = 64;
+const MAX_IN_FLIGHT: u32 = 64;
 
 const TESTS: [(&str, fn()); 8] = [
     (
@@ -75,7 +74,7 @@ fn main() {
         }
         ["part", "echo", _] => echo,
         ["part", "exchange", _] => exchange,
-        ["part", "lost", _] => tell_lost,
+        ["part", "lost", _] => count_lost,
         ["part", "flood", _] => flood,
         // Whatever else cargo test hands on chooses from the tests.
         ref filter => {
@@ -89,31 +88,13 @@ fn main() {
             return;
         }
     };
-    process::die_with_parent().unwrap();
-    std::thread::spawn(|| {
-        std::thread::sleep(HANGS);
-        eprintln!("it does not get on");
-        std::process::exit(1);
-    });
+    end_what_hangs();
     part(words[2]);
 }
 
-/// The link, or why there is none here.
+/// The link, or nothing where there is none here.
 fn made(link: &str) -> Option<Made> {
-    made_by("hold", link)
-}
-
-/// The same, held by this program with that argument.
-fn made_by(hold: &str, link: &str) -> Option<Made> {
-    let holder = WorkerCommand::own_executable(&[hold]).unwrap();
-    match Made::make(&link.parse().unwrap(), None, &holder) {
-        Ok(made) => Some(made),
-        Err(failure) => {
-            assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-            eprintln!("skipped: {failure}");
-            None
-        }
-    }
+    common::made("hold", link)
 }
 
 /// Waits for what must come, however long it takes on a busy machine.
@@ -130,50 +111,9 @@ fn report(made: &mut Made) -> LinkReport {
     made.report().unwrap().expect("something emulates it")
 }
 
-/// This program at an end of a link, until it is dropped.
-struct Part(Child, BufReader<std::process::ChildStdout>);
-
-impl Part {
-    /// It has begun when this returns.
-    fn start(end: &End, what: &str, with: &str) -> Part {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["part", what, with])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        end.namespace
-            .as_ref()
-            .unwrap()
-            .start_in(&mut command)
-            .unwrap();
-        let mut child = command.spawn().unwrap();
-        let says = BufReader::new(child.stdout.take().unwrap());
-        let mut part = Part(child, says);
-        assert_eq!(part.line(), "begins");
-        part
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.1.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    /// What else it says, up to its end, which must be a good one.
-    fn rest(mut self) -> String {
-        let mut rest = String::new();
-        self.1.read_to_string(&mut rest).unwrap();
-        assert!(self.0.wait().unwrap().success());
-        rest
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // One that has ended by itself is past both.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A part that has to do with an address.
+fn part_at(end: &End, what: &str, address: IpAddr) -> Part {
+    Part::start(end, &["part", what, &address.to_string()])
 }
 
 fn begins() {
@@ -228,8 +168,8 @@ fn echo(address: &str) {
     }
 }
 
-/// Sends numbered packets, and says which of them nobody answers.
-fn tell_lost(address: &str) {
+/// Sends numbered packets, and prints which of them nobody answers.
+fn count_lost(address: &str) {
     let address: IpAddr = address.parse().unwrap();
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect((address, PORT)).unwrap();
@@ -237,10 +177,10 @@ fn tell_lost(address: &str) {
     let mut answered = BTreeSet::new();
     let mut next = 0;
     // Order is kept: when one is answered that was sent after the last that
-    // counts, nothing is under way any more of those that do.
+    // counts, nothing is in flight any more of those that do.
     while answered.last().is_none_or(|last| *last < PACKETS) {
         let first_unanswered = answered.last().map_or(0, |last| last + 1);
-        let room = next < first_unanswered + UNDER_WAY;
+        let room = next < first_unanswered + MAX_IN_FLIGHT;
         if room {
             socket.send(&u32::to_le_bytes(next)).unwrap();
             next += 1;
@@ -283,18 +223,13 @@ fn exchange(address: &str) {
     println!("{}", stream.peer_addr().unwrap().ip());
 }
 
-/// Starts what lasts longer than any test, told by its environment.
+/// Starts what lasts longer than any test, known by its environment.
 #[expect(clippy::zombie_processes, reason = "that its holder is ended ends it")]
 fn start_marked() {
     let mut lasting = Command::new("sleep");
-    lasting
-        .arg("300")
-        .env(
-            "COSTOF_TEST_BY",
-            std::os::unix::process::parent_id().to_string(),
-        )
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
+    let parent = std::os::unix::process::parent_id();
+    lasting.arg("300").env("COSTOF_TEST_BY", parent.to_string());
+    lasting.stdin(Stdio::null()).stdout(Stdio::null());
     lasting.spawn().unwrap();
 }
 
@@ -303,15 +238,14 @@ fn a_holder_ends_with_what_it_started() {
     let lasts = || {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         // Of a zombie there is nothing to read.
-        let mut environments = processes.map(|process| fs::read(process.path().join("environ")));
+        let mut environments =
+            processes.flat_map(|process| fs::read(process.path().join("environ")));
         environments.any(|all| {
-            all.is_ok_and(|all| {
-                all.split(|byte| *byte == 0)
-                    .any(|one| one == own.as_bytes())
-            })
+            all.split(|byte| *byte == 0)
+                .any(|one| one == own.as_bytes())
         })
     };
-    let Some(made) = made_by("hold busy", "veth") else {
+    let Some(made) = common::made("hold busy", "veth") else {
         return;
     };
     wait_for("what it started", lasts);
@@ -319,8 +253,8 @@ fn a_holder_ends_with_what_it_started() {
     wait_for("what it started to end", || !lasts());
 }
 
-/// Joining a group is told to the other end seconds later, and so the groups are
-/// looked at: of these two nobody tells anything (RFC 3810 section 6).
+/// A device reports to the other end seconds later that it joined a group, and so the groups are
+/// looked at: these two are not reported (RFC 3810 section 6).
 fn a_cable_carries_nothing_of_its_own() {
     const SILENT: [&str; 2] = [
         "ff020000000000000000000000000001",
@@ -347,10 +281,8 @@ fn a_cable_carries_nothing_of_its_own() {
 
 /// What stands in a file at an end of a link; nothing where there is none.
 fn read_at(end: &End, path: &str) -> String {
-    let mut cat = Command::new("cat");
-    let namespace = end.namespace.as_ref().unwrap();
-    namespace.start_in(cat.arg(path)).unwrap();
-    String::from_utf8(cat.output().unwrap().stdout).unwrap()
+    let output = command(end, "cat", &[path]).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
 fn questions_are_answered() {
@@ -359,7 +291,7 @@ fn questions_are_answered() {
     let Some(mut made) = made("delay=1ms,rate=5Mbit,queue=60000") else {
         return;
     };
-    let _flood = Part::start(&made.near, "flood", "1");
+    let _flood = Part::start(&made.near, &["part", "flood", "1"]);
     wait_for("the queue to be full", || {
         report(&mut made).up.queue_drops != Some(0)
     });
@@ -379,11 +311,8 @@ fn a_relay_without_its_device_says_so() {
         eprintln!("skipped: the kernel emulates it");
         return;
     }
-    let mut delete = Command::new("ip");
-    let near = made.near.namespace.as_ref().unwrap();
-    near.start_in(delete.args(["link", "delete", "costof"]))
-        .unwrap();
-    assert!(delete.status().unwrap().success());
+    let delete = command(&made.near, "ip", &["link", "delete", "costof"]).status();
+    assert!(delete.unwrap().success());
     // Each time that somebody asks.
     for _ in 0..2 {
         for error in [made.report().unwrap_err(), made.begin(1).unwrap_err()] {
@@ -399,16 +328,16 @@ fn losses_are_drawn_by_seed() {
     let Some(mut made) = made("up.loss=10%") else {
         return;
     };
-    let _echo = Part::start(&made.far, "echo", &FAR_ADDRESS.to_string());
+    let _echo = part_at(&made.far, "echo", FAR_ADDRESS);
     let mut lost = |seed| -> String {
         made.begin(seed).unwrap();
-        let sender = Part::start(&made.near, "lost", &FAR_ADDRESS.to_string());
+        let sender = part_at(&made.near, "lost", FAR_ADDRESS);
         let lost = sender.rest();
         let count = lost.split(' ').count() as u64;
         assert!((9_800..=10_200).contains(&count), "seed {seed}: {count}");
         // On purpose all of them, and perhaps some of what came after.
         let up = report(&mut made).up;
-        let on_purpose = count..=count + u64::from(UNDER_WAY);
+        let on_purpose = count..=count + u64::from(MAX_IN_FLIGHT);
         assert!(on_purpose.contains(&up.lost), "{count} {up:?}");
         assert_eq!(up.overruns, 0, "{up:?}");
         println!("  seed {seed}: {count} of {PACKETS}");
@@ -428,7 +357,7 @@ fn the_rate_is_that_which_was_asked_for() {
     let Some(mut made) = made("up.rate=100Mbit,up.queue=20000") else {
         return;
     };
-    let _flood = Part::start(&made.near, "flood", "1472");
+    let _flood = Part::start(&made.near, &["part", "flood", "1472"]);
     wait_for("the queue to be full", || {
         report(&mut made).up.queue_drops != Some(0)
     });
@@ -483,8 +412,8 @@ fn either_version_of_the_internet_protocol_passes() {
             }
             let says = ping(&made.near, address, 2);
             assert!(says.contains("2 received"), "{link}: {says}");
-            let _echo = Part::start(&made.far, "echo", &address.to_string());
-            let exchange = Part::start(&made.near, "exchange", &address.to_string());
+            let _echo = part_at(&made.far, "echo", address);
+            let exchange = part_at(&made.near, "exchange", address);
             assert_eq!(exchange.rest().trim_end(), address.to_string(), "{link}");
         }
     }
@@ -492,11 +421,9 @@ fn either_version_of_the_internet_protocol_passes() {
 
 /// What ping(8) says that sends so many packets from this end.
 fn ping(end: &End, to: IpAddr, packets: u32) -> String {
-    let mut ping = Command::new("ping");
-    ping.args(["-n", "-i", "0.2", "-W", "20", "-c", &packets.to_string()])
-        .arg(to.to_string());
-    end.namespace.as_ref().unwrap().start_in(&mut ping).unwrap();
-    let output = ping.output().unwrap();
+    let (packets, to) = (packets.to_string(), to.to_string());
+    let words = ["-n", "-i", "0.2", "-W", "20", "-c", &packets, &to];
+    let output = command(end, "ping", &words).output().unwrap();
     let says = String::from_utf8(output.stdout).unwrap();
     let complains = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{says}{complains}");

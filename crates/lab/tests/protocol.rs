@@ -1,5 +1,5 @@
 //! The controller's end of the protocol against workers that do not keep it:
-//! shell scripts. Each is told by its fault, and nothing of it is left running.
+//! shell scripts. Each is reported with its fault, and nothing of it is left running.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
@@ -11,10 +11,9 @@ use costof_model::failure::{Failure, FailureKind};
 use costof_model::link_end::LinkEnd;
 use costof_model::noise::Noise;
 use costof_model::point::Point;
-use costof_model::protocol::{
-    Answer, ClockInfo, ClockSource, Command, Launch, Offers, PROTOCOL, Report,
-};
+use costof_model::protocol::{Answer, Command, Launch, Offers, PROTOCOL, Report};
 use costof_model::rows::State;
+use costof_model::testing::clock_info;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,11 +53,7 @@ fn refused(steps: &[&str], limit: Duration) -> Failure {
 fn no_description(steps: &[&str], limit: Duration) -> Failure {
     let going = AtomicBool::new(false);
     let hello = hello(PROTOCOL);
-    let steps: Vec<&str> = [&*hello, "read command"]
-        .iter()
-        .chain(steps)
-        .copied()
-        .collect();
+    let steps = [&[&*hello, "read command"], steps].concat();
     let mut worker = Worker::start(&Place::LOCAL, &shell(&steps), LONG, &going).unwrap();
     match worker.ask(&Command::Describe, limit, &going) {
         Err(NoAnswer::Failed(failure)) => failure,
@@ -72,10 +67,15 @@ fn expect(failure: &Failure, kind: FailureKind, named: &[&str]) {
     for name in named {
         assert!(
             failure.reason.contains(name),
-            "`{name}` is missing in: {}",
-            failure.reason
+            "`{name}` is missing in: {failure}"
         );
     }
+}
+
+/// Such a worker, once it has introduced itself, is gone when it is asked; the reason names these.
+#[track_caller]
+fn crashes(steps: &[&str], named: &[&str]) {
+    expect(&no_description(steps, LONG), FailureKind::Crashed, named);
 }
 
 /// How many processes run whose command line contains this word.
@@ -99,35 +99,22 @@ fn expect_none_runs(word: &str) {
 #[test]
 fn a_worker_of_another_protocol_is_refused() {
     let failure = refused(&[&hello(PROTOCOL + 1), "sleep 1000.01"], LONG);
-    expect(
-        &failure,
-        FailureKind::Error,
-        &[
-            "costof 9.9) speaks protocol 2",
-            env!("CARGO_PKG_VERSION"),
-            "protocol 1",
-            "same release",
-        ],
-    );
+    let other = "costof 9.9) speaks protocol 2";
+    let own = [env!("CARGO_PKG_VERSION"), "protocol 1", "same release"];
+    expect(&failure, FailureKind::Error, &[&[other], &own[..]].concat());
     expect_none_runs("1000.01");
 }
 
 #[test]
 fn a_banner_before_the_introduction_is_quoted() {
-    let failure = refused(
-        &["echo 'Last login: \u{7}Tue'", &hello(PROTOCOL), "read all"],
-        LONG,
-    );
-    expect(
-        &failure,
-        FailureKind::Error,
-        &[
-            "first line",
-            "no message of the protocol",
-            "`Last login: .Tue`",
-            "print nothing to standard output",
-        ],
-    );
+    let banner = "echo 'Last login: \u{7}Tue'";
+    let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
+    let quoted = ["first line", "`Last login: .Tue`"];
+    let why = [
+        "no message of the protocol",
+        "print nothing to standard output",
+    ];
+    expect(&failure, FailureKind::Error, &[quoted, why].concat());
 }
 
 #[test]
@@ -141,11 +128,8 @@ fn a_program_that_is_not_there_is_named() {
     let command = WorkerCommand::new("/nowhere/costof", &["worker"]);
     match Worker::start(&Place::LOCAL, &command, LONG, &AtomicBool::new(false)) {
         Err(NoAnswer::Failed(failure)) => {
-            expect(
-                &failure,
-                FailureKind::Error,
-                &["/nowhere/costof", "No such file"],
-            );
+            let named = ["/nowhere/costof", "No such file"];
+            expect(&failure, FailureKind::Error, &named);
         }
         other => panic!("started: {other:?}"),
     }
@@ -155,50 +139,37 @@ fn a_program_that_is_not_there_is_named() {
 fn a_line_without_end_is_cut_off() {
     let endless = "tr '\\0' x < /dev/zero | head -c 100000000; sleep 1000.02";
     let failure = no_description(&[endless], LONG);
-    expect(
-        &failure,
-        FailureKind::Error,
-        &["no message of the protocol", "`xxxxxxxx"],
-    );
+    let named = ["no message of the protocol", "`xxxxxxxx"];
+    expect(&failure, FailureKind::Error, &named);
     assert!(failure.reason.len() < 300, "{}", failure.reason.len());
     expect_none_runs("1000.02");
 }
 
 #[test]
 fn an_answer_that_its_worker_did_not_live_to_finish_is_a_crash() {
-    let failure = no_description(&["printf '{\"is\":\"ra'", "kill -SEGV $$"], LONG);
-    expect(&failure, FailureKind::Crashed, &["SIGSEGV"]);
+    crashes(&["printf '{\"is\":\"ra'", "kill -SEGV $$"], &["SIGSEGV"]);
 }
 
 #[test]
-fn an_end_is_told_by_its_exit_code_or_signal_and_its_last_words() {
-    let failure = no_description(&["echo 'no room left' >&2", "exit 7"], LONG);
-    expect(
-        &failure,
-        FailureKind::Crashed,
-        &["exit code 7", "it last said: no room left"],
-    );
+fn an_end_is_reported_with_its_exit_code_or_signal_and_its_last_words() {
+    let last_words = ["exit code 7", "it last said: no room left"];
+    crashes(&["echo 'no room left' >&2", "exit 7"], &last_words);
     for (signal, name) in [("KILL", "SIGKILL"), ("ABRT", "SIGABRT"), ("FPE", "SIGFPE")] {
-        let failure = no_description(&[&format!("kill -{signal} $$")], LONG);
-        expect(&failure, FailureKind::Crashed, &[name]);
+        crashes(&[&format!("kill -{signal} $$")], &[name]);
     }
 }
 
 #[test]
 fn standard_error_is_drained_and_its_end_is_kept() {
     let much = "head -c 10000000 /dev/zero | tr '\\0' '\\n' >&2";
-    let failure = no_description(&[much, "echo 'the end' >&2", "exit 1"], LONG);
-    expect(&failure, FailureKind::Crashed, &["it last said: the end"]);
+    let steps = [much, "echo 'the end' >&2", "exit 1"];
+    crashes(&steps, &["it last said: the end"]);
 }
 
 #[test]
 fn a_worker_that_closes_its_output_and_lives_on_is_ended() {
-    let failure = no_description(&["exec sleep 1000.03 >&-"], LONG);
-    expect(
-        &failure,
-        FailureKind::Crashed,
-        &["closed its output without ending"],
-    );
+    let named = ["closed its output without ending"];
+    crashes(&["exec sleep 1000.03 >&-"], &named);
     expect_none_runs("1000.03");
 }
 
@@ -228,12 +199,11 @@ fn a_worker_that_does_not_listen_holds_nobody_up() {
 
 #[test]
 fn a_child_that_holds_the_outputs_open_does_not_hide_an_end() {
-    let failure = no_description(&["sleep 1000.06 &", "exit 3"], LONG);
-    expect(&failure, FailureKind::Crashed, &["exit code 3"]);
+    crashes(&["sleep 1000.06 &", "exit 3"], &["exit code 3"]);
     expect_none_runs("1000.06");
     // One that has left the group cannot be ended, but holds nobody up for ever.
-    let failure = no_description(&["setsid sleep 3.07 >&- &", "echo bye >&2; exit 3"], LONG);
-    expect(&failure, FailureKind::Crashed, &["exit code 3", "bye"]);
+    let steps = ["setsid sleep 3.07 >&- &", "echo bye >&2; exit 3"];
+    crashes(&steps, &["exit code 3", "bye"]);
     let failure = no_description(&["setsid sleep 3.07 &", "exit 3"], SHORT);
     expect(&failure, FailureKind::Crashed, &["exit code 3"]);
 }
@@ -270,15 +240,7 @@ fn launch(points: usize) -> Launch {
         seed: 1,
         point_time_ns: 1,
         rounds: 1,
-        clock: ClockInfo {
-            source: ClockSource::Monotonic,
-            because: String::new(),
-            hz: 1e9,
-            spread_ppm: 0.0,
-            resolution_ns: 1.0,
-            read_ns: 1.0,
-            core_floor: None,
-        },
+        clock: clock_info(),
         meeting: None,
     }
 }
@@ -396,30 +358,16 @@ fn where_both_roles_fail_the_leading_one_says_why() {
 
 #[test]
 fn a_right_answer_at_the_wrong_time_loses_the_launch() {
+    let opened = |more: &[Answer]| [&[Answer::Opened], more].concat();
+    let ran = |last| opened(&[prepared(), Answer::Ran, last]);
     for (answers, at, quoted) in [
         (vec![Answer::Ran], None, "Ran"),
-        (vec![Answer::Opened, Answer::Ran], Some(0), "Ran"),
-        (
-            vec![Answer::Opened, prepared(), prepared()],
-            Some(0),
-            "Prepared",
-        ),
-        (
-            vec![Answer::Opened, prepared(), Answer::Ran, Answer::Ran],
-            None,
-            "Ran",
-        ),
+        (opened(&[Answer::Ran]), Some(0), "Ran"),
+        (opened(&[prepared(), prepared()]), Some(0), "Prepared"),
+        (ran(Answer::Ran), None, "Ran"),
         // A report too many, and none.
-        (
-            vec![Answer::Opened, prepared(), Answer::Ran, closed(2)],
-            None,
-            "Closed",
-        ),
-        (
-            vec![Answer::Opened, prepared(), Answer::Ran, closed(0)],
-            None,
-            "Closed",
-        ),
+        (ran(closed(2)), None, "Closed"),
+        (ran(closed(0)), None, "Closed"),
     ] {
         match launched(&answers) {
             Err(Lost::Failed(position, failure)) => {

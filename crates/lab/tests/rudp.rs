@@ -6,16 +6,14 @@
 #![expect(clippy::print_stdout, reason = "a test says what it does")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
-use costof_lab::host::WorkerCommand;
-use costof_lab::link::{self, End, FAR_ADDRESS, Made, NEAR_ADDRESS};
-use costof_model::failure::FailureKind;
-use costof_os::process;
+mod common;
+
+use common::{Part, end_what_hangs};
+use costof_lab::link::{self, FAR_ADDRESS, NEAR_ADDRESS};
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Control, Event, Reason};
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// 30 % of what the sender sends is lost, and 10 % of the acknowledgements.
@@ -28,8 +26,6 @@ const MESSAGE_BYTES: usize = 1 << 16;
 
 const PORT: u16 = 5000;
 const SILENCE: Option<Duration> = Some(Duration::from_secs(60));
-/// How long one may take that does not get on.
-const HANGS: Duration = Duration::from_secs(300);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,28 +48,12 @@ fn main() {
     }
 }
 
-fn end_what_hangs() {
-    process::die_with_parent().unwrap();
-    std::thread::spawn(|| {
-        std::thread::sleep(HANGS);
-        eprintln!("it does not get on");
-        std::process::exit(1);
-    });
-}
-
 fn all_bytes_arrive(messages: u32) {
-    let holder = WorkerCommand::own_executable(&["hold"]).unwrap();
-    let mut made = match Made::make(&LINK.parse().unwrap(), None, &holder) {
-        Ok(made) => made,
-        Err(failure) => {
-            assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-            eprintln!("skipped: {failure}");
-            return;
-        }
+    let Some(mut made) = common::made("hold", LINK) else {
+        return;
     };
     made.begin(1).unwrap();
     let mut receiver = Part::start(&made.far, &["receive"]);
-    assert_eq!(receiver.line(), "listens");
     let began = Instant::now();
     let mut sender = Part::start(&made.near, &["send", &messages.to_string()]);
     let (came, sent) = (receiver.line(), sender.line());
@@ -97,35 +77,6 @@ fn all_bytes_arrive(messages: u32) {
     assert!(came.starts_with(&format!("{messages} messages")), "{came}");
 }
 
-/// This program at an end of the link, until it is dropped.
-struct Part(Child, BufReader<std::process::ChildStdout>);
-
-impl Part {
-    fn start(end: &End, arguments: &[&str]) -> Part {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(arguments).stdout(Stdio::piped());
-        let namespace = end.namespace.as_ref().unwrap();
-        namespace.start_in(&mut command).unwrap();
-        let mut child = command.spawn().unwrap();
-        let says = BufReader::new(child.stdout.take().unwrap());
-        Part(child, says)
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.1.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // One that has ended by itself is past both.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn config() -> Config {
     Config {
         control: Control::Rate,
@@ -140,7 +91,7 @@ fn receive() {
         ..Accept::default()
     };
     let mut socket = Socket::bind(at, [1; 16], Some(accept)).unwrap();
-    println!("listens");
+    println!("begins");
     let mut all = DefaultHasher::new();
     let mut messages = 0;
     loop {
@@ -168,6 +119,7 @@ fn send(messages: u32) {
     let id = socket
         .connect(SocketAddr::from((FAR_ADDRESS, PORT)), config())
         .unwrap();
+    println!("begins");
     let mut random = fastrand::Rng::with_seed(1);
     let mut all = DefaultHasher::new();
     let (mut taken, mut waits) = (0, None);

@@ -6,26 +6,22 @@
 #![expect(clippy::print_stdout, reason = "a test says what it does")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
-use costof_lab::host::WorkerCommand;
-use costof_lab::link::{self, FAR_ADDRESS, Made, NEAR_ADDRESS};
-use costof_model::failure::FailureKind;
-use costof_model::link::Link;
+mod common;
+
+use common::{Part, command, end_what_hangs};
+use costof_lab::link::{self, End, FAR_ADDRESS, NEAR_ADDRESS};
 use costof_os::net::sink::{self, Acknowledger, BACK, DEVICE, Receiver};
 use costof_os::net::zerocopy::{self, Completions};
-use costof_os::process;
 use costof_os::process::namespace::Namespace;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType};
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-/// How long a sender may take that does not get on.
-const HANGS: Duration = Duration::from_secs(120);
 
 const SENDS: u64 = 10_000;
 const DATAGRAM_BYTES: usize = 65_507;
@@ -52,15 +48,13 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("hold") => link::hold(&arguments[1].parse().unwrap()).unwrap(),
         Some("send") => {
-            let (_, send) = SENDERS
-                .iter()
-                .find(|(name, _)| *name == arguments[1])
-                .unwrap();
+            let mut senders = SENDERS.iter();
+            let (_, send) = senders.find(|(name, _)| *name == arguments[1]).unwrap();
             end_what_hangs();
             send();
         }
         Some("send for ever") => {
-            process::die_with_parent().unwrap();
+            end_what_hangs();
             send_for_ever();
         }
         // Whatever else cargo test hands on: there is nothing to choose from.
@@ -71,41 +65,14 @@ fn main() {
     }
 }
 
-fn holder() -> WorkerCommand {
-    WorkerCommand::own_executable(&["hold"]).unwrap()
-}
-
-fn end_what_hangs() {
-    process::die_with_parent().unwrap();
-    std::thread::spawn(|| {
-        std::thread::sleep(HANGS);
-        eprintln!("it does not get on");
-        std::process::exit(1);
-    });
-}
-
-/// This program again, in the namespace.
-fn sender(near: &Namespace, arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    near.start_in(&mut command).unwrap();
-    command.args(arguments);
-    command
-}
-
 fn over_the_link() {
-    let made = match Made::make(&Link::Sink, None, &holder()) {
-        Ok(made) => made,
-        Err(failure) => {
-            assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-            eprintln!("skipped: {failure}");
-            return;
-        }
+    let Some(made) = common::made("hold", "sink") else {
+        return;
     };
     assert!(made.drops_all);
     for (name, _) in SENDERS {
         println!("{name}");
-        let near = made.near.namespace.as_ref().unwrap();
-        let status = sender(near, &["send", name]).status();
+        let status = command(&made.near, "/proc/self/exe", &["send", name]).status();
         assert!(status.unwrap().success(), "{name}");
     }
 }
@@ -234,7 +201,7 @@ fn send_for_ever() {
         let acknowledger = acknowledger();
         (connect(&acknowledger, 1 << 20), acknowledger)
     });
-    println!("sends");
+    println!("begins");
     loop {
         datagrams.send(&[7; 65_507]).unwrap();
         if let Some((stream, _)) = &mut stream {
@@ -263,31 +230,21 @@ fn nothing_is_left_of_what_was_killed() {
         return;
     };
     let proc = format!("/proc/{}", holder.id());
-    let user = held["user"]
-        .as_bool()
-        .unwrap()
-        .then(|| format!("{proc}/ns/user"));
+    let has_user = held["user"].as_bool().unwrap();
+    let user = has_user.then(|| format!("{proc}/ns/user"));
     let network = format!("{proc}/fd/{near}");
     let name = fs::read_link(&network).unwrap();
     let user = user.as_deref().map(Path::new);
-    let near = Namespace::at(user, Path::new(&network)).unwrap();
-    let mut sender = sender(&near, &["send for ever"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let near = End {
+        address: NEAR_ADDRESS,
+        namespace: Some(Namespace::at(user, Path::new(&network)).unwrap()),
+    };
+    let sender = Part::start(&near, &["send for ever"]);
     drop(near);
-    let mut sends = [0];
-    sender
-        .stdout
-        .take()
-        .unwrap()
-        .read_exact(&mut sends)
-        .unwrap();
     assert!(is_in_use(&name));
     holder.kill().unwrap();
     holder.wait().unwrap();
-    sender.kill().unwrap();
-    sender.wait().unwrap();
+    drop(sender);
     assert!(!is_in_use(&name));
     assert!(!devices().iter().any(|device| device.starts_with(DEVICE)));
 }
@@ -351,7 +308,7 @@ fn send_without_copy(socket: &impl AsFd, bytes: &[u8], times: u64) -> Completion
                     calls += 1;
                     left = &left[sent..];
                 }
-                // Too much is under way.
+                // Too much is in flight.
                 Err(error) if error.raw_os_error() == Some(105) => {}
                 Err(error) => panic!("{error}"),
             }

@@ -37,26 +37,24 @@ const VERIFICATION_MAX_PPM: f64 = 500.0;
 /// Chooses the clock of this machine and calibrates it. `kernel_clock` is the
 /// kernel's clock source, as far as it is known.
 pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
-    match counter_is_trusted(kernel_clock) {
-        Err(reason) => monotonic(reason),
-        Ok(because) => {
-            let (hz, spread_ppm) = calibrate();
-            if spread_ppm > SPREAD_MAX_PPM {
-                return monotonic(format!(
-                    "calibrations of the counter lie {spread_ppm:.0} ppm apart"
-                ));
-            }
-            let ns_per_tick = 1e9 / hz;
-            ClockInfo {
-                source: ClockSource::Counter,
-                because,
-                hz,
-                spread_ppm,
-                resolution_ns: resolution_ticks(tsc::end) * ns_per_tick,
-                read_ns: ticks_per_read(tsc::end) * ns_per_tick,
-                core_floor: None,
-            }
-        }
+    let because = match counter_is_trusted(kernel_clock) {
+        Ok(because) => because,
+        Err(reason) => return monotonic(reason),
+    };
+    let (hz, spread_ppm) = calibrate();
+    if spread_ppm > SPREAD_MAX_PPM {
+        let reason = format!("calibrations of the counter lie {spread_ppm:.0} ppm apart");
+        return monotonic(reason);
+    }
+    let ns_per_tick = 1e9 / hz;
+    ClockInfo {
+        source: ClockSource::Counter,
+        because,
+        hz,
+        spread_ppm,
+        resolution_ns: resolution_ticks(tsc::end) * ns_per_tick,
+        read_ns: ticks_per_read(tsc::end) * ns_per_tick,
+        core_floor: None,
     }
 }
 
@@ -136,7 +134,7 @@ fn resolution_ticks(read: impl Fn() -> u64) -> f64 {
         last = now;
     }
     // Two readings in a row differ by what a reading costs at least; the
-    // counter itself is finer, but nothing shorter can be told apart by it.
+    // counter itself is finer, but it distinguishes nothing shorter.
     if least == u64::MAX { 1.0 } else { least as f64 }
 }
 
@@ -155,7 +153,7 @@ fn ticks_per_read(read: impl Fn() -> u64) -> f64 {
 }
 
 /// The kernel's clock, for what needs no calibrated one.
-pub fn of_the_kernel() -> Box<dyn Clock> {
+pub fn kernel() -> Box<dyn Clock> {
     Box::new(Monotonic(monotonic(String::new())))
 }
 
@@ -167,13 +165,12 @@ pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
     match info.source {
         ClockSource::Monotonic => Ok(Box::new(Monotonic(info.clone()))),
         ClockSource::Counter => {
-            let off_ppm = disagreement_ppm(info.hz);
+            let (hz, off_ppm) = (info.hz, disagreement_ppm(info.hz));
             if off_ppm > VERIFICATION_MAX_PPM {
-                return Err(Failure::error(format!(
-                    "the counter runs {off_ppm:.0} ppm off the {:.0} Hz that this run calibrated \
-                     (was the machine moved or suspended? start a new run)",
-                    info.hz
-                )));
+                costof_model::fail!(
+                    "the counter runs {off_ppm:.0} ppm off the {hz:.0} Hz that this run calibrated \
+                     (was the machine moved or suspended? start a new run)"
+                );
             }
             Ok(Box::new(Counter {
                 ns_per_tick: 1e9 / info.hz,

@@ -34,7 +34,7 @@ use costof_model::unit::Better;
 use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
 use std::collections::BTreeMap;
 
-/// Which metrics are held against each other.
+/// Which metrics are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metrics {
     /// The one that answers each probe's question.
@@ -51,12 +51,12 @@ const OFTEN: f64 = 0.9;
 /// move by more than chance does.
 const MOSTLY_ALONE: f64 = 0.9;
 /// Launches that took turns are compared in pairs where this share of the launches of either side has
-/// the other beside it; else what pairs leave out tells more than what they share.
+/// the other beside it; else what pairs leave out says more than what they share.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
 /// What `after` says of what `before` measured too.
 pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
-    let (old, new) = (Side::of(before), Side::of(after));
+    let (old, new) = (Side::new(before), Side::new(after));
     let in_turns = took_turns(before, after);
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
@@ -79,7 +79,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .metrics
             .iter()
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
-        let all = [before, after].map(|run| Launches::of(run, point));
+        let all = [before, after].map(|run| Launches::new(run, point));
         let floors = all.each_ref().map(|launches| launches.floor);
         let distances = all.each_ref().map(|launches| launches.distance_ns);
         let all = all.map(|launches| launches.given);
@@ -115,7 +115,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(run: &'a Run) -> Side<'a> {
+    fn new(run: &'a Run) -> Side<'a> {
         let attempt = run.attempts.last();
         Side {
             rows: run.points.iter().map(|row| (&row.point, row)).collect(),
@@ -152,8 +152,8 @@ struct Launches<'a> {
 }
 
 impl<'a> Launches<'a> {
-    fn of(run: &'a Run, point: &Point) -> Launches<'a> {
-        let counting = Counting::of(launches_with(run.launches_of(point), point));
+    fn new(run: &'a Run, point: &Point) -> Launches<'a> {
+        let counting = Counting::new(launches_with(run.launches_of(point), point));
         let (floor, distance_ns) = (counting.floor(), counting.distance_ns());
         let given = counting.given.into_iter();
         let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
@@ -179,13 +179,13 @@ fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), Strin
     let [Some(old), Some(new)] = distances_ns else {
         return Ok(());
     };
-    match is_same_boot && !is_alike(old, new) {
-        false => Ok(()),
-        true => Err(format!(
-            "not comparable: the CPUs moved (a cache line took {old:.0} ns from one to the other and \
-             back before, and {new:.0} ns after): measure both in turns (--interleave)"
-        )),
+    if !is_same_boot || is_alike(old, new) {
+        return Ok(());
     }
+    Err(format!(
+        "not comparable: the CPUs moved (a cache line took {old:.0} ns from one to the other and \
+         back before, and {new:.0} ns after): measure both in turns (--interleave)"
+    ))
 }
 
 /// What those launches gave that both runs have, in the same order.
@@ -259,11 +259,10 @@ fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result<(), String
     let [Some(old), Some(new)] = floors else {
         return Ok(());
     };
-    let which = match is_same_cpu {
-        true if old > new * ALONE => "before",
-        true if new > old * ALONE => "after",
-        _ => return Ok(()),
-    };
+    if !is_same_cpu || old.max(new) <= old.min(new) * ALONE {
+        return Ok(());
+    }
+    let which = if old > new { "before" } else { "after" };
     Err(format!(
         "not comparable: the run {which} never had the core to itself, as the floor of its gauge says \
          ({old:.3} cycles an addition before, {new:.3} after): measure it again"
@@ -334,9 +333,10 @@ impl Given {
     fn difference(&self) -> Option<Difference> {
         let logs = |values: &Vec<f64>| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
         let [first, second] = self.medians.each_ref().map(logs);
-        match self.in_pairs {
-            false => Difference::welch(&first, &second),
-            true => Difference::paired(&first, &second),
+        if self.in_pairs {
+            Difference::paired(&first, &second)
+        } else {
+            Difference::welch(&first, &second)
         }
     }
 
@@ -362,7 +362,7 @@ impl Given {
 }
 
 /// One metric of one point, not yet judged among others; `None` where neither run has it. What is
-/// told apart at all is `grain` or more of it, as a share.
+/// distinguished at all is `grain` or more of it, as a share.
 fn compared(
     rows: [&PointRow; 2],
     metric: &MetricInfo,
@@ -392,7 +392,7 @@ fn compared(
     }
     let too_few = || "too few launches".to_owned();
     let found = given.difference().ok_or_else(too_few)?;
-    // Launches that agree to the last digit do so because nothing finer can be told.
+    // Launches that agree to the last digit do so because nothing finer can be distinguished.
     let found = Difference {
         error: found.error.max(grain),
         ..found
@@ -442,11 +442,11 @@ fn grain(
             .filter(|given| given.name == metric.name)
             .any(|given| matches!(given.data, Data::Histogram(_)));
         let least = medians[side].iter().copied().fold(f64::INFINITY, f64::min);
-        match is_single && least > 0.0 {
-            // Evenly spread over a step.
-            true => (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt(),
-            false => 0.0,
+        if !is_single || least <= 0.0 {
+            return 0.0;
         }
+        // Evenly spread over a step.
+        (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt()
     });
     of_side[0].hypot(of_side[1])
 }
@@ -473,10 +473,9 @@ fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool) -> Vec<Compare
     }
     // Of what is still alike, the first would have to stand against all of them.
     let corrected = 1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64;
+    let visible = |difference: &Difference| difference.visible(corrected, OFTEN);
     let rows = found.into_iter().map(|(row, difference)| Compared {
-        visible: difference
-            .visible(corrected, OFTEN)
-            .map_or(f64::NAN, |visible| (visible + LEAST.ln()).exp_m1()),
+        visible: visible(&difference).map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1()),
         ..row
     });
     rows.collect()

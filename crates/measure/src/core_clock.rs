@@ -4,11 +4,11 @@ use crate::clock::Clock;
 use costof_os::cpu::core_chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
 use costof_stats::median;
 
-/// Steps of the chains in one try, and tries: about 0.2 ms together.
+/// Steps of the chains in one repetition, and repetitions: about 0.2 ms together.
 const STEPS: u64 = 20_000;
-const TRIES: usize = 9;
+const REPETITIONS: usize = 9;
 
-/// What the chains said.
+/// What the chains measured.
 #[derive(Clone, Copy, Debug)]
 pub struct CoreClock {
     /// Core cycles per second.
@@ -22,20 +22,20 @@ impl CoreClock {
     /// The core clock now; `None` where the two chains do not agree, because
     /// the clock changed between them or a neighbour took the core.
     pub fn measure(clock: &dyn Clock) -> Option<CoreClock> {
-        let measured = CoreClock::of_chains(clock);
+        let measured = CoreClock::from_chains(clock);
         multiply_cycles(measured.multiply_cycles).map(|_| measured)
     }
 
-    fn of_chains(clock: &dyn Clock) -> CoreClock {
+    fn from_chains(clock: &dyn Clock) -> CoreClock {
         let step_ns = |chain: fn(u64) -> u64| -> f64 {
-            let tries: Vec<f64> = (0..TRIES)
+            let steps: Vec<f64> = (0..REPETITIONS)
                 .map(|_| {
                     let start = clock.start();
                     std::hint::black_box(chain(STEPS));
                     clock.ns(clock.end() - start) / STEPS as f64
                 })
                 .collect();
-            median(&tries).unwrap_or(f64::NAN)
+            median(&steps).unwrap_or(f64::NAN)
         };
         let rotate_ns = step_ns(rotate);
         CoreClock {

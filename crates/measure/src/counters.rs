@@ -37,30 +37,25 @@ impl Counters {
     /// Which counters there are here, and why the others are absent.
     pub fn describe() -> CounterInfo {
         let (group, absent) = Group::open(&EVENTS);
-        let is_absent = |event: &Event| absent.iter().any(|(missing, _)| missing == event);
+        let name = |event: &Event| Text::Borrowed(event.name());
+        let is_absent = |event: &&Event| absent.iter().any(|(missing, _)| missing == *event);
+        let counts = group.read().unwrap_or_default();
+        let user_only = counts.iter().filter(|count| count.user_only);
+        let absences = absent.iter();
         CounterInfo {
-            available: EVENTS
-                .iter()
-                .filter(|event| !is_absent(event))
-                .map(|event| Text::Borrowed(event.name()))
+            available: (EVENTS.iter().filter(|event| !is_absent(event)))
+                .map(name)
                 .collect(),
-            user_only: group
-                .read()
-                .unwrap_or_default()
-                .iter()
-                .filter(|count| count.user_only)
-                .map(|count| Text::Borrowed(count.event.name()))
-                .collect(),
-            absent: absent
-                .iter()
-                .map(|(event, error)| (Text::Borrowed(event.name()), error.to_string()))
+            user_only: user_only.map(|count| name(&count.event)).collect(),
+            absent: absences
+                .map(|(event, error)| (name(event), error.to_string()))
                 .collect(),
         }
     }
 
     /// Counts from zero again.
     pub(crate) fn reset(&mut self) {
-        // The counters are open, for which these calls have no errors to tell.
+        // The counters are open, for which these calls have no errors to report.
         let _ = self.0.reset();
     }
 
@@ -98,10 +93,9 @@ impl Counts {
 
     /// The counts per operation.
     pub(crate) fn per_operation(self) -> Vec<(Text, f64)> {
-        self.0
-            .into_iter()
-            .filter(|(_, (_, operations))| *operations > 0)
-            .map(|(name, (count, operations))| (name, count as f64 / operations as f64))
+        let sums = self.0.into_iter();
+        let ran = sums.filter(|(_, (_, operations))| *operations > 0);
+        ran.map(|(name, (count, operations))| (name, count as f64 / operations as f64))
             .collect()
     }
 }

@@ -16,9 +16,9 @@ use std::thread::{self, JoinHandle};
 /// What a member does so many times.
 pub type Job = Box<dyn FnMut(u64) + Send>;
 
-/// How often a member looks before it lets others run, where they share
+/// How often a member polls before it lets others run, where they share
 /// processors.
-const LOOKS_BEFORE_YIELDING: u32 = 1000;
+const POLLS_BEFORE_YIELDING: u32 = 1000;
 
 /// Instead of a number of operations: read the gauge of the core.
 const READ_GAUGE: u64 = u64::MAX;
@@ -189,12 +189,12 @@ impl Shared {
     }
 
     fn wait_until(&self, mut came: impl FnMut() -> bool) {
-        let mut looks = 0;
+        let mut polls = 0;
         while !came() {
-            looks += 1;
+            polls += 1;
             // Else without a pause, which a hypervisor may answer by taking the
             // processor away.
-            if self.crowded && looks > LOOKS_BEFORE_YIELDING {
+            if self.crowded && polls > POLLS_BEFORE_YIELDING {
                 thread::yield_now();
             }
         }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a member of the crew has panicked")]
     fn a_member_that_panics_ends_the_batch_and_the_crew() {
-        let jobs: Vec<Job> = vec![Box::new(|_| {}), Box::new(|_| panic!("as it is told to"))];
+        let jobs: Vec<Job> = vec![Box::new(|_| {}), Box::new(|_| panic!("as planned"))];
         Crew::start(jobs, &[]).unwrap().run(1);
     }
 

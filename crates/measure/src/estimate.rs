@@ -29,18 +29,17 @@ pub fn so_far(run: &Run) -> Vec<PointRow> {
     if run.end.is_some() {
         return Vec::new();
     }
-    let blocks = run.run.plan.blocks.iter().enumerate();
-    let planned = blocks.flat_map(|(block, planned)| {
-        (0..planned.points.len()).map(move |position| (block, position))
-    });
-    planned
-        .filter(|(block, position)| {
-            let point = &run.run.plan.blocks[*block].points[*position];
-            run.points.iter().all(|row| row.point != *point)
-        })
-        .filter_map(|(block, position)| planned_point(run, block, position).ok())
-        .filter(|row| row.launches >= LEAST_LAUNCHES)
-        .collect()
+    let has_row = |point: &Point| run.points.iter().any(|row| row.point == *point);
+    let mut rows = Vec::new();
+    for (block, planned) in run.run.plan.blocks.iter().enumerate() {
+        for (position, point) in planned.points.iter().enumerate() {
+            if !has_row(point) {
+                rows.extend(planned_point(run, block, position).ok());
+            }
+        }
+    }
+    rows.retain(|row| row.launches >= LEAST_LAUNCHES);
+    rows
 }
 
 /// Adds to an unfinished run, in memory only, what its launches say so far.
@@ -62,20 +61,10 @@ pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRo
     let (Some(info), Some(attempt)) = (run.probe(&place.probe), run.attempts.last()) else {
         return Err(Failure::error("the run does not describe its probe"));
     };
-    let launches: Vec<&LaunchRow> = run
-        .launches
-        .iter()
-        .filter(|launch| launch.block == block)
-        .collect();
-    let label = planned.label(position);
-    point(
-        info,
-        place,
-        label,
-        &launches,
-        run.prediction(place),
-        &attempt.clock,
-    )
+    let launches = run.launches.iter().filter(|launch| launch.block == block);
+    let launches: Vec<&LaunchRow> = launches.collect();
+    let (label, prediction) = (planned.label(position), run.prediction(place));
+    point(info, place, label, &launches, prediction, &attempt.clock)
 }
 
 /// What the launches of a block say of one of its points.
@@ -112,12 +101,12 @@ pub fn point(
         never_alone,
         other_end_shared,
         elsewhere,
-    } = Counting::of(given);
+    } = Counting::new(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
     let core = core_of(&points, &primary.name);
-    // Of single operations nobody knows which were preempted.
+    // Which single operations were preempted is not recorded.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
@@ -129,7 +118,7 @@ pub fn point(
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));
     if !below {
-        let is_disturbed = warnings.iter().any(|warning| warning.grade >= Grade::C);
+        let is_disturbed = worst(&warnings) >= Grade::C;
         twice_the_work_takes_twice_the_time(&points, is_disturbed)?;
     }
     let mut metrics: Vec<Estimate> = Vec::new();
@@ -141,13 +130,9 @@ pub fn point(
         );
         metrics.extend(counters(info, &points, clock));
         metrics.extend(estimated_core_cycles(primary, &given));
-        let found = metrics.iter().find(|metric| metric.name == primary.name);
-        let found = found.ok_or_else(|| {
-            Failure::error(format!(
-                "no launch gave its primary metric, {}",
-                primary.name
-            ))
-        })?;
+        let Some(found) = metrics.iter().find(|metric| metric.name == primary.name) else {
+            costof_model::fail!("no launch gave its primary metric, {}", primary.name);
+        };
         warnings.extend(disagreement(found, &points));
     }
     warnings.extend(allocated(&points));
@@ -165,17 +150,18 @@ pub fn point(
         },
         metrics,
         prediction: prediction.cloned(),
-        grade: warnings
-            .iter()
-            .map(|warning| warning.grade)
-            .max()
-            .unwrap_or(Grade::A),
+        grade: worst(&warnings),
         warnings,
-        placement: launches
-            .first()
+        placement: (launches.first())
             .map(|launch| launch.placement.clone())
             .unwrap_or_default(),
     })
+}
+
+/// The grade that these doubts leave.
+fn worst(warnings: &[Warning]) -> Grade {
+    let grades = warnings.iter().map(|warning| warning.grade);
+    grades.max().unwrap_or(Grade::A)
 }
 
 /// Says that the launches do not agree well enough on a metric for it to be a number to a user.
@@ -186,19 +172,14 @@ fn disagreement(estimate: &Estimate, points: &[&LaunchPoint]) -> Option<Warning>
     let name = &estimate.name;
     let medians = launch_medians(points, name, selection_of(points, name));
     let shown = |value: f64| estimate.unit.display(value);
-    Some(Warning {
-        kind: Text::Borrowed(DISAGREE),
-        grade: Grade::D,
-        what: format!(
-            "its launches disagree: their medians reach from {} to {}",
-            shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
-            shown(medians.iter().copied().fold(0.0, f64::max)),
-        ),
-        advice:
-            "measure more often (--launches) or longer (--full), or look in the run file for what \
-                 differs between them"
-                .to_owned(),
-    })
+    let what = format!(
+        "its launches disagree: their medians reach from {} to {}",
+        shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
+        shown(medians.iter().copied().fold(0.0, f64::max)),
+    );
+    let advice = "measure more often (--launches) or longer (--full), or look in the run file for what \
+                  differs between them";
+    Some(grade::warning(DISAGREE, Grade::D, what, advice))
 }
 
 /// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause
@@ -209,11 +190,7 @@ fn twice_the_work_takes_twice_the_time(
     points: &[&LaunchPoint],
     is_disturbed: bool,
 ) -> Result<(), Failure> {
-    let names = points
-        .iter()
-        .flat_map(|point| point.metrics.iter())
-        .map(|metric| &metric.name);
-    for name in unique(names) {
+    for name in names(points) {
         let launches: Vec<&Measured> = measured(points, name).collect();
         let selection = selection(&launches);
         let ratios: Vec<f64> = launches
@@ -224,11 +201,11 @@ fn twice_the_work_takes_twice_the_time(
         if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
             && !(is_disturbed && ratio > 2.0)
         {
-            return Err(Failure::error(format!(
+            costof_model::fail!(
                 "twice the work took {ratio:.2} times as long for {name} (95 % interval {low:.2} to \
                  {high:.2}), so the time is not that of the work: the compiler removed it, or \
                  something else is timed"
-            )));
+            );
         }
     }
     Ok(())
@@ -241,30 +218,30 @@ fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
     };
     let samples: Vec<(u64, f64)> = launch.positions(selection).map(|at| samples[at]).collect();
     let once = samples.iter().map(|(operations, _)| *operations).min()?;
-    let times = |wanted: u64| -> Vec<f64> {
-        samples
+    let time = |wanted: u64| {
+        let wanted = samples
             .iter()
-            .filter(|(operations, _)| *operations == wanted)
-            .map(|(_, ns)| *ns)
-            .collect()
+            .filter(|(operations, _)| *operations == wanted);
+        median(&wanted.map(|(_, ns)| *ns).collect::<Vec<f64>>())
     };
-    Some(median(&times(2 * once))? / median(&times(once))?)
+    Some(time(2 * once)? / time(once)?)
 }
 
-fn unique<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<&'a Text> {
-    let mut unique: Vec<&Text> = Vec::new();
-    for name in names {
-        if !unique.contains(&name) {
-            unique.push(name);
+/// The names of the metrics that launches gave, each once.
+fn names<'a>(points: &[&'a LaunchPoint]) -> Vec<&'a Text> {
+    let mut names: Vec<&Text> = Vec::new();
+    for metric in points.iter().flat_map(|point| &point.metrics) {
+        if !names.contains(&&metric.name) {
+            names.push(&metric.name);
         }
     }
-    unique
+    names
 }
 
 /// The launch medians that a point's estimate of its primary metric would be made of, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
-    let counting = Counting::of(launches_with(launches.iter().copied(), point));
+    let counting = Counting::new(launches_with(launches.iter().copied(), point));
     let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))
@@ -272,13 +249,9 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
 
 /// What was measured without being declared by the probe: hardware counters.
 fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec<Estimate> {
-    let names = points
-        .iter()
-        .flat_map(|point| point.metrics.iter())
-        .map(|measured| &measured.name)
-        .filter(|name| !info.metrics.iter().any(|metric| metric.name == **name));
-    unique(names)
-        .into_iter()
+    let is_declared = |name: &Text| info.metrics.iter().any(|metric| metric.name == *name);
+    let counters = names(points).into_iter().filter(|name| !is_declared(name));
+    counters
         .filter_map(|name| {
             let metric = MetricInfo {
                 name: name.clone(),
@@ -328,10 +301,13 @@ fn estimated_core_cycles(
 
 fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
     let allocations: u64 = points.iter().map(|point| point.allocations).sum();
-    (allocations > 0).then(|| Warning {
-        kind: Text::Borrowed("allocations"),
-        grade: Grade::C,
-        what: format!("{allocations} allocations happened inside what was timed"),
-        advice: "the probe is to blame: report it".to_owned(),
+    (allocations > 0).then(|| {
+        let what = format!("{allocations} allocations happened inside what was timed");
+        grade::warning(
+            "allocations",
+            Grade::C,
+            what,
+            "the probe is to blame: report it",
+        )
     })
 }

@@ -62,7 +62,7 @@ pub struct Gauge {
 impl Gauge {
     /// A gauge of the core that the calling thread is on, whose floor was found before, or is the
     /// plateau of its readings now; `None` where they have none.
-    pub fn of_this_core(floor: Option<f64>) -> Option<Gauge> {
+    pub fn for_this_core(floor: Option<f64>) -> Option<Gauge> {
         let read = reader();
         let floor = floor.or_else(|| plateau(&readings(&read, CALIBRATION_READINGS)))?;
         Some(Gauge::new(read, floor))
@@ -140,13 +140,9 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 
 /// The floor by what was seen and what the design says.
 fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
-    match (seen, design) {
-        (Some(seen), Some(design)) if !(design / ALONE..=design * ALONE).contains(&seen) => {
-            Some(design)
-        }
-        (Some(seen), _) => Some(seen),
-        (None, design) => design,
-    }
+    let agrees =
+        |seen: &f64| design.is_none_or(|design| (design / ALONE..=design * ALONE).contains(seen));
+    seen.filter(agrees).or(design)
 }
 
 /// Core cycles per addition of the gauge's loop on a core of this design, alone. Six additions, and

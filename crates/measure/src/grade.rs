@@ -16,8 +16,8 @@ struct Cause {
     recorded: fn(&[&Noise]) -> Option<f64>,
     /// From which values on the grade is B, C and D.
     limits: [f64; 3],
-    /// What was seen, before the value and after it.
-    what: (&'static str, &'static str),
+    /// What was seen, with `{}` for the value.
+    what: &'static str,
     unit: Unit,
     /// Which estimates leave out the batches that it disturbed: it costs those no more than grade B.
     left_out: LeftOut,
@@ -49,56 +49,58 @@ enum Unit {
 /// shows, one of 10 % decides.
 const SHARE: [f64; 3] = [0.005, 0.02, 0.1];
 
+/// A cause whose share of the time is recorded, and which disturbs batches that can be left out.
+const OF_THE_TIME: Cause = Cause {
+    kind: "",
+    recorded: |_| None,
+    limits: SHARE,
+    what: "",
+    unit: Unit::Share,
+    left_out: LeftOut::Always,
+    advice: "",
+};
+
 const CAUSES: &[Cause] = &[
     Cause {
         kind: "steal",
         recorded: |noise| share(noise, |n| n.steal_ns),
-        limits: SHARE,
-        what: ("the hypervisor took ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the hypervisor took {} of the time",
         advice: "measure on a host that is not shared, or at another hour",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
-        limits: SHARE,
-        what: ("the worker waited for its processor ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "CPU contention: ready but not running {} of the time",
         advice: "stop what else runs, or choose a free processor by --cpu",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "throttled",
         recorded: |noise| share(noise, |n| n.throttled_ns),
-        limits: SHARE,
-        what: (
-            "the cgroup's processor quota held the worker back ",
-            " of the time",
-        ),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "the cgroup's processor quota held the worker back {} of the time",
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "others",
         recorded: |noise| share(noise, |n| n.others_ns),
         // Ticks of 10 ms count, so that a little of it is nothing.
         limits: [0.03, 0.06, 0.15],
-        what: ("others used the measured processor for ", " of the time"),
-        unit: Unit::Share,
+        what: "other processes used the measured CPU {} of the time",
         left_out: LeftOut::KeepingCpu,
         advice: "stop what else runs, or choose a free processor by --cpu",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "neighbours",
         recorded: |noise| mean(noise, |n| n.others_elsewhere),
         // They share the last cache level, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
-        what: ("other processors were busy for ", " of the time"),
-        unit: Unit::Share,
+        what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
         advice: "stop what else runs: it shares caches, memory and the power budget",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "gaps",
@@ -108,38 +110,34 @@ const CAUSES: &[Cause] = &[
         },
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
-        what: ("the processor stood still for ", " of the time"),
-        unit: Unit::Share,
-        left_out: LeftOut::Always,
+        what: "stalls (interrupts, SMIs, hypervisor): {} of the time",
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "core_clock",
         recorded: clock_spread,
         limits: [0.03, 0.08, 0.25],
-        what: ("the core clock moved by ", ""),
-        unit: Unit::Share,
+        what: "the core clock moved by {}",
         left_out: LeftOut::Never,
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
+        ..OF_THE_TIME
     },
     Cause {
         kind: "distance",
         recorded: distance_spread,
         // What is exchanged moves by less than the distance itself.
         limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
-        what: (
-            "the CPUs moved apart: between them a cache line took up to ",
-            " longer at times",
-        ),
-        unit: Unit::Share,
+        what: "the CPUs moved apart: between them a cache line took up to {} longer at times",
         left_out: LeftOut::Never,
         advice: DISTANCE_ADVICE,
+        ..OF_THE_TIME
     },
     Cause {
         kind: "migrations",
         recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
         limits: [1.0, 10.0, f64::INFINITY],
-        what: ("the worker changed its processor ", " times"),
+        what: "the worker moved to another CPU {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
@@ -152,7 +150,7 @@ const CAUSES: &[Cause] = &[
         },
         // Each packet is cloned for them: one took 1 µs of a round trip of 8 on loopback.
         limits: [1.0, 1.0, f64::INFINITY],
-        what: ("sockets that sniff packets on a device of the link: ", ""),
+        what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
@@ -171,28 +169,33 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     };
     let of_cause = |cause: &Cause| {
         let value = (cause.recorded)(noise)?;
-        let grade = grade(value, cause.limits)?;
-        let grade = if is_left_out(cause) {
-            grade.min(Grade::B)
+        let worst = if is_left_out(cause) {
+            Grade::B
         } else {
-            grade
+            Grade::D
         };
-        let (before, after) = cause.what;
-        let what = match cause.unit {
-            Unit::Share => format!("{before}{:.1} %{after}", value * 100.0),
-            Unit::Count => format!("{before}{value:.0}{after}"),
+        let grade = grade(value, cause.limits)?.min(worst);
+        let shown = match cause.unit {
+            Unit::Share => format!("{:.1} %", value * 100.0),
+            Unit::Count => format!("{value:.0}"),
         };
+        let what = cause.what.replace("{}", &shown);
         Some(warning(cause.kind, grade, what, cause.advice))
     };
     CAUSES.iter().filter_map(of_cause).collect()
 }
 
-/// A warning whose kind is part of the program.
-fn warning(kind: &'static str, grade: Grade, what: String, advice: &str) -> Warning {
+/// A doubt of a kind that is part of the program.
+pub(crate) fn warning(
+    kind: &'static str,
+    grade: Grade,
+    what: impl Into<String>,
+    advice: &str,
+) -> Warning {
     Warning {
         kind: Text::Borrowed(kind),
         grade,
-        what,
+        what: what.into(),
         advice: advice.to_owned(),
     }
 }
@@ -200,22 +203,22 @@ fn warning(kind: &'static str, grade: Grade, what: String, advice: &str) -> Warn
 /// The doubt about an estimate for which the core was not alone often enough: what it says holds beside
 /// a neighbour only.
 pub fn core_shared(core: &CoreShare) -> Option<Warning> {
-    let (grade, what) = match core.selection {
-        Selection::Alone => return None,
-        Selection::Shared => (
+    match core.selection {
+        Selection::Alone => None,
+        Selection::Shared => Some(shared(
             Grade::C,
-            "something else used the core: it was never alone for long enough".to_owned(),
-        ),
-        Selection::All => (
-            grade(1.0 - core.alone, SHARE)?.min(Grade::C),
-            format!(
+            "something else used the core: it was never alone for long enough",
+        )),
+        Selection::All => {
+            let not_alone = 1.0 - core.alone;
+            let what = format!(
                 "something else used the core for {:.0} % of the time, and too few batches were \
                  alone or shared to choose",
-                (1.0 - core.alone) * 100.0
-            ),
-        ),
-    };
-    Some(shared(grade, what))
+                not_alone * 100.0
+            );
+            Some(shared(grade(not_alone, SHARE)?.min(Grade::C), what))
+        }
+    }
 }
 
 /// The doubt about an estimate of launches of which so many took for the core's floor what others show to
@@ -230,19 +233,17 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
 /// Says in how many launches something else used the core of the other end: they are left out, or stay
 /// among those that are `given`.
 pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<Warning> {
+    let end = "something else used the core of the other end";
+    let all = out + given;
     match (out, stay) {
         (0, 0) => None,
         (0, _) => Some(shared(
             Grade::C,
-            format!("something else used the core of the other end in {stay} of {given} launches"),
+            format!("{end} in {stay} of {given} launches"),
         )),
         _ => Some(shared(
             Grade::B,
-            format!(
-                "{out} of {} launches, in which something else used the core of the other end, are left \
-                 out",
-                out + given
-            ),
+            format!("{out} of {all} launches, in which {end}, are left out"),
         )),
     }
 }
@@ -263,7 +264,7 @@ pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
 const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a core of its own, and \
                                compare runs at the same distance";
 
-fn shared(grade: Grade, what: String) -> Warning {
+fn shared(grade: Grade, what: impl Into<String>) -> Warning {
     let advice = "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
                   shared (most likely another virtual machine has its second hardware thread)";
     warning("core_shared", grade, what, advice)
@@ -279,21 +280,24 @@ fn grade(value: f64, limits: [f64; 3]) -> Option<Grade> {
     }
 }
 
-fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    noise
-        .iter()
-        .filter_map(|noise| of(noise))
+/// The values that were recorded.
+fn recorded(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Vec<f64> {
+    noise.iter().filter_map(|noise| value(noise)).collect()
+}
+
+fn sum(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    recorded(noise, value)
+        .into_iter()
         .reduce(|sum, value| sum + value)
 }
 
-fn mean(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = noise.iter().filter_map(|noise| of(noise)).collect();
-    costof_stats::mean(&values)
+fn mean(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    costof_stats::mean(&recorded(noise, value))
 }
 
-fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    let duration = sum(noise, |noise| of(noise).map(|_| noise.duration_ns))?;
-    (duration > 0.0).then(|| sum(noise, &of).map(|sum| sum / duration))?
+fn share(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    let duration = sum(noise, |noise| value(noise).map(|_| noise.duration_ns))?;
+    (duration > 0.0).then(|| sum(noise, &value).map(|sum| sum / duration))?
 }
 
 /// The greatest distance of the CPUs less the least, over the least.
@@ -312,16 +316,15 @@ fn clock_spread(noise: &[&Noise]) -> Option<f64> {
     Some((greatest - least) / greatest)
 }
 
-fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values
-        .map(|value| (value, value))
-        .reduce(|(least, greatest), (value, _)| (least.min(value), greatest.max(value)))
+fn range(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    values.clone().reduce(f64::min).zip(values.reduce(f64::max))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use costof_model::link_end::LinkEnd;
+    use costof_model::noise::Gaps;
 
     fn quiet() -> Noise {
         Noise {
@@ -346,47 +349,35 @@ mod tests {
     #[test]
     fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
         type Disturb = fn(&mut Noise);
+        fn sniff(noise: &mut Noise) {
+            for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
+                let end = LinkEnd {
+                    sniffers,
+                    ..LinkEnd::default()
+                };
+                noise.ends.insert(role.into(), end);
+            }
+        }
+        fn stand_still(noise: &mut Noise) {
+            noise.gaps = Some(Gaps {
+                watched_ns: 1e6,
+                count: 1,
+                sum_ns: 2e4,
+                longest_ns: 2e4,
+            });
+        }
+        let wait: Disturb = |n| n.run_queue_wait_ns = Some(0.5e9);
+        let slow: Disturb = |n| n.core_clock_after_hz = Some(3.6e9);
         let cases: [(&str, Disturb, Grade); 9] = [
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
-            (
-                "run_queue_wait",
-                |n| n.run_queue_wait_ns = Some(0.5e9),
-                Grade::D,
-            ),
+            ("run_queue_wait", wait, Grade::D),
             ("throttled", |n| n.throttled_ns = Some(0.3e9), Grade::D),
             ("others", |n| n.others_ns = Some(0.08e9), Grade::C),
             ("neighbours", |n| n.others_elsewhere = Some(0.97), Grade::C),
-            (
-                "gaps",
-                |n| {
-                    n.gaps = Some(costof_model::noise::Gaps {
-                        watched_ns: 1e6,
-                        count: 1,
-                        sum_ns: 2e4,
-                        longest_ns: 2e4,
-                    });
-                },
-                Grade::B,
-            ),
-            (
-                "core_clock",
-                |n| n.core_clock_after_hz = Some(3.6e9),
-                Grade::C,
-            ),
+            ("gaps", stand_still, Grade::B),
+            ("core_clock", slow, Grade::C),
             ("migrations", |n| n.migrations = Some(3), Grade::B),
-            (
-                "sniffers",
-                |n| {
-                    for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
-                        let end = LinkEnd {
-                            sniffers,
-                            ..LinkEnd::default()
-                        };
-                        n.ends.insert(role.into(), end);
-                    }
-                },
-                Grade::C,
-            ),
+            ("sniffers", sniff, Grade::C),
         ];
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
@@ -397,7 +388,7 @@ mod tests {
             assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
             let shown = match kind {
-                "migrations" => "the worker changed its processor 3 times",
+                "migrations" => "moved to another CPU 3 times",
                 "sniffers" => "on a device of the link: 2",
                 _ => " %",
             };
@@ -420,11 +411,8 @@ mod tests {
         noise.run_queue_wait_ns = Some(0.5e9);
         noise.core_clock_after_hz = Some(3.6e9);
         let grades = |is_alone| {
-            let warnings = causes(&[&noise], is_alone);
-            warnings
-                .iter()
-                .map(|warning| warning.grade)
-                .collect::<Vec<_>>()
+            let warnings = causes(&[&noise], is_alone).into_iter();
+            warnings.map(|warning| warning.grade).collect::<Vec<_>>()
         };
         assert_eq!(grades(false), [Grade::D, Grade::C]);
         // Nobody leaves out batches by their core clock.

@@ -26,7 +26,7 @@ pub(crate) struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// Those of these launches.
-    pub(crate) fn of(mut given: Given<'a>) -> Counting<'a> {
+    pub(crate) fn new(mut given: Given<'a>) -> Counting<'a> {
         let never_alone = leave_out_never_alone(&mut given);
         let other_end_shared = leave_out_other_end_shared(&mut given);
         let elsewhere = leave_out_other_distances(&mut given);
@@ -95,11 +95,9 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
         let alone = launch.noise.other_core.and_then(|core| core.alone());
         alone.is_none_or(|share| share >= 0.5)
     };
-    let shared = given
-        .iter()
-        .filter(|(launch, _)| !was_alone(launch))
-        .count();
-    if given.len() - shared < LEAST_LAUNCHES as usize {
+    let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
+    let shared = given.len() - left;
+    if left < LEAST_LAUNCHES as usize {
         return (0, shared);
     }
     given.retain(|(launch, _)| was_alone(launch));
@@ -112,15 +110,11 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
 /// many are left out is returned.
 fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
     let all = given.len();
-    let distances: Vec<f64> = given
-        .iter()
-        .filter_map(|(launch, _)| distance_ns(launch))
-        .collect();
+    let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));
+    let distances: Vec<f64> = distances.collect();
     let at = |ns: f64| {
-        distances
-            .iter()
-            .filter(|other| is_alike(ns, **other))
-            .count()
+        let alike = distances.iter().filter(|other| is_alike(ns, **other));
+        alike.count()
     };
     // Of equally many the nearest.
     let most = distances.iter().copied().min_by(|one, other| {

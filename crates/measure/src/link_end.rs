@@ -26,42 +26,43 @@ const OFFLOADS: [(&str, Offload); 4] = [
 pub fn at(address: IpAddr) -> LinkEnd {
     let mut end = LinkEnd::default();
     let control = fs::read_to_string(CONGESTION_CONTROL);
-    end.congestion_control = end
-        .told("congestion_control", control)
-        .map(|text| text.trim().to_owned());
+    let control = end.or_absent("congestion_control", control);
+    end.congestion_control = control.map(|text| text.trim().to_owned());
     for name in SOCKET_BUFFERS {
-        let bytes = end.told(
-            name,
-            fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")),
-        );
-        let bytes = bytes.map(|text| text.split_whitespace().flat_map(str::parse).collect());
-        end.socket_buffer_bytes
-            .extend(bytes.map(|bytes| (name.into(), bytes)));
+        let bytes = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
+        if let Some(bytes) = end.or_absent(name, bytes) {
+            let bytes = bytes.split_whitespace().flat_map(str::parse).collect();
+            end.socket_buffer_bytes.insert(name.into(), bytes);
+        }
     }
-    match addresses::device_of(address) {
-        Ok(Some(device)) => about(&device, &mut end),
-        Ok(None) => end.is_absent(
-            "device",
-            format!("no device here has the address {address}: it may be translated on the way"),
-        ),
-        Err(error) => end.is_absent("device", error),
+    let device = addresses::device_of(address).and_then(|device| {
+        device.ok_or_else(|| {
+            io::Error::other(format!(
+                "no device here has the address {address}: it may be translated on the way"
+            ))
+        })
+    });
+    if let Some(device) = end.or_absent("device", device) {
+        describe(&device, &mut end);
+        end.device = Some(device);
     }
     end
 }
 
 /// What is known of the device.
-fn about(device: &str, end: &mut LinkEnd) {
-    end.device = Some(device.to_owned());
-    end.driver = end.told("driver", network_device::driver(device)).flatten();
-    end.mtu_bytes = end.told("mtu_bytes", network_device::mtu_bytes(device));
+fn describe(device: &str, end: &mut LinkEnd) {
+    let driver = end.or_absent("driver", network_device::driver(device));
+    end.driver = driver.flatten();
+    end.mtu_bytes = end.or_absent("mtu_bytes", network_device::mtu_bytes(device));
     for (name, offload) in OFFLOADS {
-        let is_on = end.told(name, network_device::is_on(device, offload));
-        end.offloads.extend(is_on.map(|is_on| (name.into(), is_on)));
+        if let Some(is_on) = end.or_absent(name, network_device::is_on(device, offload)) {
+            end.offloads.insert(name.into(), is_on);
+        }
     }
-    if let Some(index) = end.told("index", network_device::index(device)) {
-        let queues = end.told("queue_disciplines", queue_disciplines::kinds(index));
+    if let Some(index) = end.or_absent("index", network_device::index(device)) {
+        let queues = end.or_absent("queue_disciplines", queue_disciplines::kinds(index));
         end.queue_disciplines = queues.unwrap_or_default();
-        end.sniffers = end.told("sniffers", sniffers::on(index));
+        end.sniffers = end.or_absent("sniffers", sniffers::on(index));
     }
 }
 
@@ -74,17 +75,13 @@ pub fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
 /// What fills a description field by field.
 trait Fill {
     /// The value, or a note of why there is none.
-    fn told<T>(&mut self, field: &'static str, answer: io::Result<T>) -> Option<T>;
-    fn is_absent(&mut self, field: &'static str, why: impl ToString);
+    fn or_absent<T>(&mut self, field: &'static str, answer: io::Result<T>) -> Option<T>;
 }
 
 impl Fill for LinkEnd {
-    fn told<T>(&mut self, field: &'static str, answer: io::Result<T>) -> Option<T> {
-        answer.map_err(|error| self.is_absent(field, error)).ok()
-    }
-
-    fn is_absent(&mut self, field: &'static str, why: impl ToString) {
-        self.absent.insert(Text::Borrowed(field), why.to_string());
+    fn or_absent<T>(&mut self, field: &'static str, answer: io::Result<T>) -> Option<T> {
+        let note = |error: io::Error| self.absent.insert(Text::Borrowed(field), error.to_string());
+        answer.map_err(note).ok()
     }
 }
 
@@ -94,7 +91,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn of_loopback_everything_is_told() {
+    fn loopback_is_known_completely() {
         let end = at(Ipv4Addr::LOCALHOST.into());
         assert_eq!(end.absent, [].into());
         assert_eq!(end.device.as_deref(), Some("lo"));
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_no_device_has_is_told_as_absent() {
+    fn an_address_that_no_device_has_is_noted_as_absent() {
         // From a range that is for documents alone (RFC 5737).
         let end = at(Ipv4Addr::new(192, 0, 2, 77).into());
         assert_eq!(

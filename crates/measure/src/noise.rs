@@ -73,33 +73,24 @@ impl Ledger {
         let before = &self.before;
         let children_ns = after.children_cpu_ns.saturating_sub(before.children_cpu_ns);
         let threads_ns = after.threads_cpu_ns.saturating_sub(before.threads_cpu_ns);
-        let ticks = match (&before.ticks, &after.ticks) {
-            (Some(before), Some(after)) => Some(difference(before, after)),
-            _ => None,
-        };
         let own_ns = (threads_ns + children_ns) as f64;
+        let ticks = before.ticks.as_ref().zip(after.ticks.as_ref());
+        let ticks = ticks.map(|(before, after)| difference(before, after));
         let shares = ticks.map(|ticks| shares(&ticks, &self.cpus, own_ns));
+        let passed = |after: Option<f64>, before: Option<f64>| Some(after? - before?);
+        let usage = after.usage.since(&before.usage);
         let noise = Noise {
             duration_ns: (after.at_ns - before.at_ns) as f64,
             steal_ns: shares.as_ref().and_then(|shares| shares.steal_ns),
             others_ns: shares.as_ref().and_then(|shares| shares.others_ns),
             others_elsewhere: shares.and_then(|shares| shares.elsewhere),
-            run_queue_wait_ns: after
-                .wait_ns
-                .zip(before.wait_ns)
-                .filter(|_| !self.blocks)
-                .map(|(after, before)| after - before),
-            throttled_ns: after
-                .throttled_ns
-                .zip(before.throttled_ns)
-                .map(|(after, before)| after - before),
-            preemptions: after.usage.involuntary_switches - before.usage.involuntary_switches,
-            migrations: after
-                .migrations
-                .zip(before.migrations)
+            run_queue_wait_ns: passed(after.wait_ns, before.wait_ns).filter(|_| !self.blocks),
+            throttled_ns: passed(after.throttled_ns, before.throttled_ns),
+            preemptions: usage.involuntary_switches,
+            migrations: (after.migrations.zip(before.migrations))
                 .map(|(after, before)| after.saturating_sub(before)),
-            minor_faults: after.usage.minor_faults - before.usage.minor_faults,
-            major_faults: after.usage.major_faults - before.usage.major_faults,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
@@ -129,8 +120,8 @@ fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64) -> Shares {
     let (measured, others): (Vec<&Ticks>, Vec<&Ticks>) = ticks
         .iter()
         .partition(|ticks| cpus.is_empty() || cpus.contains(&ticks.cpu));
-    let sum = |of: fn(&Ticks) -> u64, ticks: &[&Ticks]| {
-        ticks.iter().map(|ticks| of(ticks)).sum::<u64>() as f64
+    let sum = |column: fn(&Ticks) -> u64, ticks: &[&Ticks]| {
+        ticks.iter().map(|ticks| column(ticks)).sum::<u64>() as f64
     };
     let count = measured.len() as f64;
     let mean = |sum_ns: f64| (count > 0.0).then(|| sum_ns.max(0.0) / count);

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// One question with a number for an answer, and how it gets it. [`Probe::of`] makes it of a type that
+/// One question with a number for an answer, and how it gets it. [`Probe::new`] makes it of a type that
 /// implements [`Measure`].
 #[derive(Debug)]
 pub struct Probe {
@@ -24,7 +24,7 @@ pub struct Probe {
     pub info: LazyLock<ProbeInfo>,
     /// In how many interleaved rounds the points of a block are measured:
     /// several where points are compared with each other, one where setting
-    /// up a point is dear.
+    /// up a point is expensive.
     pub rounds: u32,
     /// The axes in which points must agree to share a block, because they
     /// share what is set up.
@@ -59,7 +59,7 @@ pub struct Probe {
 }
 
 /// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
-/// What has no default here must be said.
+/// What has no default here must be given.
 ///
 /// The doc comment of the type describes the probe for `list` and `explain`. Its first paragraph is the
 /// question, as a person asks it; what follows says how it is measured, and what the number contains. Three
@@ -159,7 +159,7 @@ macro_rules! metrics {
 
 impl Probe {
     /// The probe that measures so.
-    pub const fn of<M: Measure>() -> Probe {
+    pub const fn new<M: Measure>() -> Probe {
         const {
             assert!(
                 has_line(M::DOC, PREDICTED_FROM),

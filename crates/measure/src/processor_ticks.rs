@@ -28,32 +28,42 @@ pub struct Ticks {
     pub total: u64,
 }
 
-/// Those of all processors; none where the kernel does not tell. Allocates.
+/// Those of all processors; none where the kernel does not report them. Allocates.
 pub fn read() -> Option<Vec<Ticks>> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     Some(parse(&text)).filter(|ticks| !ticks.is_empty())
 }
 
+/// What all processors did together, by the text of `/proc/stat`; as processor 0.
+pub(crate) fn sum(text: &str) -> Option<Ticks> {
+    let mut lines = text.lines();
+    lines.find_map(|line| ticks(0, line.strip_prefix("cpu ")?))
+}
+
 fn parse(text: &str) -> Vec<Ticks> {
-    text.lines()
-        .filter_map(|line| {
-            // The first line, `cpu  …`, is the sum of all.
-            let line = line.strip_prefix("cpu")?;
-            let line = (!line.starts_with(' ')).then_some(line)?;
-            let mut words = line.split_whitespace();
-            let cpu = words.next()?.parse().ok()?;
-            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-            let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
-            let busy = user + nice + system + irq + softirq;
-            Some(Ticks {
-                cpu,
-                busy,
-                softirq,
-                steal,
-                total: busy + idle + iowait + steal,
-            })
-        })
-        .collect()
+    let line = |line: &str| {
+        // The first line, `cpu  …`, is the sum of all.
+        let (cpu, columns) = line.strip_prefix("cpu")?.split_once(' ')?;
+        ticks(cpu.parse().ok()?, columns)
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
+    let columns = columns
+        .split_whitespace()
+        .map_while(|word| word.parse().ok());
+    let columns: Vec<u64> = columns.collect();
+    // Guest time, which follows, is part of user.
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = *columns.first_chunk()?;
+    let busy = user + nice + system + irq + softirq;
+    Some(Ticks {
+        cpu,
+        busy,
+        softirq,
+        steal,
+        total: busy + idle + iowait + steal,
+    })
 }
 
 /// What of each processor, where both have it, was between two readings.

@@ -42,9 +42,8 @@ impl Precision {
 
     /// The precision of that name; `None` where there is none.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Quick, Self::Default, Self::Full]
-            .into_iter()
-            .find(|precision| precision.name() == name)
+        let mut all = [Self::Quick, Self::Default, Self::Full].into_iter();
+        all.find(|precision| precision.name() == name)
     }
 
     /// Launches of a block where the budget allows: one of [`LAUNCH_COUNTS`].
@@ -108,11 +107,11 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
 }
 
 fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
-    blocks
+    let left = blocks
         .iter()
         .zip(counts)
-        .map(|(block, &count)| block.left(count))
-        .fold(Duration::ZERO, Duration::saturating_add)
+        .map(|(block, &count)| block.left(count));
+    left.fold(Duration::ZERO, Duration::saturating_add)
 }
 
 fn most_expensive_to_cut(blocks: &[Counted], counts: &[u32]) -> Option<usize> {
@@ -120,17 +119,14 @@ fn most_expensive_to_cut(blocks: &[Counted], counts: &[u32]) -> Option<usize> {
         let block = &blocks[at];
         block.launch.saturating_mul(counts[at]) / block.points.max(1) as u32
     };
-    (0..counts.len())
-        .filter(|&block| counts[block] > LEAST_LAUNCHES)
-        .max_by_key(|&block| each(block))
+    let can_be_cut = |block: &usize| counts[*block] > LEAST_LAUNCHES;
+    let blocks = (0..counts.len()).filter(can_be_cut);
+    blocks.max_by_key(|&block| each(block))
 }
 
 fn next_lower(count: u32) -> u32 {
-    LAUNCH_COUNTS
-        .into_iter()
-        .rev()
-        .find(|&lower| lower < count)
-        .unwrap_or(LEAST_LAUNCHES)
+    let mut lower = LAUNCH_COUNTS.into_iter().rev();
+    lower.find(|&lower| lower < count).unwrap_or(LEAST_LAUNCHES)
 }
 
 /// Launches disagree where the ends of their interval are further apart than this many times.
@@ -181,10 +177,8 @@ pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
         }
     }
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    placed
-        .into_iter()
-        .map(|(_, block, launch)| (block, launch))
-        .collect()
+    let placed = placed.into_iter();
+    placed.map(|(_, block, launch)| (block, launch)).collect()
 }
 
 /// The fewest launches of each of two sides that take turns: with fewer there is no interval.
@@ -194,9 +188,10 @@ pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
 /// one: one more than `count` where that is what was `wanted`, one less where the budget cut it, but
 /// [`LEAST_PAIRED`].
 pub fn paired(count: u32, wanted: u32) -> u32 {
-    match count < wanted {
-        true => (count - count % 2).max(LEAST_PAIRED),
-        false => count.next_multiple_of(2),
+    if count < wanted {
+        (count - count % 2).max(LEAST_PAIRED)
+    } else {
+        count.next_multiple_of(2)
     }
 }
 
@@ -212,9 +207,10 @@ pub fn turns(seed: u64, block: usize, launch: u32) -> [usize; 2] {
     // The first draws of neighbouring seeds resemble each other; those of what they draw do not.
     let drawn = fastrand::Rng::with_seed(drawn).u64(..);
     let begins = usize::from(fastrand::Rng::with_seed(drawn).bool());
-    let first = match launch % 2 {
-        0 => begins,
-        _ => 1 - begins,
+    let first = if launch.is_multiple_of(2) {
+        begins
+    } else {
+        1 - begins
     };
     [first, 1 - first]
 }
@@ -232,22 +228,19 @@ mod tests {
                 assert!(order == [0, 1, 1, 0] || order == [1, 0, 0, 1], "{order:?}");
                 // A steady drift is the same for both.
                 let places = |side| {
-                    let places = order.iter().enumerate();
-                    places
-                        .filter(move |(_, at)| **at == side)
-                        .map(|(place, _)| place)
+                    let places = (0..4).filter(|place| order[*place] == side);
+                    places.sum::<usize>()
                 };
-                assert_eq!(places(0).sum::<usize>(), places(1).sum::<usize>());
+                assert_eq!(places(0), places(1));
             }
         }
     }
 
     #[test]
     fn which_side_begins_is_drawn_by_the_seed() {
-        let begins = |seed, block| {
-            (0..400)
-                .map(|four| turns(seed, block, 2 * four)[0])
-                .collect::<Vec<_>>()
+        let begins = |seed, block| -> Vec<usize> {
+            let fours = (0..400).map(|four| turns(seed, block, 2 * four)[0]);
+            fours.collect()
         };
         for (seed, block) in [(1, 0), (1, 1), (2, 0), (u64::MAX, 9)] {
             let all = begins(seed, block);
@@ -267,10 +260,8 @@ mod tests {
         let default = |count| paired(count, Precision::Default.launches());
         // What the budget cut fits it still.
         assert_eq!([3, 4, 5, 6, 9, 20].map(default), [4, 4, 4, 6, 8, 20]);
-        assert_eq!(
-            [5, 6].map(|count| paired(count, Precision::Quick.launches())),
-            [4, 6]
-        );
+        let quick = |count| paired(count, Precision::Quick.launches());
+        assert_eq!([5, 6].map(quick), [4, 6]);
     }
 
     #[test]
@@ -310,7 +301,7 @@ mod tests {
     #[test]
     fn the_most_expensive_block_is_cut_first() {
         let all = blocks(&[0.1, 3.0, 0.2]);
-        // At twenty launches: 1.9 + 57 + 3.8 s; at six the dear one takes 15 s, at five 12 s.
+        // At twenty launches: 1.9 + 57 + 3.8 s; at six the expensive one takes 15 s, at five 12 s.
         let counts = launch_counts(&all, Duration::from_secs(18), Precision::Default);
         assert_eq!(counts, [20, 5, 20]);
     }
@@ -333,9 +324,8 @@ mod tests {
     fn what_is_chosen_fits_or_cannot_be_cut_and_is_a_good_count() {
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..500 {
-            let times: Vec<f64> = (0..random.usize(0..30))
-                .map(|_| 3.0 * random.f64())
-                .collect();
+            let count = random.usize(0..30);
+            let times: Vec<f64> = (0..count).map(|_| 3.0 * random.f64()).collect();
             let mut all = blocks(&times);
             for block in &mut all {
                 (block.points, block.done) = (random.usize(1..4), random.u32(0..4));
@@ -385,11 +375,8 @@ mod tests {
         let counts = [12; 15];
         let order = order(42, &counts, 3);
         for block in 0..counts.len() {
-            let places = order
-                .iter()
-                .enumerate()
-                .filter(|(_, launch)| launch.0 == block);
-            let places: Vec<usize> = places.map(|(place, _)| place).collect();
+            let places = (0..order.len()).filter(|place| order[*place].0 == block);
+            let places: Vec<usize> = places.collect();
             assert!(places[0] < order.len() / 4 && places[8] > order.len() * 3 / 4);
         }
     }
@@ -429,10 +416,7 @@ mod tests {
         assert!(Precision::Quick.budget() <= Duration::from_secs(20));
         assert!(Precision::Default.budget() <= Duration::from_secs(50));
         assert!(Precision::Full.budget() < Duration::from_secs(15 * 60));
-        assert!(
-            PRECISIONS
-                .iter()
-                .all(|precision| LAUNCH_COUNTS.contains(&precision.launches()))
-        );
+        let is_good = |precision: &Precision| LAUNCH_COUNTS.contains(&precision.launches());
+        assert!(PRECISIONS.iter().all(is_good));
     }
 }

@@ -1,4 +1,4 @@
-//! What only trying tells: which facilities the kernel lets this process have, what waking up
+//! What only trying shows: which facilities the kernel lets this process have, what waking up
 //! costs, and who else uses the processors right now.
 //!
 //! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.
@@ -52,11 +52,8 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     let io_uring = attempt(&[Attempt::IoUring]);
     let (wake_up, steal_share) = wake_up_and_steal();
     let middle = |times: fn(&WakeUp) -> &Vec<u64>| {
-        let times: Vec<f64> = times(wake_up.as_ref()?)
-            .iter()
-            .map(|&ns| ns as f64)
-            .collect();
-        median(&times)
+        let times = times(wake_up.as_ref()?).iter();
+        median(&times.map(|&ns| ns as f64).collect::<Vec<f64>>())
     };
     Probed {
         hardware_events: Some(counting(&let_in, Event::Cycles)),
@@ -88,14 +85,14 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
         cpu: measured,
         ..CoreLook::default()
     };
-    let Some(gauge) = Gauge::of_this_core(gauge::calibrate(cpu)) else {
+    let Some(gauge) = Gauge::for_this_core(gauge::calibrate(cpu)) else {
         return Some(look);
     };
     let siblings = siblings(cpu, measured);
     let threads = || (!siblings.is_empty()).then(|| Threads::read(Path::new("/proc")));
     let before = threads();
     let began = Instant::now();
-    let visits = visits::watch(&gauge, &*clock::of_the_kernel(), LOOK_NS, |_| ());
+    let visits = visits::watch(&gauge, &*clock::kernel(), LOOK_NS, |_| ());
     let ns = began.elapsed().as_nanos() as f64;
     let sibling = threads()
         .zip(before)
@@ -134,12 +131,10 @@ fn attempt(attempts: &[Attempt]) -> Trial {
 /// In a user namespace, as any user may where the system allows it; else as root.
 fn network_namespace() -> Trial {
     let inside = attempt(&[Attempt::UserNamespace, Attempt::NetworkNamespace]);
-    match inside {
-        Trial::Fails { .. } if attempt(&[Attempt::NetworkNamespace]) == Trial::Works => {
-            Trial::Works
-        }
-        inside => inside,
+    if inside == Trial::Works || attempt(&[Attempt::NetworkNamespace]) == Trial::Works {
+        return Trial::Works;
     }
+    inside
 }
 
 /// Opened, and no device made of it.
@@ -159,9 +154,10 @@ fn counting(let_in: &Trial, event: Event) -> Trial {
     match absent.into_iter().next() {
         None => Trial::Works,
         // Events may be opened, so this is the kernel's own limit, whose level is a fact.
-        Some((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => Trial::Fails {
-            reason: format!("the kernel refuses to count {}", event.name()),
-        },
+        Some((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let reason = format!("the kernel refuses to count {}", event.name());
+            Trial::Fails { reason }
+        }
         Some((_, error)) => outcome::<()>(Err(error)),
     }
 }
@@ -188,12 +184,10 @@ fn huge_page() -> Option<Trial> {
         arena.populate()?;
         arena.huge_bytes()
     });
-    Some(outcome(huge_bytes.and_then(
-        |huge_bytes| match huge_bytes {
-            0 => Err(io::Error::other("the kernel gave small pages instead")),
-            _ => Ok(()),
-        },
-    )))
+    let small = || io::Error::other("the kernel gave small pages instead");
+    Some(outcome(huge_bytes.and_then(|huge_bytes| {
+        (huge_bytes > 0).then_some(()).ok_or_else(small)
+    })))
 }
 
 /// What a wake-up costs, and what the hypervisor took from the two processors meanwhile: they are
@@ -225,9 +219,11 @@ fn wake_ups() -> Option<WakeUp> {
 
 /// The steal among what the processors worked or wanted to.
 fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
-    let (steal, wanted) = spent.fold((0, 0), |(steal, wanted), ticks| {
-        (steal + ticks.steal, wanted + ticks.steal + ticks.busy)
-    });
+    let (mut steal, mut wanted) = (0, 0);
+    for ticks in spent {
+        steal += ticks.steal;
+        wanted += ticks.steal + ticks.busy;
+    }
     (wanted > 0).then(|| steal as f64 / wanted as f64)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A lock that the kernel gives back when its holder ends, however that ends.
 //! Its file lies in /tmp and is named after the machine's boot, so that machines
-//! which share that folder are told apart.
+//! which share that folder have different ones.
 
 use costof_os::process;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -42,7 +42,7 @@ fn take_at(path: &Path) -> Result<Turn, String> {
     };
     match file.try_lock() {
         Ok(()) => {
-            // Only what is said of the holder depends on it.
+            // Only the description of the holder depends on it.
             let _ = introduce(&mut file);
             Ok(Turn(Some(file)))
         }
@@ -96,20 +96,17 @@ fn introduce(file: &mut File) -> io::Result<()> {
 /// What the holder says of itself: no more than a line, and nothing that would
 /// move a terminal's cursor, since anybody may have written it.
 fn holder(file: &mut File) -> String {
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     // Of a pipe that somebody has laid there, reading would never end.
-    let read = match file.metadata().is_ok_and(|data| data.is_file()) {
-        true => file.take(HOLDER_MAX_BYTES).read_to_end(&mut said),
-        false => Ok(0),
-    };
-    let said: String = String::from_utf8_lossy(&said)
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
-    match read {
-        Ok(1..) => said,
-        _ => "another costof".to_owned(),
+    if file.metadata().is_ok_and(|data| data.is_file()) {
+        // What could be read before an error counts.
+        let _ = file.take(HOLDER_MAX_BYTES).read_to_end(&mut bytes);
     }
+    if bytes.is_empty() {
+        return "another costof".to_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -117,14 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_it_until_it_lets_go_and_the_others_are_told_who() {
+    fn one_has_it_until_it_lets_go_and_the_others_learn_who() {
         let name = format!("costof-turn-test-{}.lock", std::process::id());
         let path = std::env::temp_dir().join(name);
         let turn = take_at(&path).unwrap();
-        let told = take_at(&path).unwrap_err();
+        let refused = take_at(&path).unwrap_err();
         let own = format!("process {}", std::process::id());
-        assert!(told.starts_with(&own), "{told}");
-        assert!(told.ends_with(&path.display().to_string()), "{told}");
+        assert!(refused.starts_with(&own), "{refused}");
+        assert!(refused.ends_with(&path.display().to_string()), "{refused}");
         drop(turn);
         take_at(&path).unwrap();
         // What is another file under its name is not written to.
@@ -145,8 +142,8 @@ mod tests {
         assert!(made.unwrap().success());
         let pipe = open(&path).unwrap();
         pipe.lock().unwrap();
-        let told = take_at(&path).unwrap_err();
-        assert!(told.starts_with("another costof, "), "{told}");
+        let refused = take_at(&path).unwrap_err();
+        assert!(refused.starts_with("another costof, "), "{refused}");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -160,7 +160,7 @@ mod tests {
 
     /// Readings in a row: `a` alone, `s` shared with one that takes a third, `i` interrupted, `l` too
     /// low since its multiplications were. The visits' lengths, and what was seen.
-    fn of(readings: &str) -> (Vec<f64>, Visits) {
+    fn watched(readings: &str) -> (Vec<f64>, Visits) {
         let mut visits = Visits::new(FLOOR);
         let mut lengths = Vec::new();
         for letter in readings.chars() {
@@ -178,40 +178,40 @@ mod tests {
 
     #[test]
     fn a_visit_is_two_readings_at_least() {
-        let (lengths, visits) = of("aaassssaa");
+        let (lengths, visits) = watched("aaassssaa");
         assert_eq!(lengths, [4.0 * VISITED_NS]);
         assert_eq!(visits.begun(), 1);
         let shared = 4.0 * VISITED_NS / (4.0 * VISITED_NS + 5.0 * ALONE_NS);
         assert!((visits.shared().unwrap() - shared).abs() < 1e-9);
         assert!((visits.taken().unwrap() - 1.0 / 3.0).abs() < 1e-3);
         // A single reading that differs counts as those around it do.
-        assert!(of("aaasaaa").0.is_empty());
-        assert_eq!(of("aassass").0, [4.0 * VISITED_NS + ALONE_NS]);
-        assert_eq!(of("aassaass").0, [2.0 * VISITED_NS; 2]);
+        assert!(watched("aaasaaa").0.is_empty());
+        assert_eq!(watched("aassass").0, [4.0 * VISITED_NS + ALONE_NS]);
+        assert_eq!(watched("aassaass").0, [2.0 * VISITED_NS; 2]);
     }
 
     #[test]
     fn an_interrupted_reading_is_no_state() {
-        assert!(of("aaiiaaiaia").0.is_empty());
-        let (lengths, visits) = of("aasslisiissilaa");
+        assert!(watched("aaiiaaiaia").0.is_empty());
+        let (lengths, visits) = watched("aasslisiissilaa");
         assert_eq!(lengths, [5.0 * VISITED_NS]);
         assert_eq!(visits.watched_ns(), 5.0 * VISITED_NS + 4.0 * ALONE_NS);
     }
 
     #[test]
     fn a_visit_that_was_there_from_the_beginning_did_not_begin() {
-        let (lengths, visits) = of("ssssss");
+        let (lengths, visits) = watched("ssssss");
         assert_eq!(lengths, [6.0 * VISITED_NS]);
         assert_eq!((visits.begun(), visits.shared()), (0, Some(1.0)));
-        assert_eq!(of("ssssaass").1.begun(), 1);
+        assert_eq!(watched("ssssaass").1.begun(), 1);
     }
 
     #[test]
     fn a_core_that_is_alone_has_no_visits() {
-        let (lengths, visits) = of("aaaaaa");
+        let (lengths, visits) = watched("aaaaaa");
         assert!(lengths.is_empty());
         assert_eq!((visits.shared(), visits.taken()), (Some(0.0), None));
-        assert_eq!(of("").1.shared(), None);
+        assert_eq!(watched("").1.shared(), None);
     }
 
     /// Time that moves as the gauge is read.

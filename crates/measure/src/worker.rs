@@ -2,7 +2,7 @@
 //! and measures the points of a launch. One worker serves one launch.
 //!
 //! It writes nothing while a batch runs, and has one thread: a second one would
-//! make calls on file descriptors dearer. A process off the measured processors
+//! make calls on file descriptors more expensive. A process off the measured processors
 //! reads the commands first, and ends the worker when the input closes, so that
 //! nothing is left running when the controller is gone
 //! (docs/decisions/2026-11-23-single-threaded-worker.md).
@@ -19,11 +19,11 @@ use crate::turn::{self, Turn};
 use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
 use costof_model::noise::CoreGauge;
-use costof_model::point::Point;
 use costof_model::protocol::{
     Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
     Report,
 };
+use costof_model::{fail, unsupported};
 use costof_os::net::addresses;
 use costof_os::process;
 use costof_os::process::command_reader::CommandReader;
@@ -112,8 +112,8 @@ impl Worker<'_> {
         loop {
             match self.command() {
                 Ok(Command::Describe) => {
-                    let description = self.describe();
-                    self.answer(&Answer::Description(Box::new(description)))?;
+                    let description = Box::new(self.describe());
+                    self.answer(&Answer::Description(description))?;
                 }
                 Ok(Command::Hold) => {
                     let answer = self.hold();
@@ -180,10 +180,9 @@ impl Worker<'_> {
         let facts = facts::gather();
         let clock = ClockInfo {
             // Where cores differ, each launch finds that of its own.
-            core_floor: match facts.cpu.core_kinds.is_empty() {
-                true => gauge::calibrate(&facts.cpu),
-                false => None,
-            },
+            core_floor: (facts.cpu.core_kinds.is_empty())
+                .then(|| gauge::calibrate(&facts.cpu))
+                .flatten(),
             ..clock::choose(facts.clock_source.current.as_deref())
         };
         Description {
@@ -191,9 +190,7 @@ impl Worker<'_> {
             build: build(),
             // As `cargo build` has them, and `cargo build --release` has not.
             unoptimised: Some(cfg!(debug_assertions)),
-            probes: self
-                .table
-                .iter()
+            probes: (self.table.iter())
                 .map(|probe| (probe.info.id.clone(), probe.info.method))
                 .collect(),
             facts: Box::new(facts),
@@ -216,7 +213,7 @@ impl Worker<'_> {
     fn refuse(&mut self, command: &Result<Command, String>) -> io::Result<()> {
         self.answer(&Answer::Failed(Failure::error(match command {
             Ok(command) => format!("the worker cannot do this now: {command:?}"),
-            Err(error) => format!("the worker was told what is no command: {error}"),
+            Err(error) => format!("malformed command: {error}"),
         })))
     }
 
@@ -247,7 +244,7 @@ struct OpenLaunch {
     prepared: Option<usize>,
     /// Whether its role leads.
     leads: bool,
-    /// What looks at its core said, of a role that does not lead.
+    /// What the gauge showed of its core, for a role that does not lead.
     other_core: Option<CoreGauge>,
 }
 
@@ -259,45 +256,45 @@ struct OpenPoint {
     failed: bool,
 }
 
+impl OpenPoint {
+    fn report(self) -> Report {
+        let counts = self.counts.per_operation();
+        self.record.into_report(self.failed, counts)
+    }
+}
+
 impl OpenLaunch {
     fn open(table: &[&'static Probe], launch: Launch) -> Result<OpenLaunch, Failure> {
-        let id = launch
-            .points
-            .first()
-            .map(|point| point.probe.clone())
-            .ok_or_else(|| Failure::error("a launch without points"))?;
-        let probe = probe::find(table, &id).ok_or_else(|| {
-            Failure::unsupported(format!("this worker's costof has no probe {id}"))
-        })?;
-        let position = probe
-            .info
-            .roles
-            .iter()
-            .position(|role| *role == launch.role)
-            .ok_or_else(|| Failure::error(format!("{id} has no role {}", launch.role)))?;
-        let start_role = probe
-            .roles
-            .get(position)
-            .ok_or_else(|| Failure::error(format!("{id} cannot start role {}", launch.role)))?;
-        if let Some(cpu) = launch.cpus.first() {
-            affinity::pin(&[*cpu]).map_err(|error| {
-                Failure::error(format!(
-                    "cannot run on processor {cpu}: {error} (choose others by --cpu)"
-                ))
-            })?;
+        let Some(first) = launch.points.first() else {
+            fail!("a launch without points");
+        };
+        let (id, role) = (&first.probe, &launch.role);
+        let Some(probe) = probe::find(table, id) else {
+            unsupported!("this worker's costof has no probe {id}");
+        };
+        let Some(position) = probe.info.roles.iter().position(|own| own == role) else {
+            fail!("{id} has no role {role}");
+        };
+        let Some(start_role) = probe.roles.get(position) else {
+            fail!("{id} cannot start role {role}");
+        };
+        if let Some(cpu) = launch.cpus.first()
+            && let Err(error) = affinity::pin(&[*cpu])
+        {
+            fail!("cannot run on processor {cpu}: {error} (choose others by --cpu)");
         }
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;
         let blocks = launch.points.iter().any(|point| role.blocks(point));
-        let end = launch.meeting.as_ref();
-        let end = end.map(|meeting| link_end::at(meeting.address));
+        let meeting = launch.meeting.as_ref();
+        let end = meeting.map(|meeting| link_end::at(meeting.address));
         let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         let leads = position + 1 == probe.info.roles.len();
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
-            gauge: Gauge::of_this_core(launch.clock.core_floor),
+            gauge: Gauge::for_this_core(launch.clock.core_floor),
             launch,
             role,
             clock,
@@ -310,11 +307,9 @@ impl OpenLaunch {
     }
 
     fn prepare(&mut self, position: usize, offers: &Offers) -> Result<Offers, Failure> {
-        let point: &Point = self
-            .launch
-            .points
-            .get(position)
-            .ok_or_else(|| Failure::error(format!("the launch has no point {position}")))?;
+        let Some(point) = self.launch.points.get(position) else {
+            fail!("the launch has no point {position}");
+        };
         self.prepared = Some(position);
         let prepared = self.role.prepare(point, offers);
         self.points[position].failed |= prepared.is_err();
@@ -322,10 +317,9 @@ impl OpenLaunch {
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
-        let position = self
-            .prepared
-            .take()
-            .ok_or_else(|| Failure::error("no point is prepared"))?;
+        let Some(position) = self.prepared.take() else {
+            fail!("no point is prepared");
+        };
         let before = self.look();
         let began = self.clock.start();
         let measured = self.measure(position, stop);
@@ -340,10 +334,8 @@ impl OpenLaunch {
 
     /// What the gauge of this core says now, for a role that does not lead and so measures nothing.
     fn look(&self) -> Option<f64> {
-        self.gauge
-            .as_ref()
-            .filter(|_| !self.leads)
-            .and_then(Gauge::look)
+        let gauge = self.gauge.as_ref().filter(|_| !self.leads);
+        gauge.and_then(Gauge::look)
     }
 
     fn measure(&mut self, position: usize, stop: &AtomicBool) -> Result<(), Failure> {
@@ -382,34 +374,16 @@ impl OpenLaunch {
             noise.ends.insert(self.launch.role.clone(), end);
         }
         noise.other_core = self.other_core;
-        noise.core = core_of(self.points.iter().map(|point| point.record.core()));
-        let points: Vec<Report> = self
-            .points
-            .into_iter()
-            .map(|point| {
-                point
-                    .record
-                    .into_report(point.failed, point.counts.per_operation())
-            })
-            .collect();
+        let gauges = self.points.iter().map(|point| point.record.core());
+        let read = gauges.filter(|gauge| gauge.floor > 0.0);
+        noise.core = read.reduce(CoreGauge::and);
+        let points = self.points.into_iter();
         Answer::Closed {
-            points,
+            points: points.map(OpenPoint::report).collect(),
             noise: Box::new(noise),
             cpu_ns,
         }
     }
-}
-
-/// What the gauge said during all points; `None` where it was never read.
-fn core_of(points: impl Iterator<Item = CoreGauge>) -> Option<CoreGauge> {
-    points
-        .filter(|core| core.floor > 0.0)
-        .reduce(|all, one| CoreGauge {
-            floor: one.floor,
-            alone_ns: all.alone_ns + one.alone_ns,
-            shared_ns: all.shared_ns + one.shared_ns,
-            mixed_ns: all.mixed_ns + one.mixed_ns,
-        })
 }
 
 /// Where this worker is in the network. What is not known is absent.
@@ -417,14 +391,11 @@ fn network() -> Network {
     // `CLIENT-ADDRESS PORT SERVER-ADDRESS PORT`: ssh(1), environment.
     let ssh = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let ssh: Vec<&str> = ssh.split(' ').collect();
-    let address = |position: usize| -> Option<IpAddr> {
-        // Link-local ones carry a device after a `%`, and are no use elsewhere.
-        ssh.get(position)?.parse().ok()
-    };
+    // Link-local ones carry a device after a `%`, and are no use elsewhere.
+    let address = |position: usize| -> Option<IpAddr> { ssh.get(position)?.parse().ok() };
+    let namespace = std::fs::metadata("/proc/thread-self/ns/net");
     Network {
-        namespace: std::fs::metadata("/proc/thread-self/ns/net")
-            .ok()
-            .map(|namespace| namespace.ino()),
+        namespace: namespace.ok().map(|namespace| namespace.ino()),
         addresses: addresses::reachable().unwrap_or_default(),
         reached_at: address(2),
         reached_from: address(0),

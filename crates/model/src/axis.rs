@@ -30,7 +30,7 @@ pub enum Domain {
         low: u64,
         /// The largest value.
         high: u64,
-        /// The values that a run of this probe takes when it is not told.
+        /// The values that a run of this probe takes by default.
         usual: List<u64>,
     },
     /// A place: one of these words, an absolute path, or an URL of one of these schemes.
@@ -70,13 +70,13 @@ pub enum AxisValue {
 pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>);
 
 impl Axis {
-    /// The values that a run takes when it is not told, the default first.
-    pub fn usual(&self) -> Vec<AxisValue> {
+    /// The values that a run takes by default; the first is the axis's own default.
+    pub fn defaults(&self) -> Vec<AxisValue> {
         match &self.domain {
-            Domain::Choice(choices) | Domain::Place { words: choices, .. } => choices
-                .iter()
-                .map(|choice| AxisValue::Word(choice.value.clone()))
-                .collect(),
+            Domain::Choice(words) | Domain::Place { words, .. } => {
+                let words = words.iter().map(|choice| choice.value.clone());
+                words.map(AxisValue::Word).collect()
+            }
             Domain::Number { usual, .. } => usual.iter().copied().map(AxisValue::Number).collect(),
         }
     }
@@ -86,7 +86,10 @@ impl Axis {
     /// # Panics
     /// An axis without values is a bug in its probe.
     pub fn default(&self) -> AxisValue {
-        self.usual().into_iter().next().expect("an axis has values")
+        self.defaults()
+            .into_iter()
+            .next()
+            .expect("an axis has values")
     }
 
     /// The value that `text` names.
@@ -101,10 +104,10 @@ impl Axis {
                     return Ok(AxisValue::Word(Text::Owned(text.to_owned())));
                 }
                 let hint = crate::nearest::hint(text, words.iter().copied());
+                let words = words.join(", ");
                 Err(format!(
-                    "axis {} has no value `{text}`{hint} (values: {})",
-                    self.name,
-                    words.join(", ")
+                    "axis {} has no value `{text}`{hint} (values: {words})",
+                    self.name
                 ))
             }
             Domain::Number {
@@ -115,21 +118,19 @@ impl Axis {
                     Unit::Nanoseconds => parse_ns(text),
                     _ => text.trim().parse().ok(),
                 };
-                let shown = |value: u64| display_number(*unit, value);
-                match value {
-                    Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
-                    _ => Err(format!(
-                        "axis {} cannot be `{text}`: it takes a whole number{} from {} to {}",
-                        self.name,
-                        match unit {
-                            Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
-                            Unit::Nanoseconds => " of nanoseconds (us, ms or s may follow it)",
-                            _ => "",
-                        },
-                        shown(*low),
-                        shown(*high)
-                    )),
+                if let Some(value) = value.filter(|value| (*low..=*high).contains(value)) {
+                    return Ok(AxisValue::Number(value));
                 }
+                let of_unit = match unit {
+                    Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
+                    Unit::Nanoseconds => " of nanoseconds (us, ms or s may follow it)",
+                    _ => "",
+                };
+                let [low, high] = [*low, *high].map(|end| display_number(*unit, end));
+                Err(format!(
+                    "axis {} cannot be `{text}`: it takes a whole number{of_unit} from {low} to {high}",
+                    self.name
+                ))
             }
             Domain::Place { words, schemes } => {
                 if is_place(text, words, schemes) {
@@ -274,60 +275,27 @@ impl fmt::Display for Axes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SIZE: Axis = Axis {
-        name: Text::Borrowed("size"),
-        about: Text::Borrowed("the working set"),
-        domain: Domain::Number {
-            unit: Unit::Bytes,
-            low: 4096,
-            high: 1 << 30,
-            usual: List::Borrowed(&[16384, 1 << 20]),
-        },
-    };
-    const SOURCE: Axis = Axis {
-        name: Text::Borrowed("source"),
-        about: Text::Borrowed("the clock"),
-        domain: Domain::Choice(List::Borrowed(&[
-            Choice {
-                value: Text::Borrowed("tsc"),
-                about: Text::Borrowed("the time-stamp counter"),
-            },
-            Choice {
-                value: Text::Borrowed("monotonic"),
-                about: Text::Borrowed("CLOCK_MONOTONIC"),
-            },
-        ])),
-    };
+    use crate::testing::words_axis;
+    use crate::typed::{bytes, place};
 
     #[test]
     fn values_are_parsed_within_their_domain() {
-        assert_eq!(SIZE.parse("16KiB"), Ok(AxisValue::Number(16384)));
-        assert_eq!(SIZE.default(), AxisValue::Number(16384));
-        assert!(SIZE.parse("2GiB").unwrap_err().contains("4KiB to 1GiB"));
-        assert!(SIZE.parse("big").unwrap_err().contains("`big`"));
-        assert_eq!(SOURCE.parse("tsc"), Ok("tsc".into()));
-        let error = SOURCE.parse("monotnic").unwrap_err();
+        let size = bytes::<u64>(4096..=1 << 30, &[16384, 1 << 20]).named("size", "the working set");
+        let source = words_axis("source", &["tsc", "monotonic"]);
+        assert_eq!(size.parse("16KiB"), Ok(AxisValue::Number(16384)));
+        assert_eq!(size.default(), AxisValue::Number(16384));
+        assert!(size.parse("2GiB").unwrap_err().contains("4KiB to 1GiB"));
+        assert!(size.parse("big").unwrap_err().contains("`big`"));
+        assert_eq!(source.parse("tsc"), Ok("tsc".into()));
+        let error = source.parse("monotnic").unwrap_err();
         assert!(error.contains("did you mean `monotonic`"), "{error}");
     }
 
     #[test]
     fn a_place_is_a_word_a_path_or_an_url_of_a_scheme_that_it_knows() {
-        let place = |schemes| Axis {
-            name: "dir".into(),
-            about: "where".into(),
-            domain: Domain::Place {
-                words: List::Borrowed(&[Choice {
-                    value: Text::Borrowed("temporary"),
-                    about: Text::Borrowed("a folder that the probe chooses"),
-                }]),
-                schemes,
-            },
-        };
-        let (dir, remote) = (
-            place(List::Borrowed(&[])),
-            place(List::Borrowed(&[Text::Borrowed("nfs")])),
-        );
+        const NFS: &[Text] = &[Text::Borrowed("nfs")];
+        let words = [("temporary", "a folder that the probe chooses")];
+        let [dir, remote] = [&[], NFS].map(|schemes| place(&words, schemes).named("dir", "where"));
         assert_eq!(dir.default(), "temporary".into());
         for text in ["temporary", "/", "/a b/c"] {
             assert_eq!(dir.parse(text).unwrap().to_string(), text);

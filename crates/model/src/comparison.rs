@@ -6,7 +6,7 @@ use crate::point::Point;
 use crate::unit::{Better, Unit};
 use serde::Serialize;
 
-/// A run held against an earlier one.
+/// A run compared with an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Whether the launches of both took turns: ratios are then those of neighbours.
@@ -15,7 +15,7 @@ pub struct Comparison {
     pub facts: Vec<FactDifference>,
     /// Every metric of which both have launches, in the order of the later run's plan.
     pub rows: Vec<Compared>,
-    /// Points that both have and that cannot be held against each other.
+    /// Points that both have and that cannot be compared.
     pub refused: Vec<Refused>,
     /// Points that only the earlier run has a number of.
     pub only_before: Vec<Point>,

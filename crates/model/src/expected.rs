@@ -45,7 +45,7 @@ impl Prediction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::{Better, Unit};
+    use crate::testing::estimate;
 
     #[test]
     fn a_prediction_is_missed_by_the_ends_next_to_each_other() {
@@ -55,22 +55,8 @@ mod tests {
             high: 20.0,
             because: String::new(),
         };
-        let mut measured = Estimate {
-            name: "cost".into(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            median: 40.0,
-            ci95: Some((20.0, 60.0)),
-            interval: None,
-            mean: 40.0,
-            sd: None,
-            min: 40.0,
-            percentiles: Vec::new(),
-            n: 1,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
-        };
+        let mut measured = estimate("cost", 40.0);
+        measured.ci95 = Some((20.0, 60.0));
         assert_eq!(expected.missed_by(&measured), None);
         measured.ci95 = Some((30.0, 60.0));
         assert_eq!(expected.missed_by(&measured), Some(1.5));

@@ -111,10 +111,9 @@ impl Expression {
             parts: parts.zip(self.part_values(&middle)).collect(),
         };
         if total.value.is_finite() {
-            Ok(total)
-        } else {
-            Err("the expression divides by zero".to_owned())
+            return Ok(total);
         }
+        Err("the expression divides by zero".to_owned())
     }
 
     /// The 95 % interval of the total if the measured points are independent: how far each alone moves it, as
@@ -132,11 +131,8 @@ impl Expression {
                 self.at(&values)
             };
             // A longer time makes the total larger, a higher rate smaller.
-            let (least, most) = if with(low) <= with(high) {
-                (low, high)
-            } else {
-                (high, low)
-            };
+            let is_time = with(low) <= with(high);
+            let (least, most) = if is_time { (low, high) } else { (high, low) };
             if matches!(known, Value::Predicted(..)) {
                 worst[0][position] = least;
                 worst[1][position] = most;
@@ -186,10 +182,10 @@ impl Node {
             Node::Sum(nodes) => nodes.iter().map(|node| node.value(points)).sum(),
             Node::Product(a, b) => a.value(points) * b.value(points),
             Node::Quotient(a, b) => a.value(points) / b.value(points),
-            Node::Max(nodes) => nodes
-                .iter()
-                .map(|node| node.value(points))
-                .fold(0.0, f64::max),
+            Node::Max(nodes) => {
+                let values = nodes.iter().map(|node| node.value(points));
+                values.fold(0.0, f64::max)
+            }
         }
     }
 }
@@ -219,11 +215,10 @@ impl fmt::Display for Dimension {
             1 => Some(unit.to_owned()),
             exponent => Some(format!("{unit}^{exponent}")),
         };
-        let names = [name(self.0, "bytes"), name(self.1, "time")];
-        let names: Vec<String> = names.into_iter().flatten().collect();
-        match names.as_slice() {
-            [] => f.write_str("a number without a unit"),
-            names => f.write_str(&names.join(" × ")),
+        match (name(self.0, "bytes"), name(self.1, "time")) {
+            (None, None) => f.write_str("a number without a unit"),
+            (Some(one), None) | (None, Some(one)) => f.write_str(&one),
+            (Some(bytes), Some(time)) => write!(f, "{bytes} × {time}"),
         }
     }
 }
@@ -353,12 +348,12 @@ impl<'a> Parser<'a> {
     /// What stands in parentheses behind a probe, if anything does: its axes, and its link last.
     fn arguments(&mut self, info: &ProbeInfo) -> Result<(plan::Settings, String), String> {
         let mut settings = plan::Settings::new();
-        let mut link = if info.needs_link() {
+        let default = if info.needs_link() {
             "loopback"
         } else {
             "none"
-        }
-        .to_owned();
+        };
+        let mut link = default.to_owned();
         if !self.takes('(') || self.takes(')') {
             return Ok((settings, link));
         }
@@ -386,10 +381,8 @@ impl<'a> Parser<'a> {
     fn link(&mut self, info: &ProbeInfo) -> Result<String, String> {
         let text = self.take_while(|c| c != ')').trim();
         if !info.needs_link() {
-            return Err(format!(
-                "{} has one end, so no link (`over {text}`)",
-                info.id
-            ));
+            let id = &info.id;
+            return Err(format!("{id} has one end, so no link (`over {text}`)"));
         }
         Ok(text.parse::<Link>()?.to_string())
     }
@@ -410,10 +403,9 @@ impl<'a> Parser<'a> {
 
     fn expect(&mut self, sign: char) -> Result<(), String> {
         if self.takes(sign) {
-            Ok(())
-        } else {
-            Err(self.wrong(&format!("`{sign}`")))
+            return Ok(());
         }
+        Err(self.wrong(&format!("`{sign}`")))
     }
 
     fn wrong(&self, wanted: &str) -> String {
@@ -543,7 +535,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, said) in [
+        for (text, named) in [
             ("", "`` ends where a number, a probe or `(` is missing"),
             (
                 "3 +",
@@ -579,7 +571,7 @@ mod tests {
             (&"(".repeat(200), "more than 100 parentheses are open"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(named), "{text}: {error}");
         }
     }
 }

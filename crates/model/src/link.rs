@@ -43,17 +43,11 @@ pub struct Emulation {
     pub queue: u32,
 }
 
-/// How many packets wait where nothing else is said.
+/// How many packets wait by default.
 const QUEUE: u32 = 1000;
 
-impl Emulation {
-    fn none() -> Emulation {
-        Emulation {
-            queue: QUEUE,
-            ..Emulation::default()
-        }
-    }
-}
+/// Links without settings.
+const PLAIN: [Link; 4] = [Link::Loopback, Link::Remote, Link::Veth, Link::Sink];
 
 /// What people call such links.
 const NAMED: [(&str, &str); 2] = [
@@ -69,16 +63,15 @@ impl FromStr for Link {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Link, String> {
-        match text {
-            "loopback" => return Ok(Link::Loopback),
-            "remote" => return Ok(Link::Remote),
-            "veth" => return Ok(Link::Veth),
-            "sink" => return Ok(Link::Sink),
-            _ => {}
+        if let Some(link) = PLAIN.iter().find(|link| link.name() == Some(text)) {
+            return Ok(*link);
         }
         let spelt = NAMED.iter().find(|(name, _)| *name == text);
-        let mut up = Emulation::none();
-        let mut down = Emulation::none();
+        let none = Emulation {
+            queue: QUEUE,
+            ..Emulation::default()
+        };
+        let (mut up, mut down) = (none, none);
         for part in spelt.map_or(text, |(_, spelt)| spelt).split(',') {
             let (name, value) = part
                 .split_once('=')
@@ -102,6 +95,9 @@ impl FromStr for Link {
     }
 }
 
+/// What [`set`] sets.
+const NAMES: &str = "delay jitter loss reorder duplicate rate queue";
+
 fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String> {
     match name {
         "delay" => emulation.delay_ns = time_ns(value)?,
@@ -118,22 +114,8 @@ fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String>
                 .ok_or_else(|| format!("queue={value}: a number of packets, 1 to 1000000"))?;
         }
         other => {
-            return Err(format!(
-                "a link has no `{other}`{} (links: {USAGE})",
-                crate::nearest::hint(
-                    other,
-                    [
-                        "delay",
-                        "jitter",
-                        "loss",
-                        "reorder",
-                        "duplicate",
-                        "rate",
-                        "queue"
-                    ]
-                    .into_iter()
-                )
-            ));
+            let hint = crate::nearest::hint(other, NAMES.split(' '));
+            return Err(format!("a link has no `{other}`{hint} (links: {USAGE})"));
         }
     }
     Ok(())
@@ -184,16 +166,13 @@ fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 impl fmt::Display for Link {
     /// As it can be read again; links that people name by their name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (up, down) = match self {
-            Link::Loopback => return f.write_str("loopback"),
-            Link::Remote => return f.write_str("remote"),
-            Link::Veth => return f.write_str("veth"),
-            Link::Sink => return f.write_str("sink"),
-            Link::Emulated { up, down } => (up.parts(), down.parts()),
-        };
-        if let Some((name, _)) = NAMED.iter().find(|(name, _)| name.parse() == Ok(*self)) {
+        if let Some(name) = self.name() {
             return f.write_str(name);
         }
+        let Link::Emulated { up, down } = self else {
+            unreachable!("every other link has a name");
+        };
+        let (up, down) = (up.parts(), down.parts());
         let both: Vec<&String> = up.iter().filter(|part| down.contains(part)).collect();
         let only = |direction: &str, parts: &[String]| -> Vec<String> {
             let rest = parts.iter().filter(|part| !both.contains(part));
@@ -202,10 +181,10 @@ impl fmt::Display for Link {
         let mut parts: Vec<String> = both.iter().map(ToString::to_string).collect();
         parts.extend(only("up", &up));
         parts.extend(only("down", &down));
-        match parts.is_empty() {
-            true => f.write_str("delay=0ms"),
-            false => f.write_str(&parts.join(",")),
+        if parts.is_empty() {
+            parts.push("delay=0ms".to_owned());
         }
+        f.write_str(&parts.join(","))
     }
 }
 
@@ -240,6 +219,21 @@ impl Emulation {
 }
 
 impl Link {
+    /// What it is called, where it has a name.
+    fn name(&self) -> Option<&'static str> {
+        match self {
+            Link::Loopback => Some("loopback"),
+            Link::Remote => Some("remote"),
+            Link::Veth => Some("veth"),
+            Link::Sink => Some("sink"),
+            Link::Emulated { .. } => {
+                let mut named = NAMED.iter();
+                let named = named.find(|(name, _)| name.parse() == Ok(*self))?;
+                Some(named.0)
+            }
+        }
+    }
+
     /// What the link takes from a round trip at least, in words and nanoseconds;
     /// none where it holds nothing up.
     pub fn round_trip_ns(&self) -> Option<(f64, String)> {
@@ -247,15 +241,8 @@ impl Link {
             return None;
         };
         let both = up.delay_ns + down.delay_ns;
-        let shown = |ns| Unit::Nanoseconds.display(ns);
-        Some((
-            both,
-            format!(
-                "{} there and {} back",
-                shown(up.delay_ns),
-                shown(down.delay_ns)
-            ),
-        ))
+        let [there, back] = [up, down].map(|one| Unit::Nanoseconds.display(one.delay_ns));
+        Some((both, format!("{there} there and {back} back")))
     }
 }
 
@@ -271,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_alike_unless_they_are_told_apart() {
+    fn directions_are_alike_unless_they_are_named() {
         let (up, down) = emulated("delay=95ms,loss=10%,rate=100Mbit");
         assert_eq!(up, down);
         assert_eq!((up.delay_ns, up.loss, up.rate), (95e6, 0.1, Some(100e6)));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What decides, beside the link itself, what packets cost at one end. What the
-/// kernel does not tell is absent.
+/// kernel does not report is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {
     /// The network device that has the end's address.

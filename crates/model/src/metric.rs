@@ -29,7 +29,7 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
-    /// What the gauge of the core said of the samples; absent where none was read.
+    /// What the gauge of the core showed during the samples; absent where none was read.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub gauged: Option<Gauged>,
 }
@@ -346,10 +346,8 @@ fn widened(ns: f32) -> f64 {
 }
 
 fn counted(buckets: &[(f32, u32)]) -> Vec<(f64, u64)> {
-    let buckets = buckets.iter();
-    buckets
-        .map(|(ns, count)| (widened(*ns), u64::from(*count)))
-        .collect()
+    let bucket = |(ns, count): &(f32, u32)| (widened(*ns), u64::from(*count));
+    buckets.iter().map(bucket).collect()
 }
 
 impl Data {
@@ -378,17 +376,8 @@ mod tests {
 
     #[test]
     fn a_bucket_is_shown_by_the_digits_that_it_has() {
-        for ns in [
-            0.0,
-            0.125,
-            1.003,
-            16.383,
-            512.3,
-            99_999.95,
-            999_999.9,
-            4_194_303.5,
-            3e20,
-        ] {
+        let seven = [99_999.95, 999_999.9, 4_194_303.5, 3e20];
+        for ns in [0.0, 0.125, 1.003, 16.383, 512.3].into_iter().chain(seven) {
             let data = Data::Histogram(vec![(ns as f32, 2)]);
             let [(shown, 2)] = data.counted()[..] else {
                 panic!("it is one bucket");
@@ -404,20 +393,9 @@ mod tests {
     #[test]
     fn a_share_near_nothing_is_a_number_and_a_wide_cost_is_none() {
         let estimate = |unit| Estimate {
-            name: "shared".into(),
             unit,
-            better: Better::Lower,
-            median: 0.02,
             ci95: Some((0.001, 0.076)),
-            interval: Some(IntervalKind::Order),
-            mean: 0.03,
-            sd: None,
-            min: 0.001,
-            percentiles: Vec::new(),
-            n: 6,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
+            ..crate::testing::estimate("shared", 0.02)
         };
         assert!(estimate(Unit::Nanoseconds).disagrees());
         assert!(!estimate(Unit::One).disagrees());

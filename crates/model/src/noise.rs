@@ -55,7 +55,7 @@ pub struct Noise {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance_ns: Option<(f64, f64)>,
-    /// What the gauge of the core said; absent where none was read.
+    /// What the gauge of the core showed; absent where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,
     /// The same of the core of another end, as looks at it before and after each round say; the worst of
@@ -81,7 +81,7 @@ impl Noise {
     }
 }
 
-/// What the gauge of the measuring thread's core said during a launch.
+/// What the gauge of the measuring thread's core showed during a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreGauge {
     /// Core cycles per addition while the core is alone.
@@ -104,6 +104,17 @@ impl CoreGauge {
         }
     }
 
+    /// This and what another one says of the same core, which knows the floor.
+    #[must_use]
+    pub fn and(self, other: CoreGauge) -> CoreGauge {
+        CoreGauge {
+            floor: other.floor,
+            alone_ns: self.alone_ns + other.alone_ns,
+            shared_ns: self.shared_ns + other.shared_ns,
+            mixed_ns: self.mixed_ns + other.mixed_ns,
+        }
+    }
+
     /// The share of the time that had the core to itself; `None` where there was no time.
     pub fn alone(&self) -> Option<f64> {
         Some(self.alone_ns / self.all_ns()?)
@@ -117,9 +128,10 @@ impl CoreGauge {
 
     /// The one of both that had its core to itself for less of its time.
     pub fn worse(self, other: CoreGauge) -> CoreGauge {
-        match other.alone() < self.alone() {
-            true => other,
-            false => self,
+        if other.alone() < self.alone() {
+            other
+        } else {
+            self
         }
     }
 }

@@ -13,13 +13,10 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// # Errors
 /// A sentence that names the pattern and the nearest right name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
-    let found: Vec<&ProbeInfo> = infos
-        .iter()
-        .copied()
-        .filter(|info| {
-            info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
-        })
-        .collect();
+    let is_named = |info: &&ProbeInfo| {
+        info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
+    };
+    let found: Vec<&ProbeInfo> = infos.iter().copied().filter(is_named).collect();
     if !found.is_empty() {
         return Ok(found);
     }
@@ -58,37 +55,32 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
 /// # Errors
 /// A sentence that names the axis or value that does not exist.
 pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String> {
-    let mut sets = Vec::new();
+    let defaults = || vec![info.defaults()];
+    let mut all = Vec::new();
     if settings.is_empty() {
-        sets.push(vec![info.defaults()]);
+        all.extend(defaults());
         for axis in info.axes.iter() {
-            sets.push(cross(
-                vec![info.defaults()],
-                axis.name.clone(),
-                &axis.usual(),
-            ));
+            all.extend(cross(defaults(), axis.name.clone(), &axis.defaults()));
         }
         for crossing in info.crossings.iter() {
-            let mut axes = vec![info.defaults()];
+            let mut axes = defaults();
             for name in crossing.iter() {
-                axes = cross(axes, name.clone(), &info.axis(name)?.usual());
+                axes = cross(axes, name.clone(), &info.axis(name)?.defaults());
             }
-            sets.push(axes);
+            all.extend(axes);
         }
     } else {
-        let mut axes = vec![info.defaults()];
+        let mut axes = defaults();
         for (name, texts) in settings {
             let axis = info.axis(name)?;
-            let values = texts
-                .iter()
-                .map(|text| axis.parse(text))
-                .collect::<Result<Vec<AxisValue>, String>>()?;
+            let values = texts.iter().map(|text| axis.parse(text));
+            let values = values.collect::<Result<Vec<AxisValue>, String>>()?;
             axes = cross(axes, axis.name.clone(), &values);
         }
-        sets.push(axes);
+        all.extend(axes);
     }
     let mut points = Vec::new();
-    for axes in sets.into_iter().flatten() {
+    for axes in all {
         if !points.contains(&axes) {
             points.push(axes);
         }
@@ -117,10 +109,8 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
     while !left.is_empty() {
         let waiting: Vec<Text> = left.iter().map(|info| info.id.clone()).collect();
         let (ready, rest): (Vec<_>, Vec<_>) = left.iter().copied().partition(|info| {
-            !info
-                .after
-                .iter()
-                .any(|id| *id != info.id && waiting.contains(id))
+            let mut after = info.after.iter();
+            !after.any(|id| *id != info.id && waiting.contains(id))
         });
         // A circle would be a bug in the table; it is broken, not looped on.
         let (ready, rest) = if ready.is_empty() {
@@ -138,25 +128,13 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
-    use crate::axis::{Axis, Domain};
     use crate::testing::{probe_info, words_axis};
-    use crate::unit::Unit;
+    use crate::typed::bytes;
 
     fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
+        let size = bytes::<u64>(1..=4096, &[1, 2, 4]).named("size", "");
         ProbeInfo {
-            axes: List::Owned(vec![
-                words_axis("kind", &["a", "b"]),
-                Axis {
-                    name: "size".into(),
-                    about: "".into(),
-                    domain: Domain::Number {
-                        unit: Unit::Bytes,
-                        low: 1,
-                        high: 4096,
-                        usual: List::Borrowed(&[1, 2, 4]),
-                    },
-                },
-            ]),
+            axes: List::Owned(vec![words_axis("kind", &["a", "b"]), size]),
             after: List::Borrowed(after),
             ..probe_info(id)
         }
@@ -164,18 +142,11 @@ mod tests {
 
     #[test]
     fn probes_are_named_by_id_layer_or_glob() {
-        let (call, loops, latency) = (
-            probe("cpu.call", &[]),
-            probe("cpu.loop", &[]),
-            probe("memory.latency", &[]),
-        );
-        let infos = [&call, &loops, &latency];
+        let infos = ["cpu.call", "cpu.loop", "memory.latency"].map(|id| probe(id, &[]));
+        let infos = infos.each_ref();
         let ids = |pattern| -> Vec<String> {
-            select(&infos, pattern)
-                .unwrap()
-                .iter()
-                .map(|info| info.id.to_string())
-                .collect()
+            let found = select(&infos, pattern).unwrap();
+            found.iter().map(|info| info.id.to_string()).collect()
         };
         assert_eq!(ids("cpu.loop"), ["cpu.loop"]);
         assert_eq!(ids("cpu"), ["cpu.call", "cpu.loop"]);
@@ -194,10 +165,8 @@ mod tests {
         info.crossings = List::Owned(vec![List::Owned(vec!["kind".into(), "size".into()])]);
         assert_eq!(points(&info, &Settings::new()).unwrap().len(), 6);
         let set = |name: &str, values: &[&str]| {
-            (
-                name.to_owned(),
-                values.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            )
+            let values = values.iter().map(ToString::to_string);
+            (name.to_owned(), values.collect::<Vec<_>>())
         };
         let settings = Settings::from([set("size", &["3", "1KiB"]), set("kind", &["a", "b"])]);
         assert_eq!(points(&info, &settings).unwrap().len(), 4);
@@ -210,11 +179,10 @@ mod tests {
         let a = probe("a", &[Text::Borrowed("b"), Text::Borrowed("absent")]);
         let b = probe("b", &[]);
         let c = probe("c", &[Text::Borrowed("a")]);
-        let levels = levels(&[&a, &b, &c]);
-        let ids: Vec<Vec<&str>> = levels
-            .iter()
-            .map(|level| level.iter().map(|info| &*info.id).collect())
-            .collect();
-        assert_eq!(ids, [["b"], ["a"], ["c"]]);
+        let ids = |level: Vec<&ProbeInfo>| -> Vec<String> {
+            level.iter().map(|info| info.id.to_string()).collect()
+        };
+        let levels = levels(&[&a, &b, &c]).into_iter().map(ids);
+        assert_eq!(levels.collect::<Vec<_>>(), [["b"], ["a"], ["c"]]);
     }
 }

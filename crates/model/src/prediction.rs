@@ -14,32 +14,27 @@ impl Known<'_> {
     /// The median of the primary metric of the first point of `probe` whose
     /// axes are, as far as `axes` names them, these; in the metric's unit.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
-        let row = self.row(probe, axes, None)?;
-        row.estimate(&row.primary).map(|estimate| estimate.median)
+        primary(self.row(probe, axes, None)?)
     }
 
     /// The same of a probe that has two ends, over this link.
     pub fn primary_over(&self, link: &str, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
-        let row = self.row(probe, axes, Some(link))?;
-        row.estimate(&row.primary).map(|estimate| estimate.median)
+        primary(self.row(probe, axes, Some(link))?)
     }
 
     /// The median of the primary metric of a point, over the first link of the run; in the metric's unit.
     pub fn at<P: TypedPoint>(&self, point: &P) -> Option<f64> {
-        let row = self.row_at(point, None)?;
-        row.estimate(&row.primary).map(|estimate| estimate.median)
+        primary(self.row_at(point, None)?)
     }
 
     /// The same over this link.
     pub fn at_over<P: TypedPoint>(&self, link: &str, point: &P) -> Option<f64> {
-        let row = self.row_at(point, Some(link))?;
-        row.estimate(&row.primary).map(|estimate| estimate.median)
+        primary(self.row_at(point, Some(link))?)
     }
 
     /// The same of another metric of that point, over the first link of the run.
     pub fn metric_at<P: TypedPoint>(&self, point: &P, metric: &str) -> Option<f64> {
-        let row = self.row_at(point, None)?;
-        row.estimate(metric).map(|estimate| estimate.median)
+        self.row_at(point, None)?.median(metric)
     }
 
     fn row_at<P: TypedPoint>(&self, point: &P, link: Option<&str>) -> Option<&PointRow> {
@@ -69,4 +64,8 @@ impl Known<'_> {
                 && are_these(&row.point.axes)
         })
     }
+}
+
+fn primary(row: &PointRow) -> Option<f64> {
+    row.median(&row.primary)
 }

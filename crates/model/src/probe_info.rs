@@ -58,10 +58,9 @@ impl ProbeInfo {
 
     /// The default value on every axis.
     pub fn defaults(&self) -> Axes {
+        let axes = self.axes.iter();
         Axes(
-            self.axes
-                .iter()
-                .map(|axis| (axis.name.clone(), axis.default()))
+            axes.map(|axis| (axis.name.clone(), axis.default()))
                 .collect(),
         )
     }
@@ -69,10 +68,8 @@ impl ProbeInfo {
     /// Whether these are its axes, each with a value that may stand there.
     pub fn allows(&self, given: &Axes) -> bool {
         let may_be = |axis: &Axis| {
-            given
-                .0
-                .get(&axis.name)
-                .is_some_and(|value| axis.allows(value))
+            let value = given.0.get(&axis.name);
+            value.is_some_and(|value| axis.allows(value))
         };
         given.0.len() == self.axes.len() && self.axes.iter().all(may_be)
     }
@@ -82,20 +79,16 @@ impl ProbeInfo {
     /// # Errors
     /// A sentence that names the probe, the axis and the nearest right name.
     pub fn axis(&self, name: &str) -> Result<&Axis, String> {
-        self.axes
-            .iter()
-            .find(|axis| axis.name == name)
-            .ok_or_else(|| {
-                let names: Vec<&str> = self.axes.iter().map(|axis| &*axis.name).collect();
-                let hint = nearest::hint(name, names.iter().copied());
-                match names.as_slice() {
-                    [] => format!("{} has no axes, so none named `{name}`", self.id),
-                    names => format!(
-                        "{} has no axis `{name}`{hint} (axes: {})",
-                        self.id,
-                        names.join(", ")
-                    ),
-                }
-            })
+        let axis = self.axes.iter().find(|axis| axis.name == name);
+        axis.ok_or_else(|| {
+            let id = &self.id;
+            let names: Vec<&str> = self.axes.iter().map(|axis| &*axis.name).collect();
+            if names.is_empty() {
+                return format!("{id} has no axes, so none named `{name}`");
+            }
+            let hint = nearest::hint(name, names.iter().copied());
+            let names = names.join(", ");
+            format!("{id} has no axis `{name}`{hint} (axes: {names})")
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! command once. The controller drives every point, so that one role and
 //! several are the same: all roles prepare, in the order in which the probe
 //! names them and each knowing what the earlier ones offer; all run; when the
-//! last one, which leads, has answered, the others are told to stop.
+//! last one, which leads, has answered, the controller stops the others.
 
 pub use crate::instruments::{ClockInfo, ClockSource, CounterInfo};
 
@@ -88,13 +88,13 @@ pub struct Meeting {
     pub address: IpAddr,
     /// The first and the last port that it may listen on; 0 and 0: any.
     pub ports: (u16, u16),
-    /// What each end says first, so that strangers are told from it: drawn by
+    /// The token that each end sends first, so that strangers are refused: drawn by
     /// the controller for this launch, 32 hexadecimal digits.
     pub token: String,
     /// Whether another role is on another machine.
     #[serde(default)]
     pub apart: bool,
-    /// Where to send to, where nobody hears or answers: the link drops all that
+    /// Where to send to, where nobody receives or answers: the link drops all that
     /// is sent, and only the sender's half is there to be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<IpAddr>,

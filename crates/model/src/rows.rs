@@ -219,7 +219,7 @@ fn is_zero(count: &u64) -> bool {
 pub enum State {
     /// It did.
     Ok,
-    /// The cost cannot be told from zero.
+    /// The cost cannot be distinguished from zero.
     BelowResolution,
     /// It failed; a failure row says why.
     Failed,

@@ -40,7 +40,7 @@ pub struct Run {
     index: Index,
 }
 
-/// Which launches have a point, by a digest of it, and of how many launches that is told. It follows
+/// Which launches have a point, by a digest of it, and how many launches that covers. It follows
 /// from the launches: two runs are the same whether they have it or not.
 #[derive(Debug, Default)]
 struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);
@@ -157,10 +157,8 @@ pub fn read_up_to(
             (Ok(Some(row)), Some(run)) => run.add(row),
             (Err(reason), None) => return Err(not_a_run(&buffer, &reason)),
             (Err(reason), Some(_)) => {
-                broken = Some(RunFileError::Broken {
-                    line: number,
-                    reason,
-                });
+                let line = number;
+                broken = Some(RunFileError::Broken { line, reason });
                 continue;
             }
         }
@@ -292,20 +290,15 @@ impl Run {
             let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
             for (at, launch) in self.launches.iter().enumerate() {
                 for measured in &launch.points {
-                    by_digest
-                        .entry(digest(&measured.point))
-                        .or_default()
-                        .push(at);
+                    let launches = by_digest.entry(digest(&measured.point));
+                    launches.or_default().push(at);
                 }
             }
             (self.launches.len(), by_digest)
         });
-        let known = by_digest.get(&digest(point)).map_or(&[][..], Vec::as_slice);
         let is_whole = *of == self.launches.len();
-        let known = known
-            .iter()
-            .filter(move |_| is_whole)
-            .map(|at| &self.launches[*at]);
+        let known = by_digest.get(&digest(point)).filter(|_| is_whole);
+        let known = known.into_iter().flatten().map(|at| &self.launches[*at]);
         let all = self.launches.iter().filter(move |_| !is_whole);
         known.chain(all)
     }
@@ -317,10 +310,9 @@ impl Run {
 
     /// What was expected of the point.
     pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
-        self.predictions
-            .iter()
-            .find(|row| row.point == *point)
-            .map(|row| &row.prediction)
+        let mut rows = self.predictions.iter();
+        let row = rows.find(|row| row.point == *point)?;
+        Some(&row.prediction)
     }
 }
 
@@ -345,9 +337,8 @@ mod tests {
     use super::*;
     use crate::Few;
     use crate::axis::Axes;
-    use crate::noise::{Noise, Placement};
-    use crate::rows::{LaunchPoint, State};
-    use crate::testing::planned;
+    use crate::noise::Placement;
+    use crate::testing::{launch, planned, sized_row};
 
     fn run_row() -> Row {
         let point = Point {
@@ -428,37 +419,21 @@ mod tests {
             panic!("it is one");
         };
         let mut run = Run::new(*first);
-        let point = |size| Point {
-            probe: "memory.latency".into(),
-            axes: Axes::default().with("size", size),
-            link: "none".into(),
-        };
-        let launch = |number, size| LaunchRow {
-            block: 0,
-            launch: number,
-            of: 2,
-            wall_ns: 1.0,
-            points: vec![LaunchPoint {
-                point: point(size),
-                state: State::Ok,
-                metrics: Vec::new(),
-                allocations: 0,
-            }],
-            noise: Noise::default(),
-            placement: Placement::default(),
-            link: None,
-        };
-        run.launches = vec![launch(0, 1), launch(1, 2), launch(2, 1)];
+        let row = |size| sized_row("memory.latency", size, 1.0);
+        let measured = |run: &mut Run, size| launch(run, &[(&row(size), &[("cost", 1.0)])]);
+        for size in [1, 2, 1] {
+            measured(&mut run, size);
+        }
         let numbers = |run: &Run, size| -> Vec<u32> {
-            run.launches_of(&point(size))
-                .map(|launch| launch.launch)
-                .collect()
+            let point = row(size).point;
+            let launches = run.launches_of(&point).map(|launch| launch.launch);
+            launches.collect()
         };
         assert_eq!(numbers(&run, 1), [0, 2]);
         assert_eq!(numbers(&run, 3), [0; 0]);
         let same = run.clone();
         assert_eq!(run, same);
-        run.launches.push(launch(3, 3));
+        measured(&mut run, 3);
         assert!(numbers(&run, 3).contains(&3));
     }
 
@@ -466,9 +441,8 @@ mod tests {
     fn unknown_rows_and_fields_are_passed_over() {
         let mut whole = file(&[run_row()]);
         whole.extend(b"{\"type\":\"weather\",\"rain\":true}\n");
-        whole.extend(
-            b"{\"type\":\"end\",\"finished\":\"x\",\"points\":1,\"failures\":0,\"new\":1}\n",
-        );
+        let end = r#"{"type":"end","finished":"x","points":1,"failures":0,"new":1}"#;
+        whole.extend(format!("{end}\n").bytes());
         assert_eq!(read(&whole[..]).unwrap().end.unwrap().points, 1);
     }
 

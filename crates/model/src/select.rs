@@ -69,11 +69,7 @@ impl<'r> Select<'r> {
     /// Those with all these words on their axes.
     #[must_use]
     pub fn words(self, words: &[(&str, &str)]) -> Self {
-        self.filter(|row| {
-            words
-                .iter()
-                .all(|(axis, word)| row.word(axis) == Some(word))
-        })
+        self.filter(|row| words.iter().all(|(axis, word)| row.is_at(axis, *word)))
     }
 
     /// Those over this link.
@@ -102,10 +98,8 @@ impl<'r> Select<'r> {
 
     /// Those that have a number on the axis, by that number, ascending.
     pub fn by_number(self, axis: &str) -> Vec<(u64, &'r PointRow)> {
-        let rows = self.0.into_iter();
-        let mut rows: Vec<_> = rows
-            .filter_map(|row| Some((row.number(axis)?, row)))
-            .collect();
+        let numbered = |row: &'r PointRow| Some((row.number(axis)?, row));
+        let mut rows: Vec<_> = self.0.into_iter().filter_map(numbered).collect();
         rows.sort_by_key(|(number, _)| *number);
         rows
     }

@@ -34,19 +34,24 @@ pub fn run(claimed: &[u64]) -> Run {
         build: String::new(),
         boot: None,
         hosts: BTreeMap::from([(MEASURED.into(), facts)]),
-        clock: ClockInfo {
-            source: ClockSource::Counter,
-            because: String::new(),
-            hz: 1e9,
-            spread_ppm: 1.0,
-            resolution_ns: 1.0,
-            read_ns: 10.0,
-            core_floor: None,
-        },
+        clock: clock_info(),
         counters: CounterInfo::default(),
         peer: None,
     });
     run
+}
+
+/// A counter that ticks once a nanosecond.
+pub fn clock_info() -> ClockInfo {
+    ClockInfo {
+        source: ClockSource::Counter,
+        because: String::new(),
+        hz: 1e9,
+        spread_ppm: 1.0,
+        resolution_ns: 1.0,
+        read_ns: 10.0,
+        core_floor: None,
+    }
 }
 
 /// A probe of one metric in nanoseconds, `cost`, without axes.
@@ -163,77 +168,81 @@ pub fn sized_row(probe: impl Into<Text>, size: u64, ns: f64) -> PointRow {
 }
 
 /// Changes to a row, one after the other.
-#[expect(missing_docs, reason = "each does what its name says")]
-pub trait RowExt: Sized {
-    fn over(self, link: &'static str) -> Self;
-    fn known_within(self, share: f64) -> Self;
-    fn primary_is(self, name: &'static str) -> Self;
-    fn measured_in(self, unit: Unit) -> Self;
-    fn metric(self, name: &'static str, median: f64) -> Self;
-    fn predicted(self, low: f64, high: f64) -> Self;
-    fn warned(self, kind: &'static str, grade: Grade) -> Self;
-    fn placed<const N: usize>(self, roles: [(&'static str, &[usize]); N]) -> Self;
-}
-
-impl RowExt for PointRow {
-    fn over(mut self, link: &'static str) -> PointRow {
-        self.point.link = link.into();
-        self
+pub trait RowExt: Into<PointRow> {
+    /// Of a point over this link.
+    fn over(self, link: &'static str) -> PointRow {
+        let mut row = self.into();
+        row.point.link = link.into();
+        row
     }
 
     /// The interval of the primary metric, as a share of its median on either side.
-    fn known_within(mut self, share: f64) -> PointRow {
-        let median = self.metrics[0].median;
-        self.metrics[0].ci95 = Some((median * (1.0 - share), median * (1.0 + share)));
-        self
+    fn known_within(self, share: f64) -> PointRow {
+        let mut row = self.into();
+        let median = row.metrics[0].median;
+        row.metrics[0].ci95 = Some((median * (1.0 - share), median * (1.0 + share)));
+        row
     }
 
-    fn primary_is(mut self, name: &'static str) -> PointRow {
-        (self.primary, self.metrics[0].name) = (name.into(), name.into());
-        self
+    /// With another name of the primary metric.
+    fn primary_is(self, name: &'static str) -> PointRow {
+        let mut row = self.into();
+        (row.primary, row.metrics[0].name) = (name.into(), name.into());
+        row
     }
 
-    fn measured_in(mut self, unit: Unit) -> PointRow {
-        self.metrics[0].unit = unit;
-        self
+    /// In another unit.
+    fn measured_in(self, unit: Unit) -> PointRow {
+        let mut row = self.into();
+        row.metrics[0].unit = unit;
+        row
     }
 
     /// Another metric, with the unit and the direction of the first.
-    fn metric(mut self, name: &'static str, median: f64) -> PointRow {
-        self.metrics.push(Estimate {
-            unit: self.metrics[0].unit,
-            better: self.metrics[0].better,
+    fn metric(self, name: &'static str, median: f64) -> PointRow {
+        let mut row = self.into();
+        row.metrics.push(Estimate {
+            unit: row.metrics[0].unit,
+            better: row.metrics[0].better,
             ..estimate(name, median)
         });
-        self
+        row
     }
 
-    fn predicted(mut self, low: f64, high: f64) -> PointRow {
-        self.prediction = Some(Prediction {
-            metric: self.primary.clone(),
+    /// With this range expected of the primary metric.
+    fn predicted(self, low: f64, high: f64) -> PointRow {
+        let mut row = self.into();
+        row.prediction = Some(Prediction {
+            metric: row.primary.clone(),
             low,
             high,
             because: String::new(),
         });
-        self
+        row
     }
 
-    fn warned(mut self, kind: &'static str, grade: Grade) -> PointRow {
-        self.warnings.push(Warning {
+    /// With this doubt.
+    fn warned(self, kind: &'static str, grade: Grade) -> PointRow {
+        let mut row = self.into();
+        row.warnings.push(Warning {
             kind: kind.into(),
             grade,
             what: String::new(),
             advice: String::new(),
         });
-        self
+        row
     }
 
-    fn placed<const N: usize>(mut self, roles: [(&'static str, &[usize]); N]) -> PointRow {
+    /// Measured on these processors.
+    fn placed<const N: usize>(self, roles: [(&'static str, &[usize]); N]) -> PointRow {
+        let mut row = self.into();
         let roles = roles.map(|(role, cpus)| (role.into(), cpus.to_vec()));
-        self.placement = Placement(roles.into_iter().collect());
-        self
+        row.placement = Placement(roles.into_iter().collect());
+        row
     }
 }
+
+impl RowExt for PointRow {}
 
 /// Adds a launch that measured these metrics of each point.
 pub fn launch(run: &mut Run, points: &[(&PointRow, &[(&'static str, f64)])]) {

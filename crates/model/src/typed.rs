@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(names, ["type", "size"]);
         let about: Vec<&str> = axes.iter().map(|axis| &*axis.about).collect();
         assert_eq!(about, ["the colour", "how long"]);
-        assert_eq!(axes[0].usual(), ["green".into(), "red".into()]);
+        assert_eq!(axes[0].defaults(), ["green".into(), "red".into()]);
         let Domain::Choice(choices) = &axes[0].domain else {
             panic!("{:?}", axes[0])
         };

@@ -110,30 +110,18 @@ fn significant(value: f64, more: usize) -> String {
 
 /// `16384` as `16KiB`: the largest binary unit that divides it.
 pub fn display_bytes(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    UNITS
-        .iter()
-        .find(|(step, _)| bytes >= *step && bytes.is_multiple_of(*step))
-        .map_or_else(
-            || format!("{bytes}B"),
-            |(step, symbol)| format!("{}{symbol}", bytes / step),
-        )
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter();
+    let mut units = units.map(|(power, symbol)| (1_u64 << power, symbol));
+    let unit = units.find(|(step, _)| bytes >= *step && bytes.is_multiple_of(*step));
+    let (step, symbol) = unit.unwrap_or((1, "B"));
+    format!("{}{symbol}", bytes / step)
 }
 
 /// `16KiB`, `1 MiB`, `64B` or `64` as bytes. `K`, `M`, `G` are binary, as in
 /// the tools of this field. `None` where the text is no size or beyond 2⁶⁴.
 pub fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, suffix) = text.split_at(split);
-    let step: u64 = match suffix.trim().to_ascii_lowercase().as_str() {
+    let (number, suffix) = number_and_unit(text)?;
+    let step = match suffix.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
@@ -141,7 +129,15 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "t" | "tib" => 1 << 40,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(step)
+    number.checked_mul(step)
+}
+
+/// A whole number, and what follows it without the blanks around that.
+fn number_and_unit(text: &str) -> Option<(u64, &str)> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, unit) = text.split_at(split.unwrap_or(text.len()));
+    Some((digits.parse().ok()?, unit.trim()))
 }
 
 /// `50000` as `50us`: the largest unit that divides it, as it can be typed.
@@ -157,15 +153,13 @@ pub fn display_ns(ns: u64) -> String {
 /// `50us`, `50 µs`, `1ms` or `50000` as nanoseconds. `None` where the text is no
 /// time or beyond 2⁶⁴.
 pub fn parse_ns(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit());
-    let (digits, symbol) = text.split_at(split.unwrap_or(text.len()));
-    let step = match symbol.trim() {
+    let (number, symbol) = number_and_unit(text)?;
+    let step = match symbol {
         "" => 1,
         "µs" => 1000,
         symbol => TIMES.iter().find(|(_, known)| *known == symbol)?.0,
     };
-    digits.parse::<u64>().ok()?.checked_mul(step)
+    number.checked_mul(step)
 }
 
 const TIMES: [(u64, &str); 4] = [

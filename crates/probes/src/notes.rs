@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn copies_are_drawn_for_every_way_of_sending_and_on_every_kind_of_link() {
         let primitive = crate::copy::send::PROBE.info.axis("primitive").unwrap();
-        let ways = primitive.usual();
+        let ways = primitive.defaults();
         let ways = ways.iter().map(|value| primitive.display(value));
         let links = [
             "loopback",

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::hint::black_box;
 
-pub(crate) static PROBE: Probe = Probe::of::<Null>();
+pub(crate) static PROBE: Probe = Probe::new::<Null>();
 
 point! {
     /// What does the harness itself add to each timed batch?

@@ -101,7 +101,7 @@ fn every_probe_explains_itself() {
         assert!(!info.primary().about.is_empty(), "{}", info.id);
         for axis in info.axes.iter() {
             assert!(!axis.about.is_empty(), "{} {}", info.id, axis.name);
-            assert!(!axis.usual().is_empty(), "{} {}", info.id, axis.name);
+            assert!(!axis.defaults().is_empty(), "{} {}", info.id, axis.name);
             if let Domain::Choice(choices) = &axis.domain {
                 assert!(
                     choices.iter().all(|choice| !choice.about.is_empty()),

@@ -38,24 +38,31 @@ pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out
 pub(crate) fn values(axis: &Axis) -> String {
     let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {
-        Domain::Choice(_) => axis.usual().iter().map(show).collect::<Vec<_>>().join(", "),
+        Domain::Choice(_) => axis
+            .defaults()
+            .iter()
+            .map(show)
+            .collect::<Vec<_>>()
+            .join(", "),
         Domain::Place { schemes, .. } => {
-            let words = axis.usual().into_iter().map(|value| show(&value));
+            let words = axis.defaults().into_iter().map(|value| show(&value));
             let urls = schemes.iter().map(|scheme| format!("{scheme}://…"));
             let all: Vec<String> = words.chain(["/path".to_owned()]).chain(urls).collect();
             all.join(", ")
         }
         Domain::Number { low, high, .. } => {
-            let mut usual = axis.usual();
-            usual.sort();
-            let usual = match usual.as_slice() {
-                [first, .., last] if usual.len() > 6 => format!("{} … {}", show(first), show(last)),
+            let mut defaults = axis.defaults();
+            defaults.sort();
+            let defaults = match defaults.as_slice() {
+                [first, .., last] if defaults.len() > 6 => {
+                    format!("{} … {}", show(first), show(last))
+                }
                 all => all.iter().map(show).collect::<Vec<_>>().join(", "),
             };
             let bound = |value: u64| axis.display(&value.into());
             let default = show(&axis.default());
             format!(
-                "{usual} (default {default}, {} to {})",
+                "{defaults} (default {default}, {} to {})",
                 bound(*low),
                 bound(*high)
             )

@@ -6,7 +6,7 @@
 //! many packets; then it is held up for the delay. Order is kept, also where
 //! the delay varies, except by packets that overtake.
 //!
-//! Once as many packets were under way as will be, nothing is allocated.
+//! Once as many packets were in flight as will be, nothing is allocated.
 
 use costof_model::link::Emulation;
 use costof_model::link_report::{Spread, Traffic};
@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 
 /// The longest packet, in bytes: the MTU of both ends.
 pub(crate) const MTU: usize = 1500;
-/// How many packets can be under way at once: 96 MiB of them.
-const UNDER_WAY_MAX: usize = 1 << 16;
-/// The longest time that is told apart from longer ones, in nanoseconds.
+/// How many packets can be in flight at once: 96 MiB of them.
+const MAX_IN_FLIGHT: usize = 1 << 16;
+/// The longest time that is distinguished from longer ones, in nanoseconds.
 const LONGEST_NS: u64 = 1 << 40;
 
 /// One direction of a link.
@@ -44,7 +44,7 @@ pub(crate) struct Channel {
     lateness: Histogram<u64>,
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     packet: usize,
@@ -81,7 +81,7 @@ impl Channel {
         }
     }
 
-    /// Draws from this seed and counts from zero from now on. What is under way
+    /// Draws from this seed and counts from zero from now on. What is in flight
     /// stays so.
     pub(crate) fn begin(&mut self, seed: u64) {
         self.random = Rng::with_seed(seed);
@@ -120,21 +120,18 @@ impl Channel {
 
     /// When something leaves next.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        let fronts = [self.held.front(), self.overtaking.front()];
-        fronts
-            .into_iter()
-            .flatten()
-            .map(|held| held.leaves_ns)
-            .min()
+        let fronts = [self.held.front(), self.overtaking.front()].into_iter();
+        fronts.flatten().map(|held| held.leaves_ns).min()
     }
 
     /// A packet that is to have left by now, the one first that is due first.
     pub(crate) fn leave(&mut self, now_ns: u64) -> Option<&[u8]> {
         let due = self.next_ns().filter(|next_ns| *next_ns <= now_ns)?;
         let overtakes = self.overtaking.front();
-        let queue = match overtakes.is_some_and(|held| held.leaves_ns == due) {
-            true => &mut self.overtaking,
-            false => &mut self.held,
+        let queue = if overtakes.is_some_and(|held| held.leaves_ns == due) {
+            &mut self.overtaking
+        } else {
+            &mut self.held
         };
         let held = queue.pop_front()?;
         self.counts.packets += 1;
@@ -197,13 +194,10 @@ impl Channel {
         let packet = std::mem::replace(&mut self.next, next);
         let overtakes = drawn.reorder < self.emulation.reorder;
         let varied = self.emulation.jitter_ns * (2.0 * drawn.jitter - 1.0);
-        let delay_ns = match overtakes {
-            true => 0.0,
-            false => self.emulation.delay_ns + varied,
-        };
-        let queue = match overtakes {
-            true => &mut self.overtaking,
-            false => &mut self.held,
+        let (queue, delay_ns) = if overtakes {
+            (&mut self.overtaking, 0.0)
+        } else {
+            (&mut self.held, self.emulation.delay_ns + varied)
         };
         let before_ns = queue.back().map_or(0, |held| held.leaves_ns);
         queue.push_back(Held {
@@ -222,9 +216,10 @@ impl Channel {
     fn take_again(&mut self, now_ns: u64, bytes: usize, packet: usize, drawn: &Drawn) {
         let (first, next) = (packet.min(self.next), packet.max(self.next));
         let (low, high) = self.packets.split_at_mut(next);
-        match packet == first {
-            true => high[0][..bytes].copy_from_slice(&low[first][..bytes]),
-            false => low[first][..bytes].copy_from_slice(&high[0][..bytes]),
+        if packet == first {
+            high[0][..bytes].copy_from_slice(&low[first][..bytes]);
+        } else {
+            low[first][..bytes].copy_from_slice(&high[0][..bytes]);
         }
         if let Some(passed_ns) = self.pass_line(now_ns, bytes)
             && self.hold(now_ns, bytes, passed_ns, drawn)
@@ -237,7 +232,7 @@ impl Channel {
         if let Some(packet) = self.free.pop() {
             return Some(packet);
         }
-        let is_full = self.packets.len() >= UNDER_WAY_MAX;
+        let is_full = self.packets.len() >= MAX_IN_FLIGHT;
         (!is_full).then(|| {
             self.packets.push(buffer());
             // As many can be free as there are.
@@ -375,11 +370,8 @@ mod tests {
             // So far apart that order does not matter.
             let now_ns = round * 100 * MS;
             put(&mut channel, now_ns, 1, 100);
-            delays.extend(
-                leaving(&mut channel, u64::MAX)
-                    .iter()
-                    .map(|left| left.0 - now_ns),
-            );
+            let left = leaving(&mut channel, u64::MAX);
+            delays.extend(left.iter().map(|left| left.0 - now_ns));
         }
         delays.sort_unstable();
         for (position, expected) in [(0, 6.0), (2_500, 8.0), (5_000, 10.0), (9_999, 14.0)] {
@@ -413,14 +405,12 @@ mod tests {
                 bytes += left.iter().map(|left| left.2).sum::<usize>();
             }
             let passed = bytes as f64 * 8.0 / (PACKETS as f64 * 1e-4);
-            assert!(
-                (0.97..=1.0).contains(&(passed / expected)),
-                "{link}: {passed}"
-            );
+            let share = passed / expected;
+            assert!((0.97..=1.0).contains(&share), "{link}: {passed}");
             let traffic = channel.traffic();
-            let under_way = leaving(&mut channel, u64::MAX).len() as u64;
+            let in_flight = leaving(&mut channel, u64::MAX).len() as u64;
             let queue_drops = traffic.queue_drops.unwrap();
-            assert_eq!(traffic.packets + queue_drops + under_way, PACKETS);
+            assert_eq!(traffic.packets + queue_drops + in_flight, PACKETS);
             assert!(queue_drops > 0);
         }
     }
@@ -436,20 +426,16 @@ mod tests {
         // The second one has the line now, and its place in the queue is free.
         put(&mut channel, 1_000 * MS, 5, 1500);
         assert_eq!(channel.traffic().queue_drops, Some(1));
-        let left: Vec<(u64, u32)> = leaving(&mut channel, u64::MAX)
-            .iter()
-            .map(|left| (left.0 / MS, left.1))
-            .collect();
-        assert_eq!(
-            left,
-            [(1000, 0), (2000, 1), (3000, 2), (4000, 3), (5000, 5)]
-        );
+        let left = leaving(&mut channel, u64::MAX).into_iter();
+        let left: Vec<(u64, u32)> = left.map(|(ns, number, _)| (ns / MS, number)).collect();
+        let expected = [(1000, 0), (2000, 1), (3000, 2), (4000, 3), (5000, 5)];
+        assert_eq!(left, expected);
     }
 
     #[test]
-    fn more_than_can_be_under_way_is_an_overrun_and_no_loss_on_purpose() {
+    fn more_than_can_be_in_flight_is_an_overrun_and_no_loss_on_purpose() {
         let mut channel = channel("delay=2s,duplicate=1%", 1);
-        for number in 0..UNDER_WAY_MAX as u32 + 10 {
+        for number in 0..MAX_IN_FLIGHT as u32 + 10 {
             put(&mut channel, u64::from(number), number, 100);
         }
         let traffic = channel.traffic();
@@ -457,12 +443,12 @@ mod tests {
         assert!(traffic.overruns > 10, "{}", traffic.overruns);
         assert_eq!(traffic.lost, 0);
         let left = leaving(&mut channel, u64::MAX).len() as u64;
-        assert_eq!(left, UNDER_WAY_MAX as u64 - 1);
+        assert_eq!(left, MAX_IN_FLIGHT as u64 - 1);
         assert!(duplicated > 500);
     }
 
     #[test]
-    fn nothing_is_allocated_once_as_many_were_under_way_as_will_be() {
+    fn nothing_is_allocated_once_as_many_were_in_flight_as_will_be() {
         let link = "delay=1ms,jitter=0.5ms,loss=1%,reorder=1%,duplicate=10%,rate=2Gbit";
         let mut channel = channel(link, 1);
         let mut before = 0;

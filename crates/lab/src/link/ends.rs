@@ -50,17 +50,17 @@ impl Ends {
             (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
         ] {
             // A device that asks nobody joins no group for being asked, of which it
-            // would tell the other end within the first seconds.
+            // would inform the other end within the first seconds.
             let own = hardware_address(is_near);
             let own = format!("link set {DEVICE} arp off address {own}");
-            self.set_up(is_near, &[&own])?;
+            self.set_up(is_near, own)?;
             let other = hardware_address(!is_near);
             let known: Vec<String> = others
                 .iter()
                 .filter(|address| address.is_ipv4() || has_ipv6())
                 .map(|address| format!("neighbour replace {address} lladdr {other} dev {DEVICE}"))
                 .collect();
-            ip(end, &known.iter().map(String::as_str).collect::<Vec<_>>())?;
+            ip(end, &known)?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Ends {
         // What the relay has not read yet waits there: some milliseconds of packets.
         let queue = format!("link set {DEVICE} txqueuelen 5000 mtu 1500 multicast off");
         for is_near in [true, false] {
-            self.set_up(is_near, &[&queue])?;
+            self.set_up(is_near, queue.clone())?;
         }
         Ok(tuns)
     }
@@ -92,23 +92,20 @@ impl Ends {
     /// Gives the device at this end its addresses, and switches it on, after
     /// these commands. It announces nothing of itself: what it would send, nobody
     /// has sent.
-    fn set_up(&self, is_near: bool, first: &[&str]) -> Result<(), String> {
-        let (end, v4, v6) = match is_near {
-            true => (&self.near, NEAR_ADDRESS, NEAR_ADDRESS_V6),
-            false => (&self.far, FAR_ADDRESS, FAR_ADDRESS_V6),
+    fn set_up(&self, is_near: bool, first: String) -> Result<(), String> {
+        let (end, v4, v6) = if is_near {
+            (&self.near, NEAR_ADDRESS, NEAR_ADDRESS_V6)
+        } else {
+            (&self.far, FAR_ADDRESS, FAR_ADDRESS_V6)
         };
-        let mut commands: Vec<String> = first.iter().map(ToString::to_string).collect();
-        commands.push(format!("address add {v4}/24 dev {DEVICE}"));
+        let mut commands = vec![first, format!("address add {v4}/24 dev {DEVICE}")];
         if has_ipv6() {
             commands.push(format!("link set {DEVICE} addrgenmode none"));
             commands.push(format!("address add {v6}/64 dev {DEVICE} nodad"));
         }
         commands.push(format!("link set {DEVICE} up"));
         commands.push("link set lo up".to_owned());
-        ip(
-            end,
-            &commands.iter().map(String::as_str).collect::<Vec<_>>(),
-        )
+        ip(end, &commands)
     }
 }
 
@@ -119,9 +116,10 @@ fn has_ipv6() -> bool {
 
 /// A locally administered address.
 fn hardware_address(is_near: bool) -> &'static str {
-    match is_near {
-        true => "02:c0:57:00:00:02",
-        false => "02:c0:57:00:00:01",
+    if is_near {
+        "02:c0:57:00:00:02"
+    } else {
+        "02:c0:57:00:00:01"
     }
 }
 
@@ -142,19 +140,27 @@ fn first_namespace() -> Result<(Namespace, bool), String> {
     Ok((namespace, true))
 }
 
-/// Has ip(8) carry out these commands in a namespace.
-pub(crate) fn ip(namespace: &Namespace, commands: &[&str]) -> Result<(), String> {
+/// Has ip(8) execute these commands in a namespace.
+pub(crate) fn ip(namespace: &Namespace, commands: &[impl AsRef<str>]) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
+    let commands: Vec<&str> = commands.iter().map(AsRef::as_ref).collect();
     output(namespace, command, &commands.join("\n")).map(drop)
 }
 
-/// What a program of iproute2 gives in a namespace, told `input`.
-pub(crate) fn output(
+/// What tc(8) prints in a namespace.
+pub(crate) fn tc<'a>(
     namespace: &Namespace,
-    mut command: Command,
-    input: &str,
-) -> Result<Output, String> {
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<String, String> {
+    let mut command = Command::new("tc");
+    command.args(words);
+    let output = output(namespace, command, "")?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What a program of iproute2 prints in a namespace, given `input`.
+fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command
         .stdin(Stdio::piped())
@@ -166,12 +172,12 @@ pub(crate) fn output(
     let missing =
         |error| format!("{name} cannot be run: {error} (Debian: apt-get install iproute2)");
     let mut child = command.spawn().map_err(missing)?;
-    let told = child
+    let written = child
         .stdin
         .take()
         .map(|mut to| to.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
-    if output.status.success() && !matches!(told, Some(Err(_))) {
+    if output.status.success() && !matches!(written, Some(Err(_))) {
         return Ok(output);
     }
     // Its usage may follow.

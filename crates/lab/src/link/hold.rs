@@ -1,28 +1,21 @@
 //! What the process that holds a link does: makes it, says so, and answers
 //! until its standard input closes.
 
+use crate::link::emulator::Emulator;
 use crate::link::ends::Ends;
-use crate::link::holder::{LINE_MAX_BYTES, RELAY, Reply, Request, line};
+use crate::link::holder::{LINE_MAX_BYTES, Reply, Request};
 use crate::link::netem::Netem;
 use crate::link::relay::Relay;
 use crate::link::sink;
+use crate::pipe::line;
 use costof_model::link::{Emulation, Link};
-use costof_model::link_report::LinkReport;
 use costof_os::process;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// A link, held.
-#[derive(Debug)]
 pub(crate) struct Held {
     ends: Ends,
-    emulator: Option<Emulator>,
-}
-
-/// What emulates a link.
-#[derive(Debug)]
-enum Emulator {
-    Netem(Netem),
-    Relay(Relay),
+    emulator: Option<Box<dyn Emulator>>,
 }
 
 /// Makes a link, says so on standard output, answers what it is asked on
@@ -76,17 +69,11 @@ impl Held {
             near: self.ends.near.descriptor(),
             far: self.ends.far.descriptor(),
             user: self.ends.user,
-            emulated_by: self.emulator.as_ref().map(|emulator| {
-                let name = match emulator {
-                    Emulator::Netem(_) => "netem",
-                    Emulator::Relay(_) => RELAY,
-                };
-                name.to_owned()
-            }),
+            emulated_by: (self.emulator.as_ref()).map(|emulator| emulator.name().to_owned()),
         }
     }
 
-    /// Answers until there is nothing more to read, or it is told to stay (then
+    /// Answers until there is nothing more to read, or it is asked to stay (then
     /// it returns true).
     pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
         let mut input = BufReader::new(input);
@@ -112,53 +99,41 @@ impl Held {
     }
 
     fn answer(&mut self, ask: &Request) -> Reply {
-        let answer = match ask {
-            Request::Begin { seed } => self.begin(*seed).map(|()| Reply::Done),
-            Request::RelayOn { cpus } => self.relay_on(cpus).map(|()| Reply::Done),
-            Request::Report => self.report().map(|report| Reply::Report {
-                link: report.map(Box::new),
-            }),
-            Request::Stay => Ok(Reply::Done),
+        let answer = match (ask, &mut self.emulator) {
+            (Request::Report, None) => Ok(Reply::Report { link: None }),
+            (Request::Stay, _) | (Request::Begin { .. } | Request::RelayOn { .. }, None) => {
+                Ok(Reply::Done)
+            }
+            (Request::Begin { seed }, Some(emulator)) => {
+                emulator.begin(*seed, &self.ends).map(|()| Reply::Done)
+            }
+            (Request::RelayOn { cpus }, Some(emulator)) => {
+                emulator.run_on(cpus).map(|()| Reply::Done)
+            }
+            (Request::Report, Some(emulator)) => {
+                let report = emulator.report(&self.ends);
+                report.map(|report| Reply::Report {
+                    link: Some(Box::new(report)),
+                })
+            }
         };
         answer.unwrap_or_else(|reason| Reply::Refused { reason })
-    }
-
-    fn begin(&mut self, seed: u64) -> Result<(), String> {
-        match &mut self.emulator {
-            None => Ok(()),
-            Some(Emulator::Netem(netem)) => netem.begin(seed, &self.ends),
-            Some(Emulator::Relay(relay)) => relay.begin(seed, &self.ends),
-        }
-    }
-
-    fn relay_on(&mut self, cpus: &[usize]) -> Result<(), String> {
-        match &mut self.emulator {
-            None | Some(Emulator::Netem(_)) => Ok(()),
-            Some(Emulator::Relay(relay)) => relay.run_on(cpus),
-        }
-    }
-
-    fn report(&mut self) -> Result<Option<LinkReport>, String> {
-        match &mut self.emulator {
-            None => Ok(None),
-            Some(Emulator::Netem(netem)) => netem.report(&self.ends).map(Some),
-            Some(Emulator::Relay(relay)) => relay.report(&self.ends).map(Some),
-        }
     }
 }
 
 /// netem where the kernel has it, which is found out by trying; else the relay.
-fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Emulator, String> {
+fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Box<dyn Emulator>, String> {
     ends.join_by_cable()?;
     let no_netem = match Netem::install(ends, up, down) {
-        Ok(netem) => return Ok(Emulator::Netem(netem)),
+        Ok(netem) => return Ok(Box::new(netem)),
         Err(reason) => reason,
     };
     ends.cut()?;
     let relay = ends.tuns().and_then(|tuns| {
         Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
     });
-    relay
-        .map(Emulator::Relay)
-        .map_err(|reason| format!("{reason}; and netem instead: {no_netem}"))
+    match relay {
+        Ok(relay) => Ok(Box::new(relay)),
+        Err(reason) => Err(format!("{reason}; and netem instead: {no_netem}")),
+    }
 }

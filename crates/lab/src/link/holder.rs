@@ -2,17 +2,17 @@
 //! say to each other: JSON, one message a line.
 
 use crate::host::{Host, WorkerCommand};
-use crate::thread;
+use crate::pipe::{self, line};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::process;
 use costof_os::process::namespace::Namespace;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// How long making a link may take.
@@ -21,6 +21,8 @@ const MAKE_LIMIT: Duration = Duration::from_secs(20);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// The longest line that either accepts, in bytes.
 pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
+
+const MALFORMED: &str = "its holder sent a malformed reply";
 
 /// By which name the holder says that a relay emulates the link.
 pub(crate) const RELAY: &str = "relay";
@@ -73,7 +75,7 @@ pub(crate) struct Holder {
     child: Child,
     /// None once it is to stay.
     asks: Option<ChildStdin>,
-    says: Receiver<String>,
+    says: Receiver<Vec<u8>>,
     pub(crate) emulated_by: Option<String>,
 }
 
@@ -109,7 +111,9 @@ impl Holder {
             emulated_by: None,
         };
         // Ends with the holder, which closes what it reads.
-        thread::spawn("link", move || read_lines(output, &sender))?;
+        pipe::spawn("link", move || {
+            pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
+        })?;
         match holder.hear(MAKE_LIMIT) {
             Ok(Reply::Link {
                 near,
@@ -129,7 +133,7 @@ impl Holder {
                 Ok((holder, near, far))
             }
             Ok(Reply::Refused { reason }) => Err(refused(reason)),
-            Ok(_) => Err(refused("its holder sent a malformed reply".to_owned())),
+            Ok(_) => Err(refused(MALFORMED.to_owned())),
             Err(reason) => Err(refused(reason)),
         }
     }
@@ -141,29 +145,29 @@ impl Holder {
     /// Asks, and what the answer is.
     pub(crate) fn ask(&mut self, ask: Request) -> Result<Reply, String> {
         let line = line(&ask);
-        let told = self.asks.as_mut().map(|asks| asks.write_all(&line));
-        match told {
+        let sent = self.asks.as_mut().map(|asks| asks.write_all(&line));
+        match sent {
             Some(Ok(())) => self.hear(ANSWER_LIMIT),
             _ => Err("its holder has ended".to_owned()),
         }
     }
 
     /// Lets it go on without this process.
-    pub(crate) fn stay(mut self) -> Result<u32, String> {
+    pub(crate) fn stay(mut self) -> Result<(), String> {
         match self.ask(Request::Stay)? {
             Reply::Done => {
                 self.asks = None;
-                Ok(self.pid())
+                Ok(())
             }
             Reply::Refused { reason } => Err(reason),
-            _ => Err("its holder sent a malformed reply".to_owned()),
+            _ => Err(MALFORMED.to_owned()),
         }
     }
 
     fn hear(&mut self, limit: Duration) -> Result<Reply, String> {
         let line = self.says.recv_timeout(limit);
         let line = line.map_err(|_| "its holder ended, or took too long".to_owned())?;
-        serde_json::from_str(&line).map_err(|_| "its holder sent a malformed reply".to_owned())
+        serde_json::from_slice(&line).map_err(|_| MALFORMED.to_owned())
     }
 }
 
@@ -177,25 +181,6 @@ impl Drop for Holder {
             let _ = self.child.wait();
         }
     }
-}
-
-/// Hands on whole lines, until there are no more or nobody listens.
-fn read_lines(output: ChildStdout, sender: &Sender<String>) {
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = String::new();
-        let read = (&mut output).take(LINE_MAX_BYTES).read_line(&mut line);
-        if read.is_err() || !line.ends_with('\n') || sender.send(line).is_err() {
-            return;
-        }
-    }
-}
-
-/// A message as a line.
-pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).expect("it can be written as JSON");
-    line.push(b'\n');
-    line
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
 use crate::link::hold::{Held, introduce};
-use crate::link::holder::{Holder, LINE_MAX_BYTES, Reply, Request, line};
+use crate::link::holder::{Holder, LINE_MAX_BYTES, RELAY, Reply, Request};
+use crate::pipe::line;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::process;
@@ -75,10 +76,8 @@ pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), 
         }
         Some(_) => drop(down()?),
         None => {
-            let other = [NEAR_NAME, FAR_NAME]
-                .into_iter()
-                .find(|name| path(name).exists());
-            if let Some(name) = other {
+            let names = [NEAR_NAME, FAR_NAME];
+            if let Some(name) = names.into_iter().find(|name| path(name).exists()) {
                 return Err(format!(
                     "there is a network namespace {name} that is no part of a whole link (costof \
                      link down removes it)"
@@ -109,12 +108,11 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
         return Err(reason);
     }
     // A cable and netem stay without a process.
-    if up.emulated_by.as_deref() == Some("relay") {
-        up.pid = Some(holder.pid());
-        record(&up)?;
+    let is_relayed = up.emulated_by.as_deref() == Some(RELAY);
+    up.pid = is_relayed.then(|| holder.pid());
+    record(&up)?;
+    if is_relayed {
         holder.stay()?;
-    } else {
-        record(&up)?;
     }
     Ok(up)
 }
@@ -200,7 +198,7 @@ fn ends() -> Result<Ends, String> {
 }
 
 /// Does what [`hold`](super::hold()) does between the named namespaces, which are there already; once it is
-/// told to stay it goes on until it is killed.
+/// asked to stay it goes on until it is killed.
 ///
 /// # Errors
 /// Where it cannot answer.

@@ -1,7 +1,8 @@
 //! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, where the
 //! kernel has it and does what was asked for in the way that costof means it.
 
-use crate::link::ends::{DEVICE, Ends, ip, output};
+use crate::link::emulator::Emulator;
+use crate::link::ends::{DEVICE, Ends, ip, tc};
 use costof_model::Text;
 use costof_model::link::Emulation;
 use costof_model::link_report::{LinkReport, Traffic};
@@ -9,11 +10,10 @@ use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::process::namespace::Namespace;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::process::Command;
 
-/// How many packets may be under way where there is no rate: netem's queue
+/// How many packets may be in flight where there is no rate: netem's queue
 /// holds what is delayed too.
-const UNDER_WAY: u32 = 65_536;
+const MAX_IN_FLIGHT: u32 = 65_536;
 
 /// netem at both ends.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct Counts {
     options: Options,
 }
 
-/// Of what it was told, that which it may not have understood.
+/// Of its options, those that it may not have understood.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Options {
     #[serde(default)]
@@ -62,13 +62,18 @@ impl Netem {
         netem.begin(0, ends)?;
         Ok(netem)
     }
+}
 
-    /// A launch begins: draws from this seed, counts from zero.
-    pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
+impl Emulator for Netem {
+    fn name(&self) -> &'static str {
+        "netem"
+    }
+
+    fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
         let directions = [(&ends.near, &self.up, seed), (&ends.far, &self.down, !seed)];
         for (end, emulation, seed) in directions {
             let words = format!("qdisc replace dev {DEVICE} root {}", words(emulation, seed));
-            tc(end, &words)?;
+            tc(end, words.split(' '))?;
         }
         self.before = counts(ends)?;
         for ((_, emulation, seed), (counts, _)) in directions.into_iter().zip(self.before) {
@@ -77,13 +82,12 @@ impl Netem {
         Ok(())
     }
 
-    /// What happened since then.
-    pub(crate) fn report(&self, ends: &Ends) -> Result<LinkReport, String> {
+    fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
         let after = counts(ends)?;
         let up = traffic(&self.up, self.before[0], after[0]);
         let down = traffic(&self.down, self.before[1], after[1]);
         Ok(LinkReport {
-            by: "netem".into(),
+            by: self.name().into(),
             duration_ns: up.counted_ns,
             up,
             down,
@@ -124,7 +128,7 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
         return Err("what overtakes passes by netem's rate".to_owned());
     }
     if emulation.delay_ns > 0.0 && emulation.rate.is_some() {
-        // As many as are under way would have to be added to the limit of its
+        // As many as are in flight would have to be added to the limit of its
         // queue: of small packets sixteen times as many as of large ones.
         return Err("netem's queue before the rate holds what is delayed too".to_owned());
     }
@@ -133,10 +137,11 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
 
 /// Whether what is drawn is drawn from this seed. A kernel that knows none does
 /// as if none had been named.
-fn draws_from(emulation: &Emulation, seed: u64, told: Options) -> Result<(), String> {
-    match told.seed == Some(seed) || !draws(emulation) {
-        true => Ok(()),
-        false => Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned()),
+fn draws_from(emulation: &Emulation, seed: u64, options: Options) -> Result<(), String> {
+    if options.seed == Some(seed) || !draws(emulation) {
+        Ok(())
+    } else {
+        Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned())
     }
 }
 
@@ -145,13 +150,13 @@ fn draws(emulation: &Emulation) -> bool {
     emulation.loss + emulation.duplicate + emulation.reorder > 0.0
 }
 
-/// What netem is told.
+/// The options of netem.
 fn words(emulation: &Emulation, seed: u64) -> String {
     let mut words = vec!["netem".to_owned()];
     // Where there is a rate, there is no delay; one packet is on the line.
     let limit = emulation
         .rate
-        .map_or(UNDER_WAY, |_| emulation.queue.saturating_add(1));
+        .map_or(MAX_IN_FLIGHT, |_| emulation.queue.saturating_add(1));
     words.push(format!("limit {limit}"));
     words.push(format!("delay {}us", emulation.delay_ns / 1e3));
     for (name, share) in [
@@ -178,7 +183,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
 /// running tc takes milliseconds.
 fn counts(ends: &Ends) -> Result<[(Counts, u64); 2], String> {
     let of = |end: &Namespace| -> Result<(Counts, u64), String> {
-        let text = tc(end, &format!("-s -j qdisc show dev {DEVICE} root"))?;
+        let text = tc(end, ["-s", "-j", "qdisc", "show", "dev", DEVICE, "root"])?;
         let counted_ns = now_ns(ClockId::Monotonic);
         let found: Vec<Counts> =
             serde_json::from_str(&text).map_err(|error| format!("what tc says: {error}"))?;
@@ -209,13 +214,6 @@ fn traffic(
     }
 }
 
-fn tc(namespace: &Namespace, words: &str) -> Result<String, String> {
-    let mut command = Command::new("tc");
-    command.args(words.split(' '));
-    let output = output(namespace, command, "")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn netem_is_told_in_its_own_words() {
+    fn netem_gets_its_own_words() {
         assert_eq!(
             words(&up("rate=100Mbit,queue=1000"), 7),
             "netem limit 1001 delay 0us rate 100000000bit -14"
@@ -250,7 +248,7 @@ mod tests {
         assert!(differs(&up("delay=1ms,reorder=1%,rate=1Mbit")).is_err());
     }
 
-    /// What tc(8) shows of netem that was told these options and seed.
+    /// What tc(8) shows of netem with these options and seed.
     fn shown(options: &str) -> Counts {
         let shown = format!(
             r#"[{{"kind":"netem","handle":"8001:","root":true,"options":{{{options}}},

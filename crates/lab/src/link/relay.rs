@@ -7,7 +7,9 @@
 //! permitted it runs before everything else (`SCHED_FIFO`).
 
 use crate::link::channel::Channel;
+use crate::link::emulator::Emulator;
 use crate::link::ends::{DEVICE, Ends};
+use crate::link::holder::RELAY;
 use costof_model::link::Emulation;
 use costof_model::link_report::{LinkReport, RelayReport, Traffic};
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -59,17 +61,8 @@ pub(crate) struct Relay {
     dropped_before: [u64; 2],
 }
 
-enum Question {
-    Begin {
-        seed: u64,
-        done: Sender<()>,
-    },
-    RunOn {
-        cpus: Vec<usize>,
-        done: Sender<io::Result<()>>,
-    },
-    Report(Sender<LinkReport>),
-}
+/// What the thread that relays is to do between packets.
+type Question = Box<dyn FnOnce(&mut Relaying) + Send>;
 
 impl Relay {
     /// Relays between two devices.
@@ -97,49 +90,26 @@ impl Relay {
         })
     }
 
-    /// A launch begins: draws from this seed, counts from zero.
-    pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
-        let (done, begun) = mpsc::channel();
-        self.ask(Question::Begin { seed, done }, &begun)?;
-        self.dropped_before = dropped(ends)?;
-        Ok(())
-    }
-
-    /// Goes on on these processors.
-    pub(crate) fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
-        let (done, ended) = mpsc::channel();
-        let cpus = cpus.to_vec();
-        let pinned = self.ask(Question::RunOn { cpus, done }, &ended)?;
-        pinned.map_err(|error| format!("the relay may not run on its processors: {error}"))
-    }
-
-    /// What happened since then.
-    pub(crate) fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
+    fn ask<T: Send + 'static>(
+        &mut self,
+        question: impl FnOnce(&mut Relaying) -> T + Send + 'static,
+    ) -> Result<T, String> {
         let (sender, answer) = mpsc::channel();
-        let mut report = self.ask(Question::Report(sender), &answer)?;
-        let dropped = dropped(ends)?;
-        // What is sent at the near end goes up.
-        report.up.overruns += dropped[0].saturating_sub(self.dropped_before[0]);
-        report.down.overruns += dropped[1].saturating_sub(self.dropped_before[1]);
-        Ok(report)
-    }
-
-    fn ask<T>(&mut self, question: Question, answer: &Receiver<T>) -> Result<T, String> {
-        let asked = self.questions.send(question).is_ok() && self.wake.write_all(b"?").is_ok();
-        if !asked {
+        let question = move |relaying: &mut Relaying| {
+            // Who asked may have gone.
+            let _ = sender.send(question(relaying));
+        };
+        if self.questions.send(Box::new(question)).is_err() || self.wake.write_all(b"?").is_err() {
             return Err(self.ended());
         }
-        answer
-            .recv_timeout(ANSWER_LIMIT)
-            .map_err(|error| match error {
-                RecvTimeoutError::Disconnected => self.ended(),
-                RecvTimeoutError::Timeout => {
-                    format!(
-                        "the relay has not answered for {} s",
-                        ANSWER_LIMIT.as_secs()
-                    )
-                }
-            })
+        let answer = answer.recv_timeout(ANSWER_LIMIT);
+        answer.map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.ended(),
+            RecvTimeoutError::Timeout => {
+                let limit_s = ANSWER_LIMIT.as_secs();
+                format!("the relay has not answered for {limit_s} s")
+            }
+        })
     }
 
     /// Why nobody answers any more: a device was taken away.
@@ -148,6 +118,36 @@ impl Relay {
             self.ended_by = format!(": {error}");
         }
         format!("the relay has ended{}", self.ended_by)
+    }
+}
+
+impl Emulator for Relay {
+    fn name(&self) -> &'static str {
+        RELAY
+    }
+
+    fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
+        self.ask(move |relaying| relaying.begin(seed))?;
+        self.dropped_before = dropped(ends)?;
+        Ok(())
+    }
+
+    fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
+        let cpus = cpus.to_vec();
+        let pinned = self.ask(move |relaying| {
+            relaying.cpus.clear();
+            affinity::pin(&cpus)
+        })?;
+        pinned.map_err(|error| format!("the relay may not run on its processors: {error}"))
+    }
+
+    fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
+        let mut report = self.ask(Relaying::report)?;
+        let dropped = dropped(ends)?;
+        // What is sent at the near end goes up.
+        report.up.overruns += dropped[0].saturating_sub(self.dropped_before[0]);
+        report.down.overruns += dropped[1].saturating_sub(self.dropped_before[1]);
+        Ok(report)
     }
 }
 
@@ -275,21 +275,7 @@ impl Relaying {
 
     fn answer(&mut self, mut woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<()> {
         while let Ok(question) = asked.try_recv() {
-            // Who asked may have gone.
-            match question {
-                Question::Begin { seed, done } => {
-                    self.begin(seed);
-                    let _ = done.send(());
-                }
-                Question::RunOn { cpus, done } => {
-                    let pinned = affinity::pin(&cpus);
-                    self.cpus.clear();
-                    let _ = done.send(pinned);
-                }
-                Question::Report(answer) => {
-                    let _ = answer.send(self.report());
-                }
-            }
+            question(self);
             let _ = woken.read(&mut [0])?;
         }
         Ok(())
@@ -313,7 +299,7 @@ impl Relaying {
             ..channel.traffic()
         };
         LinkReport {
-            by: "relay".into(),
+            by: RELAY.into(),
             duration_ns,
             up: counted(&self.up),
             down: counted(&self.down),

@@ -5,10 +5,9 @@
 //! soon as a packet enters a receiving socket's stack on the same machine. Here
 //! none does, so a send without a copy stays one, as with a network card.
 
-use crate::link::ends::{FAR_ADDRESS, NEAR_ADDRESS, ip, output};
+use crate::link::ends::{FAR_ADDRESS, NEAR_ADDRESS, ip, tc};
 use costof_os::net::sink::{BACK, DEVICE};
 use costof_os::process::namespace::Namespace;
-use std::process::Command;
 
 /// The largest that an IPv4 packet can be: a datagram of 65,507 bytes is one
 /// packet then. Of a datagram that is cut into several, the kernel copies all.
@@ -19,7 +18,7 @@ const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 
 /// One instruction of classic BPF: return 4, which is `TC_ACT_STOLEN`, whatever
 /// the packet. It needs neither a compiler nor the system call bpf(2). The sender
-/// hears that the packet has left; after `TC_ACT_SHOT` it would hear that a queue
+/// learns that the packet has left; after `TC_ACT_SHOT` it would learn that a queue
 /// was full, and TCP would slow down and send it again.
 const DROP: &str = "1,6 0 0 4";
 
@@ -56,10 +55,10 @@ fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
          peer name {BACK} address {BACK_ETHERNET} mtu {MTU}"
     );
     ip(near, &[&cable])?;
-    tc(near, &["qdisc", "add", "dev", DEVICE, "clsact"])?;
+    tc(near, ["qdisc", "add", "dev", DEVICE, "clsact"])?;
     let filter = ["filter", "add", "dev", DEVICE, "egress"];
     let drop = ["bpf", "bytecode", DROP, "direct-action"];
-    tc(near, &[&filter[..], &drop[..]].concat())?;
+    tc(near, filter.into_iter().chain(drop))?;
     // No hardware address is asked for, since nobody would answer.
     let known = format!("neighbour add {FAR_ADDRESS} lladdr {BACK_ETHERNET} dev {DEVICE}");
     ip(
@@ -88,11 +87,4 @@ fn device_that_drops(near: &Namespace, kind: &str) -> Result<(), String> {
 fn address(near: &Namespace) -> Result<(), String> {
     let own = format!("address add {NEAR_ADDRESS}/24 dev {DEVICE}");
     ip(near, &[&own, "link set lo up"])
-}
-
-/// Runs tc(8) in a namespace.
-fn tc(near: &Namespace, words: &[&str]) -> Result<(), String> {
-    let mut command = Command::new("tc");
-    command.args(words);
-    output(near, command, "").map(drop)
 }

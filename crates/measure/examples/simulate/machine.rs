@@ -235,14 +235,14 @@ pub(crate) fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     }
 }
 
-/// Each row's launch medians in a run that starts `start` seconds into the drift, in ns.
-pub(crate) fn measure(random: &mut Rng, blocks: &[Block], run: &Run, start: f64) -> Vec<Vec<f64>> {
+/// Each row's launch medians in a run, in ns.
+pub(crate) fn measure(random: &mut Rng, blocks: &[Block], run: &Run) -> Vec<Vec<f64>> {
     let rows = blocks.iter().zip(&run.launch_times);
     rows.flat_map(|(block, times)| block.rows.iter().map(move |row| (row, times)))
         .map(|(row, times)| {
             let launches = times.iter();
             launches
-                .map(|time| row.cost_ns * row.launches.launch_median(random) * drift(start + time))
+                .map(|time| row.cost_ns * row.launches.launch_median(random) * drift(*time))
                 .collect()
         })
         .collect()

@@ -19,7 +19,6 @@ fn main() {
     runs::print_run_times();
     runs::print_whole_runs();
     runs::print_coverage();
-    runs::print_comparisons();
     modes::print_modes();
     modes::print_launch_modes();
     warm_up::print_warm_up();

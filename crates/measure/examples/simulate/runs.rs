@@ -1,11 +1,11 @@
-//! What whole runs cost, cover, and say of each other.
+//! What whole runs cost, and cover.
 
 use costof_measure::schedule::{LAUNCH_COUNTS, Precision};
-use costof_stats::{median, median_interval, quantile, ratio_interval};
+use costof_stats::{median, median_interval, quantile};
 use fastrand::Rng;
 
 use crate::machine::{
-    Block, Launches, Run, all_blocks, drift, headline_blocks, measure, run, twice_as_long,
+    Launches, Run, all_blocks, drift, headline_blocks, measure, run, twice_as_long,
 };
 use crate::{SEED, print_head};
 
@@ -81,7 +81,7 @@ pub(crate) fn print_whole_runs() {
         for seed in 0..WHOLE_RUNS {
             let run = run(seed, &blocks, precision);
             let clock = drift(run.seconds / 2.0);
-            let measured = measure(&mut random, &blocks, &run, 0.0);
+            let measured = measure(&mut random, &blocks, &run);
             for (launches, truth) in measured.iter().zip(&truths) {
                 let Some(interval) = median_interval(launches) else {
                     continue;
@@ -189,80 +189,4 @@ fn print_coverage_row(name: &str, truth: f64, draw: impl Fn(&mut Rng, f64) -> f6
         );
     }
     println!();
-}
-
-const COMPARISONS: usize = 1000;
-
-pub(crate) fn print_comparisons() {
-    println!("### Two runs of one machine: false alarms\n");
-    println!(
-        "Rows of 40 called different, mean of {COMPARISONS} pairs of runs: the interval of the ratio (launch i over launch i) lies wholly outside 1 ± threshold. In brackets: pairs of runs with any such row. \"Found\": rows found of 40 that are all 10 % slower in the second run.\n"
-    );
-    println!(
-        "| precision | second run | 0 % | 2 % | 5 % | 10 % | found at 0 % | at 2 % | at 5 % |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
-    let blocks = headline_blocks();
-    for (name, precision) in PRECISIONS {
-        for (when, apart_s) in [("at once", 60.0), ("25 minutes later", 1500.0)] {
-            print!("| {name} | {when} |");
-            let same = compare_runs(&blocks, precision, apart_s, 1.0);
-            for threshold in [0.0, 0.02, 0.05, 0.10] {
-                let (rows, any) = alarms(&same, threshold);
-                print!(" {rows:.2} ({:.0} %) |", 100.0 * any);
-            }
-            let slower = compare_runs(&blocks, precision, apart_s, 1.1);
-            for threshold in [0.0, 0.02, 0.05] {
-                print!(" {:.1} |", alarms(&slower, threshold).0);
-            }
-            println!();
-        }
-    }
-    println!();
-}
-
-/// For each pair of runs and each row, how far the ratio's interval stays away from 1.
-fn compare_runs(
-    blocks: &[Block],
-    precision: Precision,
-    apart_s: f64,
-    slower: f64,
-) -> Vec<Vec<f64>> {
-    let mut random = Rng::with_seed(SEED);
-    (0..COMPARISONS as u64)
-        .map(|pair| {
-            let base = run(2 * pair, blocks, precision);
-            let new = run(2 * pair + 1, blocks, precision);
-            let base = measure(&mut random, blocks, &base, 0.0);
-            let new = measure(&mut random, blocks, &new, apart_s);
-            base.iter()
-                .zip(&new)
-                .map(|(base, new)| distance_from_one(base, new, slower))
-                .collect()
-        })
-        .collect()
-}
-
-fn distance_from_one(base: &[f64], new: &[f64], slower: f64) -> f64 {
-    let both = base.len().min(new.len());
-    ratio_interval(&new[..both], &base[..both]).map_or(0.0, |ratio| {
-        (slower * ratio.low - 1.0)
-            .max(1.0 - slower * ratio.high)
-            .max(0.0)
-    })
-}
-
-/// Mean number of rows beyond the threshold, and share of pairs with any.
-fn alarms(pairs: &[Vec<f64>], threshold: f64) -> (f64, f64) {
-    let beyond = |rows: &Vec<f64>| {
-        rows.iter()
-            .filter(|&&distance| distance > threshold)
-            .count()
-    };
-    let rows: usize = pairs.iter().map(beyond).sum();
-    let any = pairs.iter().filter(|rows| beyond(rows) > 0).count();
-    (
-        rows as f64 / pairs.len() as f64,
-        any as f64 / pairs.len() as f64,
-    )
 }

@@ -5,13 +5,13 @@ use costof_model::facts::Facts;
 use costof_model::noise::{CONTROLLER, MEASURED, PEER};
 use costof_model::rows::AttemptRow;
 use costof_model::run_file::Run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// What it is, and its value where it is known.
 type Fact = (String, Option<String>);
 
-/// Every fact that a cost may depend on and that differs, in the order of [`told`].
+/// Every fact that a cost may depend on and that differs, in the order of [`machine_facts`].
 ///
 /// Runs that took turns had one controller, wherever it was.
 pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
@@ -20,9 +20,9 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     };
     let mut found = Vec::from_iter(processors(before, after, in_turns));
     for host in [MEASURED, PEER] {
-        let [before, after] = [old, new].map(|attempt| of_host(attempt, host));
-        let value = |of: &[Fact], what: &str| {
-            let fact = of.iter().find(|(name, _)| name == what);
+        let [before, after] = [old, new].map(|attempt| host_facts(attempt, host));
+        let value = |facts: &[Fact], what: &str| {
+            let fact = facts.iter().find(|(name, _)| name == what);
             fact.and_then(|(_, value)| value.clone())
         };
         let is_gone = |(what, _): &&Fact| after.iter().all(|(other, _)| other != what);
@@ -57,7 +57,7 @@ fn processors(before: &Run, after: &Run, in_turns: bool) -> Option<FactDifferenc
     })
 }
 
-fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
+fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     let (costof, build) = match (host, &attempt.peer) {
         (PEER, Some(peer)) => (&peer.costof, &peer.build),
         _ => (&attempt.costof, &attempt.build),
@@ -65,32 +65,21 @@ fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     let Some(facts) = attempt.hosts.get(host) else {
         return Vec::new();
     };
-    let mut all = told(facts);
-    all.push(("costof".to_owned(), Some(costof.clone())));
-    all.push(("costof's build".to_owned(), Some(build.clone())));
-    all.push((
-        "boot".to_owned(),
-        facts
-            .kernel
-            .boot_id
-            .clone()
-            .or_else(|| attempt.boot.clone()),
-    ));
+    let boot = facts.kernel.boot_id.as_ref().or(attempt.boot.as_ref());
+    let mut all = machine_facts(facts);
+    all.extend([
+        ("costof".to_owned(), Some(costof.clone())),
+        ("costof's build".to_owned(), Some(build.clone())),
+        ("boot".to_owned(), boot.cloned()),
+    ]);
     all
 }
 
 /// What costs depend on, what explains most first. What changes by itself (load, free memory, the
 /// clock at that moment) is not among it.
-fn told(facts: &Facts) -> Vec<Fact> {
-    let cpu = &facts.cpu;
-    let named = |prefix: &str, values: &BTreeMap<String, String>| {
-        let facts = values
-            .iter()
-            .map(|(name, value)| (format!("{prefix}{name}"), Some(value.clone())));
-        facts.collect::<Vec<_>>()
-    };
-    let kernel = &facts.kernel;
-    let of_machine = [
+fn machine_facts(facts: &Facts) -> Vec<Fact> {
+    let (cpu, kernel) = (&facts.cpu, &facts.kernel);
+    let first = [
         ("kernel", kernel.release.clone()),
         ("kernel's build", kernel.version.clone()),
         ("mitigations", some(&cpu.vulnerabilities)),
@@ -111,16 +100,19 @@ fn told(facts: &Facts) -> Vec<Fact> {
         ),
         ("preemption", kernel.preemption.clone()),
     ];
-    let mut all: Vec<Fact> = of_machine
-        .map(|(what, value)| (what.to_owned(), value))
-        .into();
-    all.extend(named("", &kernel.sysctls));
-    all.push((
+    let named = |(name, value): (&String, &String)| (name.clone(), Some(value.clone()));
+    let option =
+        |(name, value): (&String, &String)| (format!("CONFIG_{name}"), Some(value.clone()));
+    let command_line = (
         "kernel's command line".to_owned(),
         kernel.command_line.clone(),
-    ));
-    all.extend(named("CONFIG_", &kernel.config));
-    all
+    );
+    (first.into_iter())
+        .map(|(what, value)| (what.to_owned(), value))
+        .chain(kernel.sysctls.iter().map(named))
+        .chain([command_line])
+        .chain(kernel.config.iter().map(option))
+        .collect()
 }
 
 fn shown(value: impl Display) -> String {
@@ -128,20 +120,15 @@ fn shown(value: impl Display) -> String {
 }
 
 fn some(map: &BTreeMap<String, String>) -> Option<String> {
-    let parts: Vec<String> = map
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}"))
-        .collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    let parts = map.iter().map(|(name, value)| format!("{name}: {value}"));
+    (!map.is_empty()).then(|| parts.collect::<Vec<_>>().join("; "))
 }
 
 /// The governors that choose the clock, each once.
 fn governors(facts: &Facts) -> Option<String> {
     let policies = facts.frequency.policies.iter();
-    let mut names: Vec<&str> = policies
+    let names: BTreeSet<&str> = policies
         .filter_map(|policy| policy.governor.as_deref())
         .collect();
-    names.sort_unstable();
-    names.dedup();
-    (!names.is_empty()).then(|| names.join(", "))
+    (!names.is_empty()).then(|| Vec::from_iter(names).join(", "))
 }

@@ -1,12 +1,10 @@
 use super::*;
+use crate::schedule::turns;
 use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::metric::{Data, Measured};
-use costof_model::noise::{CoreGauge, Grade, MEASURED, Noise, Placement};
+use costof_model::metric::Data;
+use costof_model::noise::CoreGauge;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, ClockSource, CounterInfo};
-use costof_model::rows::{AttemptRow, LaunchRow};
-use costof_model::testing::{planned, probe_info};
+use costof_model::testing::{launch, planned, probe_info, row};
 use costof_model::unit::Unit;
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
@@ -19,69 +17,55 @@ fn metric(name: &'static str, better: Better) -> MetricInfo {
 }
 
 fn info(probe: &str) -> ProbeInfo {
+    let metrics = [
+        ("cost", Better::Lower),
+        ("rate", Better::Higher),
+        ("count", Better::Neither),
+    ];
     ProbeInfo {
-        metrics: vec![
-            metric("cost", Better::Lower),
-            metric("rate", Better::Higher),
-            metric("count", Better::Neither),
-        ]
-        .into(),
+        metrics: metrics
+            .map(|(name, better)| metric(name, better))
+            .to_vec()
+            .into(),
         ..probe_info(probe.to_owned())
     }
 }
 
+/// A point without a number of its own: what counts are its launches.
+fn point_row(probe: &str) -> PointRow {
+    let mut row = row(probe.to_owned(), Axes::default(), 0.0);
+    row.metrics.clear();
+    row
+}
+
 fn point(probe: &str) -> Point {
-    Point {
-        probe: probe.to_owned().into(),
-        axes: Axes::default(),
-        link: "none".into(),
-    }
+    point_row(probe).point
 }
 
 /// A run with these probes, each with the cost of each launch; the rate is its inverse.
 fn run(probes: &[(&str, &[f64])]) -> Run {
-    let points: Vec<Point> = probes.iter().map(|(probe, _)| point(probe)).collect();
-    let mut run = planned(points.iter().map(|point| vec![point.clone()]));
+    let mut run = planned(probes.iter().map(|(probe, _)| vec![point(probe)]));
     for (block, (probe, costs)) in probes.iter().enumerate() {
         run.probes.push(info(probe));
-        for (launch, cost) in costs.iter().enumerate() {
-            let value = |name: &'static str, value| Measured::new(name.into(), Data::Value(value));
-            run.launches.push(LaunchRow {
-                block,
-                launch: launch as u32,
-                of: costs.len() as u32,
-                wall_ns: 1.0,
-                points: vec![LaunchPoint {
-                    point: points[block].clone(),
-                    state: State::Ok,
-                    metrics: vec![
-                        value("cost", *cost),
-                        value("rate", 1.0 / cost),
-                        value("count", *cost),
-                    ],
-                    allocations: 0,
-                }],
-                noise: Noise::default(),
-                placement: Placement::default(),
-                link: None,
-            });
+        let row = point_row(probe);
+        for (number, cost) in (0..).zip(*costs) {
+            let metrics = [("cost", *cost), ("rate", 1.0 / cost), ("count", *cost)];
+            launch(&mut run, &[(&row, &metrics)]);
+            let launch = run.launches.last_mut().unwrap();
+            (launch.block, launch.launch) = (block, number);
         }
-        run.points.push(PointRow {
-            point: points[block].clone(),
-            method: 1,
-            primary: "cost".into(),
-            headline: false,
-            label: None,
-            launches: costs.len() as u32,
-            state: State::Ok,
-            metrics: Vec::new(),
-            prediction: None,
-            grade: Grade::A,
-            warnings: Vec::new(),
-            placement: Placement::default(),
-        });
+        run.points.push(row);
     }
     run
+}
+
+/// What the second says of the first.
+fn primary(before: &Run, after: &Run) -> Comparison {
+    compare(before, after, Metrics::Primary)
+}
+
+fn verdicts(found: &Comparison) -> Vec<Verdict> {
+    found.rows.iter().map(|row| row.verdict).collect()
 }
 
 const QUIET: &[f64] = &[100.0, 101.0, 99.0, 100.5, 99.5];
@@ -96,55 +80,30 @@ fn what_grew_is_worse_for_a_cost_and_better_for_nothing() {
     let before = run(&[("a", QUIET), ("b", QUIET), ("c", QUIET)]);
     let after = run(&[("a", &more), ("b", &less), ("c", QUIET)]);
     let found = compare(&before, &after, Metrics::All);
-    let verdicts: Vec<_> = found.rows.iter().map(|row| row.verdict).collect();
     use Verdict::{Better, Differs, NoDifference, Worse};
-    assert_eq!(
-        verdicts,
-        [
-            Worse,
-            Worse,
-            Differs,
-            Better,
-            Better,
-            Differs,
-            NoDifference,
-            NoDifference,
-            NoDifference
-        ]
-    );
+    let grew = [Worse, Worse, Differs, Better, Better, Differs];
+    assert_eq!(verdicts(&found), [&grew[..], &[NoDifference; 3]].concat());
     let row = &found.rows[0];
     assert!((row.ratio - 1.1).abs() < 1e-9, "{row:?}");
-    assert!(
-        row.ci95.0 < 1.1 && 1.1 < row.ci95.1 && row.ci95.0 > 1.08,
-        "{row:?}"
-    );
+    let (low, high) = row.ci95;
+    assert!(1.08 < low && low < 1.1 && 1.1 < high, "{row:?}");
     assert_eq!((row.before.1, row.after.1), (5, 5));
-    let primary = compare(&before, &after, Metrics::Primary);
-    assert_eq!(primary.rows.len(), 3);
+    assert_eq!(primary(&before, &after).rows.len(), 3);
 }
 
 #[test]
 fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
     let before = [100.0, 102.0, 98.0, 101.0, 99.0];
     let after: Vec<f64> = before.iter().map(|cost| cost * 1.04).collect();
-    let alone = compare(
-        &run(&[("a", &before)]),
-        &run(&[("a", &after)]),
-        Metrics::Primary,
-    );
-    assert!(
-        alone.rows[0].p > 0.01 && alone.rows[0].p < 0.05,
-        "{alone:?}"
-    );
+    let alone = primary(&run(&[("a", &before)]), &run(&[("a", &after)]));
+    assert!((0.01..0.05).contains(&alone.rows[0].p), "{alone:?}");
     assert_eq!(alone.rows[0].verdict, Verdict::Worse);
     let names: Vec<String> = (0..20).map(|at| format!("p{at}")).collect();
-    let mut old: Vec<(&str, &[f64])> = names
-        .iter()
-        .map(|name| (name.as_str(), &before[..]))
-        .collect();
+    let old = names.iter().map(|name| (name.as_str(), &before[..]));
+    let mut old: Vec<(&str, &[f64])> = old.collect();
     let before = run(&old);
     old[0].1 = &after;
-    let among = compare(&before, &run(&old), Metrics::Primary);
+    let among = primary(&before, &run(&old));
     assert_eq!(among.rows[0].verdict, Verdict::NoDifference);
     assert!(among.rows[0].visible > alone.rows[0].visible);
 }
@@ -153,29 +112,15 @@ fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
 fn a_change_that_is_too_small_to_matter_is_none_however_sure_it_is() {
     let (little, enough) = (vec![100.5; 5], vec![103.0; 5]);
     let before = run(&[("a", &[100.0; 5]), ("b", &[100.0; 5])]);
-    let found = compare(
-        &before,
-        &run(&[("a", &little), ("b", &enough)]),
-        Metrics::Primary,
-    );
-    let verdicts: Vec<_> = found.rows.iter().map(|row| row.verdict).collect();
-    assert_eq!(verdicts, [Verdict::NoDifference, Verdict::Worse]);
-    assert!(
-        (found.rows[0].visible - 0.01).abs() < 1e-9,
-        "{:?}",
-        found.rows[0]
-    );
+    let found = primary(&before, &run(&[("a", &little), ("b", &enough)]));
+    assert_eq!(verdicts(&found), [Verdict::NoDifference, Verdict::Worse]);
+    let row = &found.rows[0];
+    assert!((row.visible - 0.01).abs() < 1e-9, "{row:?}");
 }
 
 #[test]
 fn other_methods_and_too_few_launches_are_refused_row_by_row() {
-    let before = run(&[
-        ("a", QUIET),
-        ("b", QUIET),
-        ("c", QUIET),
-        ("d", QUIET),
-        ("e", QUIET),
-    ]);
+    let before = run(&["a", "b", "c", "d", "e"].map(|probe| (probe, QUIET)));
     let mut after = run(&[
         ("a", QUIET),
         ("b", &QUIET[..2]),
@@ -185,127 +130,78 @@ fn other_methods_and_too_few_launches_are_refused_row_by_row() {
     ]);
     after.points[0].method = 2;
     after.launches.retain(|launch| launch.block != 2);
-    let found = compare(&before, &after, Metrics::Primary);
+    let found = primary(&before, &after);
     assert!(found.rows.is_empty());
-    let reasons: Vec<&str> = found
-        .refused
-        .iter()
-        .map(|one| one.reason.as_str())
-        .collect();
-    for (reason, part) in
-        reasons
-            .iter()
-            .zip(["method 1", "has 2 of the 3", "an export", "above zero"])
-    {
-        assert!(reason.contains(part), "{reason}");
+    let parts = ["method 1", "has 2 of the 3", "an export", "above zero"];
+    assert_eq!(found.refused.len(), parts.len());
+    for (refused, part) in found.refused.iter().zip(parts) {
+        assert!(refused.reason.contains(part), "{refused:?}");
     }
-    assert_eq!(reasons.len(), 4);
-    assert_eq!(
-        (found.only_before, found.only_after),
-        (vec![point("e")], vec![point("f")])
-    );
+    assert_eq!(found.only_before, [point("e")]);
+    assert_eq!(found.only_after, [point("f")]);
+}
+
+/// The sum of twelve is nearly normal.
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
 /// Twenty rows of the same, a thousand times: at most one in twenty has a false alarm.
 #[test]
 fn false_alarms_are_as_rare_as_is_said() {
-    let mut random = 1_u64;
-    let mut next = || {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 11) as f64 / (1_u64 << 53) as f64
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let row = point_row("a");
     let mut alarms = 0;
     for _ in 0..1000 {
         let rows = (0..20).filter_map(|_| {
-            // The sum of twelve is nearly normal.
-            let mut costs = || {
-                (0..5)
-                    .map(|_| 100.0 + 10.0 * (0..12).map(|_| next()).sum::<f64>())
-                    .collect::<Vec<_>>()
+            let mut costs = || (0..5).map(|_| 160.0 + 10.0 * normal(&mut random)).collect();
+            let given = Given {
+                launches: [5, 5],
+                medians: [costs(), costs()],
+                in_pairs: false,
+                selection: Selection::All,
+                core_shared: false,
             };
-            let (before, after) = (costs(), costs());
-            let (old, new) = (run(&[("a", &before)]), run(&[("a", &after)]));
-            let medians = [before, after];
-            compared(
-                [&old.points[0], &new.points[0]],
-                &metric("cost", Better::Lower),
-                &Given {
-                    launches: medians.each_ref().map(Vec::len),
-                    medians,
-                    in_pairs: false,
-                    selection: Selection::All,
-                    core_shared: false,
-                },
-                0.0,
-            )
-            .unwrap()
+            let cost = metric("cost", Better::Lower);
+            compared([&row, &row], &cost, &given, 0.0).unwrap()
         });
         let judged = judged(rows.collect(), false);
-        alarms += u32::from(
-            judged
-                .iter()
-                .any(|row| row.verdict != Verdict::NoDifference),
-        );
+        let is_alarm = |row: &Compared| row.verdict != Verdict::NoDifference;
+        alarms += u32::from(judged.iter().any(is_alarm));
     }
     assert!(alarms <= 50, "{alarms} of 1000");
 }
 
 /// A run on a machine with this kernel, these mitigations and this load.
 fn on(kernel: &str, mitigation: &str, load: f64) -> Run {
-    let mut facts = Facts::default();
+    let mut run = run(&[("a", QUIET)]);
+    run.attempts = costof_model::testing::run(&[]).attempts;
+    let facts = run.attempts[0].hosts.get_mut(MEASURED).unwrap();
     facts.kernel.release = Some(kernel.to_owned());
-    facts
-        .cpu
-        .vulnerabilities
-        .insert("spectre_v2".to_owned(), mitigation.to_owned());
+    facts.activity.load_1min = Some(load);
+    let vulnerability = ("spectre_v2".to_owned(), mitigation.to_owned());
+    facts.cpu.vulnerabilities.extend([vulnerability]);
     let control = "net.ipv4.tcp_congestion_control".to_owned();
     facts.kernel.sysctls.insert(control, "bbr".to_owned());
-    facts.activity.load_1min = Some(load);
-    let mut run = run(&[("a", QUIET)]);
-    run.attempts.push(AttemptRow {
-        costof: "0.1.0".to_owned(),
-        build: "1".to_owned(),
-        boot: None,
-        hosts: [(MEASURED.into(), facts)].into(),
-        clock: ClockInfo {
-            source: ClockSource::Counter,
-            because: String::new(),
-            hz: 1e9,
-            spread_ppm: 0.0,
-            resolution_ns: 1.0,
-            read_ns: 1.0,
-            core_floor: None,
-        },
-        counters: CounterInfo::default(),
-        peer: None,
-    });
     run
 }
 
 #[test]
-fn what_differs_between_the_machines_is_told_and_what_always_changes_is_not() {
+fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     let before = on("6.1", "Mitigation", 0.1);
-    assert!(
-        compare(&before, &on("6.1", "Mitigation", 9.0), Metrics::Primary)
-            .facts
-            .is_empty()
-    );
+    let busy = on("6.1", "Mitigation", 9.0);
+    assert!(primary(&before, &busy).facts.is_empty());
     let mut after = on("6.2", "Vulnerable", 9.0);
     let attempt = &mut after.attempts[0];
     attempt.build = "2".to_owned();
-    attempt
-        .hosts
-        .values_mut()
-        .for_each(|facts| facts.kernel.sysctls.clear());
-    let facts = compare(&before, &after, Metrics::Primary).facts;
-    let told: Vec<_> = facts
+    let facts = attempt.hosts.get_mut(MEASURED).unwrap();
+    facts.kernel.sysctls.clear();
+    let facts = primary(&before, &after).facts;
+    let differences = facts
         .iter()
-        .map(|one| (one.what.as_str(), one.after.as_deref()))
-        .collect();
+        .map(|one| (one.what.as_str(), one.after.as_deref()));
     assert_eq!(
-        told,
+        differences.collect::<Vec<_>>(),
         [
             ("kernel", Some("6.2")),
             ("mitigations", Some("spectre_v2: Vulnerable")),
@@ -334,30 +230,28 @@ fn what_a_run_that_never_had_the_core_calls_alone_is_not_compared() {
     };
     let alone = with(&[0.21; 5], 1);
     let never = with(&[0.3; 5], 1);
-    let found = compare(&never, &alone, Metrics::Primary);
+    let found = primary(&never, &alone);
     assert!(found.rows.is_empty());
     let reason = &found.refused[0].reason;
-    assert!(
-        reason.contains("the run before never had the core to itself"),
-        "{reason}"
-    );
-    let found = compare(&alone, &never, Metrics::Primary);
+    let named = "the run before never had the core to itself";
+    assert!(reason.contains(named), "{reason}");
+    let found = primary(&alone, &never);
     assert!(found.refused[0].reason.contains("the run after never"));
     // Cores of two designs have two floors.
     let other = with(&[0.3; 5], 2);
-    assert_eq!(compare(&alone, &other, Metrics::Primary).rows.len(), 1);
+    assert_eq!(primary(&alone, &other).rows.len(), 1);
     // A launch that met nothing but neighbours is left out.
     let once = with(&[0.21, 0.3, 0.21, 0.21, 0.21], 1);
-    assert_eq!(compare(&alone, &once, Metrics::Primary).rows[0].after.1, 4);
+    assert_eq!(primary(&alone, &once).rows[0].after.1, 4);
 }
 
 /// The same run where each launch counted single operations of this length.
 fn counted(mut run: Run, ns: f64) -> Run {
-    let metrics = run
+    let points = run
         .launches
         .iter_mut()
         .flat_map(|launch| &mut launch.points);
-    for metric in metrics.flat_map(|point| &mut point.metrics) {
+    for metric in points.flat_map(|point| &mut point.metrics) {
         metric.data = Data::Histogram(vec![(ns as f32, 100)]);
     }
     run
@@ -372,7 +266,7 @@ fn launches_that_agree_by_the_clock_s_step_show_no_difference_of_one() {
     };
     let verdict = |step_ns: f64| {
         let (before, after) = (on_clock(1040.0, step_ns), on_clock(1080.0, step_ns));
-        compare(&before, &after, Metrics::Primary).rows[0].verdict
+        primary(&before, &after).rows[0].verdict
     };
     assert_eq!(verdict(40.0), Verdict::NoDifference);
     assert_eq!(verdict(1.0), Verdict::Worse);
@@ -390,35 +284,30 @@ fn beside(before: &[(&str, &[f64])], after: &[(&str, &[f64])]) -> (Run, Run) {
 #[test]
 fn runs_that_took_turns_are_compared_by_their_neighbours() {
     let drifting = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0];
-    let slower: Vec<f64> = drifting
-        .iter()
-        .zip([1.05, 1.051, 1.049, 1.05, 1.052, 1.048])
+    let times = [1.05, 1.051, 1.049, 1.05, 1.052, 1.048];
+    let slower: Vec<f64> = (drifting.iter().zip(times))
         .map(|(cost, times)| cost * times)
         .collect();
     let (old, new) = beside(&[("a", &drifting)], &[("a", &slower)]);
-    let paired = compare(&old, &new, Metrics::Primary);
+    let paired = primary(&old, &new);
     assert!(paired.in_turns);
     assert_eq!(paired.rows[0].verdict, Verdict::Worse, "{paired:?}");
     let (low, high) = paired.rows[0].ci95;
     assert!(low > 1.045 && high < 1.055, "{low} to {high}");
     // Either way round.
-    let back = compare(&new, &old, Metrics::Primary);
-    assert_eq!(
-        (back.in_turns, back.rows[0].verdict),
-        (true, Verdict::Better)
-    );
+    let back = primary(&new, &old);
+    assert!(back.in_turns);
+    assert_eq!(verdicts(&back), [Verdict::Better]);
     // The same numbers of runs that know nothing of each other, or of one that went on by itself.
     let mut apart = new.clone();
     apart.run.beside = None;
-    let found = compare(&old, &apart, Metrics::Primary);
-    assert_eq!(
-        (found.in_turns, found.rows[0].verdict),
-        (false, Verdict::NoDifference)
-    );
+    let found = primary(&old, &apart);
+    assert!(!found.in_turns);
+    assert_eq!(verdicts(&found), [Verdict::NoDifference]);
     let mut resumed = new.clone();
     let attempts = on("6.1", "", 0.0).attempts;
     resumed.attempts = [attempts.clone(), attempts].concat();
-    assert!(!compare(&old, &resumed, Metrics::Primary).in_turns);
+    assert!(!primary(&old, &resumed).in_turns);
 }
 
 #[test]
@@ -427,39 +316,38 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     let (mut old, mut new) = beside(&[("a", &costs)], &[("a", &costs)]);
     old.launches[0].points[0].state = State::Failed;
     new.launches.remove(3);
-    let row = &compare(&old, &new, Metrics::Primary).rows[0];
+    let row = &primary(&old, &new).rows[0];
     assert_eq!((row.before.1, row.after.1), (3, 3));
     assert_eq!((row.ratio, row.ci95), (1.0, (1.0, 1.0)), "{row:?}");
     new.launches.remove(2);
     // Two pairs have no interval; what either side has, three and four launches, has one.
-    let row = &compare(&old, &new, Metrics::Primary).rows[0];
+    let row = &primary(&old, &new).rows[0];
     assert_eq!((row.before.1, row.after.1), (4, 3));
     new.launches.clear();
-    let refused = &compare(&old, &new, Metrics::Primary).refused;
-    assert!(
-        refused[0].reason.contains("the run after holds no launch"),
-        "{refused:?}"
-    );
+    let refused = &primary(&old, &new).refused;
+    let named = refused[0].reason.contains("the run after holds no launch");
+    assert!(named, "{refused:?}");
 }
 
 #[test]
 fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
     let costs = [100.0, 101.0, 102.0, 103.0, 104.0];
-    let (old, mut new) = beside(&[("a", &costs)], &[("a", &costs)]);
-    for launch in &mut new.launches {
-        let metrics = &mut launch.points[0].metrics;
-        metrics.retain(|metric| metric.name != "rate");
-    }
+    let (old, new) = beside(&[("a", &costs)], &[("a", &costs)]);
+    let without = |mut run: Run| {
+        for launch in &mut run.launches {
+            launch.points[0]
+                .metrics
+                .retain(|metric| metric.name != "rate");
+        }
+        run
+    };
+    let new = without(new);
     let found = compare(&old, &new, Metrics::All);
-    let refused: Vec<_> = found.refused.iter().collect();
+    let refused = &found.refused;
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].metric, "rate");
     assert!(refused[0].reason.contains("the run after"), "{refused:?}");
-    let mut neither = old.clone();
-    for launch in &mut neither.launches {
-        let metrics = &mut launch.points[0].metrics;
-        metrics.retain(|metric| metric.name != "rate");
-    }
+    let neither = without(old);
     assert!(compare(&neither, &new, Metrics::All).refused.is_empty());
 }
 
@@ -476,17 +364,12 @@ impl Shared {
     /// Five rows of so many launches of each side, of which the second takes so many times as long.
     fn measure(&self, random: &mut fastrand::Rng, launches: u32, times: f64) -> Comparison {
         let names = ["a", "b", "c", "d", "e"];
-        // The sum of twelve is nearly normal.
-        let normal = |random: &mut fastrand::Rng| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut costs = [(); 2].map(|()| [(); 5].map(|()| Vec::new()));
         let seed = random.u64(..);
         let mut clock = 0.0;
         for (row, _) in names.iter().enumerate() {
             for launch in 0..launches {
-                for (place, side) in crate::schedule::turns(seed, row, launch)
-                    .into_iter()
-                    .enumerate()
-                {
+                for (place, side) in turns(seed, row, launch).into_iter().enumerate() {
                     clock += self.drift * (normal(random) + 0.5);
                     let second = if place == 1 { self.second } else { 0.0 };
                     let log = clock + second + self.launch * normal(random);
@@ -501,7 +384,7 @@ impl Shared {
                 .collect::<Vec<_>>()
         });
         let (old, new) = beside(&rows[0], &rows[1]);
-        compare(&old, &new, Metrics::Primary)
+        primary(&old, &new)
     }
 
     /// In how many of `tries` comparisons of what is the same, but for `times`, any row, and all rows,
@@ -511,12 +394,12 @@ impl Shared {
         let (mut any, mut all) = (0, 0);
         for _ in 0..tries {
             let rows = self.measure(&mut random, launches, times).rows;
-            let told = rows
+            let found = rows
                 .iter()
                 .filter(|row| row.verdict != Verdict::NoDifference);
-            let told = told.count();
-            any += u32::from(told > 0);
-            all += u32::from(told == rows.len());
+            let found = found.count();
+            any += u32::from(found > 0);
+            all += u32::from(found == rows.len());
         }
         (any, all)
     }
@@ -537,10 +420,8 @@ fn what_took_turns_raises_no_more_false_alarms_than_is_said_on_whatever_machine(
         };
         for launches in [4, 6, 10, 16] {
             let (any, _) = machine.found(launches, 1.0, 400);
-            assert!(
-                any <= 20,
-                "{any} of 400: {launches} launches, {launch} {second} {drift}"
-            );
+            let machine = (launch, second, drift);
+            assert!(any <= 20, "{any} of 400: {launches} launches, {machine:?}");
         }
     }
 }
@@ -553,10 +434,8 @@ fn five_percent_are_found_on_a_machine_that_drifts() {
         drift: 0.005,
     };
     let (any, all) = machine.found(10, 1.05, 200);
-    assert!(
-        any >= 199 && all >= 180,
-        "any in {any}, all in {all} of 200"
-    );
+    let found = (any, all);
+    assert!(any >= 199 && all >= 180, "any and all: {found:?} of 200");
     let (_, few) = machine.found(4, 1.05, 200);
     assert!(few < all, "{few} of 200 by four launches");
 }

@@ -68,11 +68,8 @@ pub(crate) fn launch_medians(
 
 /// How the samples of a metric divide by the state of the core; `None` where no gauge was read.
 fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
-    let gauged: Vec<&Measured> = launches
-        .iter()
-        .copied()
-        .filter(|launch| launch.gauged.is_some())
-        .collect();
+    let gauged = launches.iter().filter(|launch| launch.gauged.is_some());
+    let gauged: Vec<&&Measured> = gauged.collect();
     let count = |state: Option<CoreState>| -> f64 {
         gauged.iter().map(|launch| launch.count(state) as f64).sum()
     };
@@ -111,9 +108,10 @@ pub(super) fn estimate(
         } else {
             Vec::new()
         },
-        ci95: match is_latency {
-            true => summary.ci95.map(within),
-            false => summary.ci95,
+        ci95: if is_latency {
+            summary.ci95.map(within)
+        } else {
+            summary.ci95
         },
         undisturbed: match selection {
             Selection::All => undisturbed(&launches),
@@ -171,21 +169,15 @@ pub(super) fn is_enough(launch: &Measured, selection: Selection) -> bool {
 
 /// The modes, where there is more than one.
 fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
-    let values: Vec<Vec<f64>> = by_launch
+    let values = by_launch
         .iter()
-        .map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX))
-        .collect();
-    let modes = launch_modes(&values);
+        .map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX));
+    let mut modes = launch_modes(&values.collect::<Vec<Vec<f64>>>());
     if modes.len() < 2 {
-        return Vec::new();
+        modes.clear();
     }
-    modes
-        .into_iter()
-        .map(|mode| Mode {
-            median: mode.median,
-            share: mode.share,
-        })
-        .collect()
+    let mode = |costof_stats::Mode { median, share, .. }| Mode { median, share };
+    modes.into_iter().map(mode).collect()
 }
 
 /// Those percentiles that there are enough samples for: n ≥ 10 ÷ (1 − p); none
@@ -218,15 +210,9 @@ fn undisturbed(launches: &[&Measured]) -> Option<f64> {
     let medians: Vec<f64> = launches
         .iter()
         .filter_map(|launch| {
-            let left: Vec<f64> = launch
-                .data
-                .costs()
-                .into_iter()
-                .enumerate()
-                .filter(|(position, _)| !launch.disturbed.contains(&(*position as u32)))
-                .map(|(_, cost)| cost)
-                .collect();
-            median(&left)
+            let costs = (0..).zip(launch.data.costs());
+            let left = costs.filter(|(position, _)| !launch.disturbed.contains(position));
+            median(&left.map(|(_, cost)| cost).collect::<Vec<f64>>())
         })
         .collect();
     median(&medians)

@@ -2,13 +2,14 @@
 
 use costof_model::facts::{Activity, Pressure};
 
-use super::roots::Roots;
+use super::folder::Folder;
+use crate::processor_ticks;
 
 /// Load, shares since the start, and stalls.
-pub(super) fn activity(roots: &Roots) -> Activity {
-    let load = roots.text("/proc/loadavg").unwrap_or_default();
+pub(super) fn activity(root: &Folder) -> Activity {
+    let load = root.text("/proc/loadavg").unwrap_or_default();
     let mut load = load.split_whitespace().map(|word| word.parse().ok());
-    let shares = roots
+    let shares = root
         .start("/proc/stat", 4 << 10)
         .and_then(|stat| shares(&stat));
     Activity {
@@ -17,28 +18,21 @@ pub(super) fn activity(roots: &Roots) -> Activity {
         load_15min: load.next().flatten(),
         steal_share: shares.map(|(steal, _)| steal),
         busy_share: shares.map(|(_, busy)| busy),
-        cpu_pressure: pressure(roots, "cpu"),
-        memory_pressure: pressure(roots, "memory"),
-        io_pressure: pressure(roots, "io"),
+        cpu_pressure: pressure(root, "cpu"),
+        memory_pressure: pressure(root, "memory"),
+        io_pressure: pressure(root, "io"),
     }
 }
 
-/// Steal and busy as shares of all time. The columns are user, nice, system, idle, iowait, irq,
-/// softirq, steal; guest time is part of user.
+/// Steal and busy as shares of all time.
 fn shares(stat: &str) -> Option<(f64, f64)> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<f64> = line
-        .split_whitespace()
-        .take(8)
-        .filter_map(|n| n.parse().ok())
-        .collect();
-    let all: f64 = ticks.iter().sum();
-    let (&idle, &iowait, &steal) = (ticks.get(3)?, ticks.get(4)?, ticks.get(7)?);
-    (all > 0.0).then(|| (steal / all, (all - idle - iowait - steal) / all))
+    let all = processor_ticks::sum(stat)?;
+    let share = |ticks: u64| ticks as f64 / all.total as f64;
+    (all.total > 0).then(|| (share(all.steal), share(all.busy)))
 }
 
-fn pressure(roots: &Roots, what: &str) -> Option<Pressure> {
-    let text = roots.text(&format!("/proc/pressure/{what}"))?;
+fn pressure(root: &Folder, what: &str) -> Option<Pressure> {
+    let text = root.text(&format!("/proc/pressure/{what}"))?;
     let share = |kind: &str, window: &str| -> Option<f64> {
         let line = text.lines().find(|line| line.starts_with(kind))?;
         let percent: f64 = line

@@ -2,56 +2,49 @@
 
 use costof_model::facts::{Cache, CacheKind, CacheSource, CpuSet};
 
-use super::roots::{Roots, bytes_of};
+use super::folder::{Folder, bytes_of};
 
 /// The caches of the processors that are online, those that are alike in one entry, by level.
-pub(super) fn caches(roots: &Roots, online: &CpuSet) -> Vec<Cache> {
+pub(super) fn caches(root: &Folder, online: &CpuSet) -> Vec<Cache> {
     let mut caches: Vec<Cache> = Vec::new();
     for cpu in online.iter() {
-        let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
-        for index in roots.numbered(&folder, "index") {
-            let folder = format!("{folder}/index{index}");
-            let mut shared = roots.set(&format!("{folder}/shared_cpu_list"));
-            if shared.is_empty() {
-                shared = CpuSet::from_iter([cpu]);
-            }
-            add(&mut caches, roots, &folder, &shared);
+        let folder = root.folder(&format!("/sys/devices/system/cpu/cpu{cpu}/cache"));
+        for (_, folder) in folder.numbered("index") {
+            add(&mut caches, &folder, cpu);
         }
     }
     caches.sort_by_key(|cache| (cache.level, cache.kind != CacheKind::Data));
     caches
 }
 
-/// Adds one cache. The first processor of a shared one has told of it already; `level` and `type`
-/// tell two caches apart that share the same processors.
-fn add(caches: &mut Vec<Cache>, roots: &Roots, folder: &str, shared: &CpuSet) -> Option<()> {
-    let level: u32 = roots.value(&format!("{folder}/level"))?;
-    let kind = kind(&roots.text(&format!("{folder}/type"))?);
-    let alike = |cache: &&mut Cache| cache.level == level && cache.kind == kind;
-    if caches
-        .iter_mut()
-        .filter(alike)
-        .any(|cache| cache.shared_by.contains(shared))
-    {
+/// Adds one cache of a processor. The first processor of a shared one has added it already; `level` and
+/// `type` distinguish two caches that share the same processors.
+fn add(caches: &mut Vec<Cache>, folder: &Folder, cpu: u32) -> Option<()> {
+    let mut shared = folder.set("shared_cpu_list");
+    if shared.is_empty() {
+        shared = CpuSet::from_iter([cpu]);
+    }
+    let new = Cache {
+        level: folder.value("level")?,
+        kind: kind(&folder.text("type")?),
+        size_bytes: bytes_of(&folder.text("size")?)?,
+        line_bytes: folder.value("coherency_line_size"),
+        ways: folder.value("ways_of_associativity"),
+        shared_by: vec![shared.clone()],
+        source: CacheSource::Sysfs,
+    };
+    let of_kind = |cache: &Cache| (cache.level, cache.kind) == (new.level, new.kind);
+    let is_known = |cache: &Cache| of_kind(cache) && cache.shared_by.contains(&shared);
+    if caches.iter().any(is_known) {
         return None;
     }
-    let size_bytes = bytes_of(&roots.text(&format!("{folder}/size"))?)?;
-    let line_bytes = roots.value(&format!("{folder}/coherency_line_size"));
-    let ways = roots.value(&format!("{folder}/ways_of_associativity"));
-    let same = caches.iter_mut().filter(alike).find(|cache| {
-        (cache.size_bytes, cache.line_bytes, cache.ways) == (size_bytes, line_bytes, ways)
-    });
+    let alike = |cache: &Cache| (cache.size_bytes, cache.line_bytes, cache.ways);
+    let same = caches
+        .iter_mut()
+        .find(|cache| of_kind(cache) && alike(cache) == alike(&new));
     match same {
-        Some(cache) => cache.shared_by.push(shared.clone()),
-        None => caches.push(Cache {
-            level,
-            kind,
-            size_bytes,
-            line_bytes,
-            ways,
-            shared_by: vec![shared.clone()],
-            source: CacheSource::Sysfs,
-        }),
+        Some(cache) => cache.shared_by.push(shared),
+        None => caches.push(new),
     }
     Some(())
 }

@@ -3,18 +3,17 @@
 
 use costof_model::facts::Cgroup;
 
-use super::roots::{Roots, field};
+use super::folder::{Folder, parsed};
 
 /// v1 writes "no limit" as the largest multiple of a page.
 const V1_NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// The cgroup of this process and what it allows.
-pub(super) fn cgroup(roots: &Roots) -> Cgroup {
-    let memberships = roots.text("/proc/self/cgroup").unwrap_or_default();
-    let mounts = mounts(&roots.text("/proc/self/mountinfo").unwrap_or_default());
+pub(super) fn cgroup(root: &Folder) -> Cgroup {
+    let memberships = root.text("/proc/self/cgroup").unwrap_or_default();
+    let mounts = mounts(&root.text("/proc/self/mountinfo").unwrap_or_default());
     let mut cgroup = Cgroup::default();
-    let mut v1 = false;
-    let mut v2 = false;
+    let (mut has_v1, mut has_v2) = (false, false);
     for line in memberships.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -23,26 +22,23 @@ pub(super) fn cgroup(roots: &Roots) -> Cgroup {
         let Some(mount) = mounts.iter().find(|mount| mount.serves(controllers)) else {
             continue;
         };
-        let folders = mount.folders(path);
-        match controllers {
-            "" => {
-                v2 = true;
-                v2_limits(roots, &folders, &mut cgroup);
-                if cgroup.path.is_none() {
-                    cgroup.path = Some(path.to_owned());
-                }
-            }
-            _ if controllers.starts_with("name=") => {}
-            _ => {
-                v1 = true;
-                v1_limits(roots, controllers, &folders, &mut cgroup);
-                if controllers.split(',').any(|controller| controller == "cpu") {
-                    cgroup.path = Some(path.to_owned());
-                }
-            }
+        if controllers.starts_with("name=") {
+            continue;
+        }
+        let is_v2 = controllers.is_empty();
+        has_v1 |= !is_v2;
+        has_v2 |= is_v2;
+        let files = if is_v2 { &V2 } else { &V1 };
+        let has = |name: &str| is_v2 || controllers.split(',').any(|own| own == name);
+        for folder in mount.folders(root, path) {
+            tighten(&mut cgroup, files, &folder, has);
+        }
+        let is_known = is_v2 && cgroup.path.is_some();
+        if has("cpu") && !is_known {
+            cgroup.path = Some(path.to_owned());
         }
     }
-    let version = match (v1, v2) {
+    let version = match (has_v1, has_v2) {
         (true, true) => Some("hybrid"),
         (true, false) => Some("v1"),
         (false, true) => Some("v2"),
@@ -51,6 +47,106 @@ pub(super) fn cgroup(roots: &Roots) -> Cgroup {
     Cgroup {
         version: version.map(str::to_owned),
         ..cgroup
+    }
+}
+
+/// What the files of a version are called.
+struct Files {
+    quota: &'static str,
+    /// v1's period has a file of its own.
+    period: Option<&'static str>,
+    memory_limits: &'static [&'static str],
+    memory_used: &'static str,
+    /// The file pages among what is used that the kernel drops first.
+    droppable: &'static str,
+    weight: &'static str,
+    default_weight: f64,
+    cpusets: &'static [&'static str],
+}
+
+const V1: Files = Files {
+    quota: "cpu.cfs_quota_us",
+    period: Some("cpu.cfs_period_us"),
+    memory_limits: &["memory.limit_in_bytes"],
+    memory_used: "memory.usage_in_bytes",
+    droppable: "total_inactive_file",
+    weight: "cpu.shares",
+    default_weight: 1024.0,
+    cpusets: &["cpuset.effective_cpus", "cpuset.cpus"],
+};
+
+const V2: Files = Files {
+    quota: "cpu.max",
+    period: None,
+    memory_limits: &["memory.max", "memory.high"],
+    memory_used: "memory.current",
+    droppable: "inactive_file",
+    weight: "cpu.weight",
+    default_weight: 100.0,
+    cpusets: &["cpuset.cpus.effective"],
+};
+
+impl Files {
+    /// Microseconds of processor time, and in how many they may be used. No quota (`max`, or −1 in v1) is
+    /// none that reads as a number.
+    fn quota(&self, folder: &Folder) -> Option<(u64, u64)> {
+        let (quota, period): (u64, u64) = match self.period {
+            Some(period) => (folder.value(self.quota)?, folder.value(period)?),
+            None => {
+                let both = folder.text(self.quota)?;
+                let (quota, period) = both.split_once(' ')?;
+                (quota.parse().ok()?, period.trim().parse().ok()?)
+            }
+        };
+        (period > 0).then_some((quota, period))
+    }
+
+    /// What a group uses, less the file pages that the kernel drops first.
+    fn used_bytes(&self, folder: &Folder) -> Option<u64> {
+        let used: u64 = folder.value(self.memory_used)?;
+        let stat = folder.text("memory.stat").unwrap_or_default();
+        let droppable = parsed(&stat, self.droppable, ' ').unwrap_or(0);
+        Some(used.saturating_sub(droppable))
+    }
+}
+
+/// Adds what one more group further out allows, whose files are in this folder: of limits the smallest
+/// counts, of what is none that of the innermost.
+fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&str) -> bool) {
+    if has("cpu") {
+        if let Some((quota_us, period_us)) = files.quota(folder) {
+            let cpus = quota_us as f64 / period_us as f64;
+            if cgroup.cpu_quota_cpus.is_none_or(|least| cpus < least) {
+                let stat = folder.text("cpu.stat").unwrap_or_default();
+                cgroup.cpu_quota_cpus = Some(cpus);
+                cgroup.cpu_quota_file = Some(folder.path(files.quota));
+                cgroup.cpu_quota_period_ns = period_us.checked_mul(1000);
+                cgroup.cpu_throttled_count = parsed(&stat, "nr_throttled", ' ');
+            }
+        }
+        let weight = || Some(folder.value::<f64>(files.weight)? * 100.0 / files.default_weight);
+        cgroup.cpu_weight = cgroup.cpu_weight.or_else(weight);
+    }
+    if has("cpuset") && cgroup.cpuset.is_none() {
+        let mut cpusets = files.cpusets.iter().map(|file| folder.set(file));
+        cgroup.cpuset = cpusets.find(|cpus| !cpus.is_empty());
+    }
+    if has("memory") {
+        let limits = files
+            .memory_limits
+            .iter()
+            .filter_map(|file| folder.value(file));
+        let limit = limits.filter(|limit| *limit < V1_NO_LIMIT_BYTES).min();
+        let tightest = cgroup.memory_limit_bytes;
+        if let Some(limit) = limit.filter(|limit| tightest.is_none_or(|least| *limit < least)) {
+            cgroup.memory_limit_bytes = Some(limit);
+            cgroup.memory_used_bytes = files.used_bytes(folder);
+        }
+    }
+    if has("pids") {
+        // `max` is no limit.
+        let limits = [cgroup.task_limit, folder.value("pids.max")];
+        cgroup.task_limit = limits.into_iter().flatten().min();
     }
 }
 
@@ -66,30 +162,25 @@ struct Mount {
 impl Mount {
     /// Whether a line of `/proc/self/cgroup` with these controllers speaks of this hierarchy.
     fn serves(&self, controllers: &str) -> bool {
-        match &self.controllers {
-            None => controllers.is_empty(),
-            Some(own) => {
-                !controllers.is_empty()
-                    && controllers
-                        .split(',')
-                        .all(|name| own.iter().any(|option| option == name))
-            }
-        }
+        let Some(own) = &self.controllers else {
+            return controllers.is_empty();
+        };
+        let has = |name: &str| own.iter().any(|option| option == name);
+        !controllers.is_empty() && controllers.split(',').all(has)
     }
 
     /// The folders from the process's group up to the highest that can be seen.
-    fn folders(&self, path: &str) -> Vec<String> {
+    fn folders(&self, root: &Folder, path: &str) -> Vec<Folder> {
         let below = match self.root.as_str() {
             "/" => path,
             root => path.strip_prefix(root).unwrap_or("/"),
         };
-        let mut folder = self.point.clone();
-        let mut folders = vec![folder.clone()];
+        let mut folders = vec![root.folder(&self.point)];
         // A group outside of this namespace's root is written with "..", and is out of sight.
         let names = below.split('/').filter(|name| !name.is_empty());
         for name in names.take_while(|name| *name != "..") {
-            folder = format!("{folder}/{name}");
-            folders.push(folder.clone());
+            let inner = folders[folders.len() - 1].folder(name);
+            folders.push(inner);
         }
         folders.reverse();
         folders
@@ -118,142 +209,10 @@ fn mounts(mountinfo: &str) -> Vec<Mount> {
         .collect()
 }
 
-fn v2_limits(roots: &Roots, folders: &[String], cgroup: &mut Cgroup) {
-    for folder in folders {
-        let text = |file: &str| roots.text(&format!("{folder}/{file}"));
-        // "max 100000", "50000 100000": quota and period in microseconds.
-        if let Some((quota, period)) = text("cpu.max").as_deref().and_then(|m| m.split_once(' ')) {
-            add_quota(
-                cgroup,
-                &format!("{folder}/cpu.max"),
-                quota.parse().ok(),
-                period.trim().parse().ok(),
-                || throttled(&text("cpu.stat")?),
-            );
-        }
-        for file in ["memory.max", "memory.high"] {
-            let limit: Option<u64> = text(file).and_then(|limit| limit.parse().ok());
-            add_memory_limit(cgroup, limit, || {
-                used_bytes(
-                    text("memory.current")?,
-                    text("memory.stat"),
-                    "inactive_file",
-                )
-            });
-        }
-        add_task_limit(cgroup, text("pids.max"));
-        if cgroup.cpu_weight.is_none() {
-            cgroup.cpu_weight = text("cpu.weight").and_then(|weight| weight.parse().ok());
-        }
-        if cgroup.cpuset.is_none() {
-            let cpus = roots.set(&format!("{folder}/cpuset.cpus.effective"));
-            cgroup.cpuset = Some(cpus).filter(|cpus| !cpus.is_empty());
-        }
-    }
-}
-
-fn v1_limits(roots: &Roots, controllers: &str, folders: &[String], cgroup: &mut Cgroup) {
-    let has = |name: &str| controllers.split(',').any(|controller| controller == name);
-    for folder in folders {
-        let text = |file: &str| roots.text(&format!("{folder}/{file}"));
-        if has("cpu") {
-            // −1 is no quota, which does not read as a u64.
-            let quota = text("cpu.cfs_quota_us").and_then(|quota| quota.parse().ok());
-            let period = text("cpu.cfs_period_us").and_then(|period| period.parse().ok());
-            let file = format!("{folder}/cpu.cfs_quota_us");
-            add_quota(cgroup, &file, quota, period, || {
-                throttled(&text("cpu.stat")?)
-            });
-            if cgroup.cpu_weight.is_none() {
-                let shares: Option<f64> = text("cpu.shares").and_then(|shares| shares.parse().ok());
-                cgroup.cpu_weight = shares.map(|shares| shares * 100.0 / 1024.0);
-            }
-        }
-        if has("cpuset") && cgroup.cpuset.is_none() {
-            cgroup.cpuset = ["cpuset.effective_cpus", "cpuset.cpus"]
-                .iter()
-                .map(|file| roots.set(&format!("{folder}/{file}")))
-                .find(|cpus| !cpus.is_empty());
-        }
-        if has("memory") {
-            let limit: Option<u64> = text("memory.limit_in_bytes").and_then(|l| l.parse().ok());
-            add_memory_limit(
-                cgroup,
-                limit.filter(|&limit| limit < V1_NO_LIMIT_BYTES),
-                || {
-                    let stat = text("memory.stat");
-                    used_bytes(text("memory.usage_in_bytes")?, stat, "total_inactive_file")
-                },
-            );
-        }
-        if has("pids") {
-            add_task_limit(cgroup, text("pids.max"));
-        }
-    }
-}
-
-/// Keeps the smallest share of time.
-fn add_quota(
-    cgroup: &mut Cgroup,
-    file: &str,
-    quota_us: Option<u64>,
-    period_us: Option<u64>,
-    throttled: impl FnOnce() -> Option<u64>,
-) {
-    let (Some(quota_us), Some(period_us)) = (quota_us, period_us) else {
-        return;
-    };
-    if period_us == 0 {
-        return;
-    }
-    let cpus = quota_us as f64 / period_us as f64;
-    if cgroup.cpu_quota_cpus.is_none_or(|tightest| cpus < tightest) {
-        cgroup.cpu_quota_cpus = Some(cpus);
-        cgroup.cpu_quota_file = Some(file.to_owned());
-        cgroup.cpu_quota_period_ns = period_us.checked_mul(1000);
-        cgroup.cpu_throttled_count = throttled();
-    }
-}
-
-/// Keeps the smallest limit.
-fn add_memory_limit(cgroup: &mut Cgroup, limit: Option<u64>, used: impl FnOnce() -> Option<u64>) {
-    let Some(limit) = limit else { return };
-    if cgroup
-        .memory_limit_bytes
-        .is_none_or(|tightest| limit < tightest)
-    {
-        cgroup.memory_limit_bytes = Some(limit);
-        cgroup.memory_used_bytes = used();
-    }
-}
-
-/// Keeps the smallest limit; `max` is none.
-fn add_task_limit(cgroup: &mut Cgroup, limit: Option<String>) {
-    let limit: Option<u64> = limit.and_then(|limit| limit.parse().ok());
-    cgroup.task_limit = match (cgroup.task_limit, limit) {
-        (Some(tightest), Some(limit)) => Some(tightest.min(limit)),
-        (tightest, limit) => tightest.or(limit),
-    };
-}
-
-fn throttled(stat: &str) -> Option<u64> {
-    field(stat, "nr_throttled", ' ')?.parse().ok()
-}
-
 /// The nanoseconds for which a group's quota has held it back so far, by its
 /// `cpu.stat`: `throttled_usec` in v2, `throttled_time` in v1.
 pub(super) fn throttled_ns(stat: &str) -> Option<f64> {
-    let value = |name| field(stat, name, ' ')?.parse::<f64>().ok();
-    value("throttled_usec")
-        .map(|us| us * 1000.0)
-        .or_else(|| value("throttled_time"))
-}
-
-/// What a group uses, less the file pages that the kernel drops first.
-fn used_bytes(used: String, stat: Option<String>, droppable: &str) -> Option<u64> {
-    let used: u64 = used.parse().ok()?;
-    let droppable: u64 = stat
-        .and_then(|stat| field(&stat, droppable, ' ')?.parse().ok())
-        .unwrap_or(0);
-    Some(used.saturating_sub(droppable))
+    parsed(stat, "throttled_usec", ' ')
+        .map(|us: f64| us * 1000.0)
+        .or_else(|| parsed(stat, "throttled_time", ' '))
 }

@@ -8,9 +8,12 @@ use costof_model::facts::{Advertised, CoreKind, Cpu, CpuSet};
 
 use super::caches;
 use super::cpuid::Cpuid;
-use super::roots::{Roots, field, is_word_of};
+use super::folder::{Folder, field, is_word_of};
 
+/// Where the kernel describes the processors.
 const CPUS: &str = "/sys/devices/system/cpu";
+/// Its performance monitoring units.
+const UNITS: &str = "/sys/bus/event_source/devices";
 
 /// Enough of `/proc/cpuinfo` for the first processors; on old kernels each further one is asked for
 /// its clock by an interrupt.
@@ -26,49 +29,50 @@ const FLAGS: &str = "\
     asimd atomics crc32 dcpop ecv lrcpc mops sha2 sve sve2 wfxt";
 
 /// Everything about the processors.
-pub(super) fn cpu(roots: &Roots, cpuid: &Cpuid) -> Cpu {
-    let info = roots
-        .start("/proc/cpuinfo", CPUINFO_BYTES)
-        .unwrap_or_default();
+pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
+    let info = root.start("/proc/cpuinfo", CPUINFO_BYTES);
+    let info = info.unwrap_or_default();
+    let folder = root.folder(CPUS);
+    let cpu0 = folder.folder("cpu0");
+    let khz = |file: &str, source| Some(advertised(cpu0.scaled(file, 1000)?, source));
+    let count = |len: usize| u32::try_from(len).ok().filter(|&count| count > 0);
     let mut cpu = identity(&info);
-    cpu.online = roots.set(&format!("{CPUS}/online"));
-    cpu.isolated = roots.set(&format!("{CPUS}/isolated"));
-    cpu.tickless = roots.set(&format!("{CPUS}/nohz_full"));
-    cpu.smt_active = roots.flag(&format!("{CPUS}/smt/active"));
-    cpu.smt_control = roots.text(&format!("{CPUS}/smt/control"));
+    cpu.online = folder.set("online");
+    cpu.isolated = folder.set("isolated");
+    cpu.tickless = folder.set("nohz_full");
+    cpu.smt_active = folder.flag("smt/active");
+    cpu.smt_control = folder.text("smt/control");
     cpu.cores = groups(
-        roots,
+        &folder,
         &cpu.online,
-        &["core_cpus_list", "thread_siblings_list"],
+        "core_cpus_list",
+        "thread_siblings_list",
     );
     cpu.sockets = groups(
-        roots,
+        &folder,
         &cpu.online,
-        &["package_cpus_list", "core_siblings_list"],
+        "package_cpus_list",
+        "core_siblings_list",
     );
-    let count = |len: usize| u32::try_from(len).ok().filter(|&count| count > 0);
     cpu.logical_count = count(cpu.online.len());
     cpu.physical_count = count(cpu.cores.len());
     cpu.socket_count = count(cpu.sockets.len());
-    cpu.core_kinds = core_kinds(roots, &cpu.online);
-    cpu.caches = caches::caches(roots, &cpu.online);
+    cpu.core_kinds = core_kinds(root, &cpu.online);
+    cpu.caches = caches::caches(root, &cpu.online);
     if cpu.caches.is_empty() {
         cpu.caches = cpuid.caches.clone();
     }
     cpu.tsc_invariant = cpu.tsc_invariant.or(cpuid.tsc_invariant);
-    cpu.tsc = roots
-        .value::<u64>(&format!("{CPUS}/cpu0/tsc_freq_khz"))
-        .map(|khz| advertised(khz * 1000, "sysfs tsc_freq_khz"))
+    cpu.tsc = khz("tsc_freq_khz", "sysfs tsc_freq_khz")
         .or_else(|| cpuid.tsc.clone())
         .or_else(|| bogus_mips(&info));
-    cpu.base = base(roots)
+    cpu.base = khz("cpufreq/base_frequency", "cpufreq base_frequency")
+        .or_else(|| nominal(&cpu0))
         .or_else(|| cpuid.base.clone())
         .or_else(|| named_clock(&cpu));
-    cpu.max = roots
-        .value::<u64>(&format!("{CPUS}/cpu0/cpufreq/cpuinfo_max_freq"))
-        .map(|khz| advertised(khz * 1000, "cpufreq cpuinfo_max_freq"))
-        .or_else(|| cpuid.max.clone());
-    cpu.vulnerabilities = vulnerabilities(roots);
+    cpu.max =
+        khz("cpufreq/cpuinfo_max_freq", "cpufreq cpuinfo_max_freq").or_else(|| cpuid.max.clone());
+    cpu.vulnerabilities = vulnerabilities(&folder.folder("vulnerabilities"));
     cpu
 }
 
@@ -81,18 +85,13 @@ fn identity(info: &str) -> Cpu {
             .map(str::to_owned)
     };
     let number = |name| text(name)?.parse().ok();
-    let hexadecimal = |name| {
-        let value = text(name)?;
-        u32::from_str_radix(value.strip_prefix("0x")?, 16).ok()
-    };
+    let arm = |name| u32::try_from(hexadecimal(&text(name)?)?).ok();
     let flags = flags(
         &text("flags")
             .or_else(|| text("Features"))
             .unwrap_or_default(),
     );
-    if let (Some(implementer), Some(part)) =
-        (hexadecimal("CPU implementer"), hexadecimal("CPU part"))
-    {
+    if let (Some(implementer), Some(part)) = (arm("CPU implementer"), arm("CPU part")) {
         return Cpu {
             vendor: Some(arm_implementer(implementer)),
             model_name: text("model name").or_else(|| arm_part(implementer, part)),
@@ -127,20 +126,17 @@ fn flags(all: &str) -> Vec<String> {
         .collect()
 }
 
-/// The distinct sets of processors that a topology file tells, by the first of its names that is
-/// there.
-fn groups(roots: &Roots, online: &CpuSet, files: &[&str]) -> Vec<CpuSet> {
+/// The distinct sets of processors that a topology file names, or an older kernel's name of it.
+fn groups(cpus: &Folder, online: &CpuSet, file: &str, older: &str) -> Vec<CpuSet> {
     let mut seen = CpuSet::default();
     let mut groups = Vec::new();
     for cpu in online.iter() {
         if seen.contains(cpu) {
             continue;
         }
-        let group = files
-            .iter()
-            .map(|file| roots.set(&format!("{CPUS}/cpu{cpu}/topology/{file}")))
-            .find(|group| !group.is_empty());
-        if let Some(group) = group {
+        let topology = cpus.folder(&format!("cpu{cpu}/topology"));
+        let group = [file, older].map(|file| topology.set(file));
+        if let Some(group) = group.into_iter().find(|group| !group.is_empty()) {
             seen.extend(&group);
             groups.push(group);
         }
@@ -150,70 +146,63 @@ fn groups(roots: &Roots, online: &CpuSet, files: &[&str]) -> Vec<CpuSet> {
 
 /// The kinds of cores where there are several: Intel's from the names of their performance
 /// monitoring units, others' from part number and capacity.
-fn core_kinds(roots: &Roots, online: &CpuSet) -> Vec<CoreKind> {
-    let intel: Vec<CoreKind> = ["core", "atom", "lowpower"]
-        .iter()
-        .filter_map(|name| {
-            let unit = format!("cpu_{name}");
-            let cpus = roots.set(&format!("/sys/bus/event_source/devices/{unit}/cpus"));
-            let capacity = roots.value(&format!("{CPUS}/cpu{}/cpu_capacity", cpus.first()?));
-            let performance_unit = Some(unit);
-            Some(CoreKind {
-                name: (*name).to_owned(),
-                cpus,
-                performance_unit,
-                capacity,
-            })
-        })
-        .collect();
+fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
+    let intel = ["core", "atom", "lowpower"].map(|name| intel_kind(root, name));
+    let intel: Vec<CoreKind> = intel.into_iter().flatten().collect();
     if intel.len() > 1 {
         return intel;
     }
     let mut kinds: BTreeMap<(Option<u64>, Option<u32>), CpuSet> = BTreeMap::new();
     for cpu in online.iter() {
-        let folder = format!("{CPUS}/cpu{cpu}");
-        let identification = roots
-            .text(&format!("{folder}/regs/identification/midr_el1"))
-            .and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
-        let capacity = roots.value(&format!("{folder}/cpu_capacity"));
-        let kind = kinds.entry((identification, capacity)).or_default();
-        kind.extend(&CpuSet::from_iter([cpu]));
+        let folder = root.folder(&format!("{CPUS}/cpu{cpu}"));
+        let identification = folder.text("regs/identification/midr_el1");
+        let identification = identification.and_then(|text| hexadecimal(&text));
+        let kind = (identification, folder.value("cpu_capacity"));
+        let cpus = kinds.entry(kind).or_default();
+        cpus.extend(&CpuSet::from_iter([cpu]));
     }
     if kinds.len() < 2 {
         return Vec::new();
     }
-    let units = performance_units_of(roots);
+    // The units that count on cores have a file `cpus`, unlike those beside the cores, which have a
+    // `cpumask`.
+    let units: Vec<(String, CpuSet)> = (root.folder(UNITS).folders())
+        .map(|(unit, folder)| (unit, folder.set("cpus")))
+        .collect();
+    let counts_on = |cpus: &CpuSet| {
+        let all = |counted: &CpuSet| cpus.iter().all(|cpu| counted.contains(cpu));
+        let unit = units.iter().find(|(_, counted)| all(counted));
+        unit.map(|(unit, _)| unit.clone())
+    };
+    let kinds = kinds.into_iter().rev();
     kinds
-        .into_iter()
-        .rev()
         .map(|((identification, capacity), cpus)| CoreKind {
             name: identification
                 .and_then(part_of)
                 .or_else(|| Some(format!("capacity {}", capacity?)))
                 .unwrap_or_else(|| "unnamed".to_owned()),
-            performance_unit: units
-                .iter()
-                .find(|(_, counted)| cpus.iter().all(|cpu| counted.contains(cpu)))
-                .map(|(unit, _)| unit.clone()),
+            performance_unit: counts_on(&cpus),
             cpus,
             capacity,
         })
         .collect()
 }
 
-/// The units that count on cores, and on which: they say so in a file `cpus`, unlike those beside
-/// the cores, which have a `cpumask`.
-fn performance_units_of(roots: &Roots) -> Vec<(String, CpuSet)> {
-    let folder = "/sys/bus/event_source/devices";
-    roots
-        .names(folder)
-        .into_iter()
-        .map(|unit| {
-            let cpus = roots.set(&format!("{folder}/{unit}/cpus"));
-            (unit, cpus)
-        })
-        .filter(|(_, cpus)| !cpus.is_empty())
-        .collect()
+fn intel_kind(root: &Folder, name: &str) -> Option<CoreKind> {
+    let unit = format!("cpu_{name}");
+    let cpus = root.set(&format!("{UNITS}/{unit}/cpus"));
+    let capacity = root.value(&format!("{CPUS}/cpu{}/cpu_capacity", cpus.first()?));
+    Some(CoreKind {
+        name: name.to_owned(),
+        cpus,
+        performance_unit: Some(unit),
+        capacity,
+    })
+}
+
+/// `0x41`.
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 /// The part that an aarch64 main identification register names: implementer in bits 31 to 24, part
@@ -292,14 +281,9 @@ fn bogus_mips(info: &str) -> Option<Advertised> {
         .then(|| advertised(hz as u64, "half of BogoMIPS"))
 }
 
-fn base(roots: &Roots) -> Option<Advertised> {
-    let cpufreq = roots
-        .value::<u64>(&format!("{CPUS}/cpu0/cpufreq/base_frequency"))
-        .map(|khz| advertised(khz * 1000, "cpufreq base_frequency"));
-    cpufreq.or_else(|| {
-        let mhz: u64 = roots.value(&format!("{CPUS}/cpu0/acpi_cppc/nominal_freq"))?;
-        (mhz > 0).then(|| advertised(mhz * 1_000_000, "ACPI CPPC nominal_freq"))
-    })
+fn nominal(cpu: &Folder) -> Option<Advertised> {
+    let hz = cpu.scaled("acpi_cppc/nominal_freq", 1_000_000)?;
+    (hz > 0).then(|| advertised(hz, "ACPI CPPC nominal_freq"))
 }
 
 /// `Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz`.
@@ -309,11 +293,10 @@ fn named_clock(cpu: &Cpu) -> Option<Advertised> {
     (ghz > 0.0 && ghz < 100.0).then(|| advertised((ghz * 1e9).round() as u64, "model name"))
 }
 
-fn vulnerabilities(roots: &Roots) -> BTreeMap<String, String> {
-    let folder = format!("{CPUS}/vulnerabilities");
-    let names = roots.names(&folder);
-    let told = |name: String| Some((name.clone(), roots.text(&format!("{folder}/{name}"))?));
-    names.into_iter().filter_map(told).collect()
+fn vulnerabilities(folder: &Folder) -> BTreeMap<String, String> {
+    let names = folder.names().into_iter();
+    let state = |name: String| folder.text(&name).map(|state| (name, state));
+    names.filter_map(state).collect()
 }
 
 #[cfg(test)]
@@ -334,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_part_is_told_by_its_number() {
+    fn an_unknown_part_has_its_number() {
         assert_eq!(part_of(0x410f_d083).as_deref(), Some("Cortex-A72"));
         assert_eq!(part_of(0x7700_1230).as_deref(), Some("part 0x77/0x123"));
     }

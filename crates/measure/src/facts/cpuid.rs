@@ -1,4 +1,4 @@
-//! What the CPUID instruction tells, for where the kernel's files do not.
+//! What the CPUID instruction reports, for where the kernel's files do not.
 //!
 //! Each CPUID leaves a virtual machine for microseconds; this is read once a gathering and never
 //! beside a measurement. Source: Intel SDM volume 2A "CPUID"; AMD APM volume 3 appendix E.

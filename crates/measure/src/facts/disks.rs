@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 
-use super::roots::{Roots, is_word_of};
+use super::folder::{Folder, is_word_of};
 
 const BLOCK: &str = "/sys/block";
 
@@ -18,39 +18,31 @@ const KERNEL_FILE_SYSTEMS: &str = "\
     hugetlbfs mqueue nsfs proc pstore ramfs rpc_pipefs securityfs selinuxfs sysfs tracefs";
 
 /// The block devices that have a size.
-pub(super) fn disks(roots: &Roots) -> Vec<Disk> {
-    roots
-        .names(BLOCK)
-        .iter()
-        .filter_map(|name| disk(roots, name))
+pub(super) fn disks(root: &Folder) -> Vec<Disk> {
+    let disks = root.folder(BLOCK).folders();
+    disks
+        .filter_map(|(name, folder)| disk(name, &folder))
         .collect()
 }
 
-fn disk(roots: &Roots, name: &str) -> Option<Disk> {
-    let folder = format!("{BLOCK}/{name}");
-    let text = |file: &str| roots.text(&format!("{folder}/{file}"));
-    let number = |file: &str| roots.value::<u64>(&format!("{folder}/{file}"));
-    let sectors = number("size").filter(|&sectors| sectors > 0)?;
-    let rotational = roots.flag(&format!("{folder}/queue/rotational"));
-    let driver = roots.link_name(&format!("{folder}/device/driver"));
+fn disk(name: String, folder: &Folder) -> Option<Disk> {
+    let sectors: u64 = folder.value("size").filter(|&sectors| sectors > 0)?;
+    let model = folder.text("device/model");
+    let rotational = folder.flag("queue/rotational");
+    let driver = folder.link_name("device/driver");
     Some(Disk {
-        name: name.to_owned(),
-        model: text("device/model").or_else(|| text("dm/name")),
-        kind: kind(
-            name,
-            driver.as_deref(),
-            text("device/model").as_deref(),
-            rotational,
-        ),
-        raid: text("md/level"),
-        parts: roots.names(&format!("{folder}/slaves")),
+        kind: kind(&name, driver.as_deref(), model.as_deref(), rotational),
+        name,
+        model: model.or_else(|| folder.text("dm/name")),
+        raid: folder.text("md/level"),
+        parts: folder.folder("slaves").names(),
         size_bytes: sectors.checked_mul(SECTOR_BYTES),
-        scheduler: roots.chosen(&format!("{folder}/queue/scheduler"), '[', ']'),
+        scheduler: folder.chosen("queue/scheduler", '[', ']'),
         rotational,
-        write_cache: text("queue/write_cache"),
-        logical_block_bytes: number("queue/logical_block_size"),
-        physical_block_bytes: number("queue/physical_block_size"),
-        read_ahead_bytes: number("queue/read_ahead_kb").and_then(|kib| kib.checked_mul(1024)),
+        write_cache: folder.text("queue/write_cache"),
+        logical_block_bytes: folder.value("queue/logical_block_size"),
+        physical_block_bytes: folder.value("queue/physical_block_size"),
+        read_ahead_bytes: folder.scaled("queue/read_ahead_kb", 1024),
     })
 }
 
@@ -84,15 +76,13 @@ fn kind(
 
 /// What is mounted, other than the kernel's own; of several mounts at one point the last, which
 /// hides the others.
-pub(super) fn file_systems(roots: &Roots) -> Vec<FileSystem> {
-    let disks = disks_by_number(roots);
-    let mounts = roots.text("/proc/self/mountinfo").unwrap_or_default();
-    let mut by_point = BTreeMap::new();
-    for line in mounts.lines() {
-        if let Some(file_system) = file_system(line, &disks) {
-            by_point.insert(file_system.mount_point.clone(), file_system);
-        }
-    }
+pub(super) fn file_systems(root: &Folder) -> Vec<FileSystem> {
+    let disks = disks_by_number(root);
+    let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
+    let file_systems = mounts.lines().filter_map(|line| file_system(line, &disks));
+    let by_point: BTreeMap<String, FileSystem> = file_systems
+        .map(|file_system| (file_system.mount_point.clone(), file_system))
+        .collect();
     by_point.into_values().collect()
 }
 
@@ -105,10 +95,8 @@ fn file_system(line: &str, disks: &BTreeMap<String, String>) -> Option<FileSyste
         (mount.next()?, mount.next()?, mount.next()?, mount.next()?);
     let mut file_system = file_system.split(' ');
     let (kind, source) = (file_system.next()?, file_system.next()?);
-    let kernels_place = ["/proc", "/sys"]
-        .iter()
-        .any(|place| point.starts_with(place));
-    if is_word_of(KERNEL_FILE_SYSTEMS, kind) || kernels_place {
+    let is_kernels = point.starts_with("/proc") || point.starts_with("/sys");
+    if is_word_of(KERNEL_FILE_SYSTEMS, kind) || is_kernels {
         return None;
     }
     let own = file_system.next().unwrap_or("");
@@ -134,30 +122,20 @@ fn merged(options: &str, own: &str) -> String {
 
 /// Blanks, tabs, line ends and backslashes stand as three octal digits.
 fn unescape(text: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (escaped, plain)| {
-        text.replace(escaped, plain)
-    })
+    let text = text.replace("\\040", " ").replace("\\011", "\t");
+    text.replace("\\012", "\n").replace("\\134", "\\")
 }
 
 /// From `major:minor` and from `/dev/name` to the disk's name, partitions to the disk they lie on.
-fn disks_by_number(roots: &Roots) -> BTreeMap<String, String> {
+fn disks_by_number(root: &Folder) -> BTreeMap<String, String> {
     let mut numbers = BTreeMap::new();
-    for disk in roots.names(BLOCK) {
-        let folder = format!("{BLOCK}/{disk}");
-        let own_parts = roots
-            .names(&folder)
-            .into_iter()
-            .filter(|part| part.starts_with(&disk));
-        let places = own_parts.map(|part| (format!("{folder}/{part}"), part));
-        for (place, name) in places.chain([(folder.clone(), disk.clone())]) {
-            if let Some(number) = roots.text(&format!("{place}/dev")) {
+    for (disk, folder) in root.folder(BLOCK).folders() {
+        let parts = folder
+            .clone()
+            .folders()
+            .filter(|(part, _)| part.starts_with(&disk));
+        for (name, folder) in parts.chain([(disk.clone(), folder.clone())]) {
+            if let Some(number) = folder.text("dev") {
                 numbers.insert(number, disk.clone());
                 numbers.insert(format!("/dev/{name}"), disk.clone());
             }
@@ -172,39 +150,19 @@ mod tests {
 
     #[test]
     fn a_disk_is_what_its_driver_calls_it() {
-        let kinds = [
-            ("vda", None, None, Some(true), DiskKind::Virtual),
-            (
-                "sda",
-                None,
-                Some("QEMU HARDDISK"),
-                Some(true),
-                DiskKind::Virtual,
-            ),
-            (
-                "sda",
-                None,
-                Some("ST4000NM0035"),
-                Some(true),
-                DiskKind::Rotational,
-            ),
-            (
-                "sda",
-                None,
-                Some("Samsung SSD 870"),
-                Some(false),
-                DiskKind::Ssd,
-            ),
-            ("sda", None, None, None, DiskKind::Unknown),
-            ("nvme0n1", None, None, Some(false), DiskKind::Nvme),
-            ("dm-0", None, None, Some(false), DiskKind::Mapped),
-        ];
-        for (name, driver, model, rotational, expected) in kinds {
-            assert_eq!(
-                kind(name, driver, model, rotational),
-                expected,
-                "{name} {model:?}"
-            );
+        use DiskKind::{Mapped, Nvme, Rotational, Ssd, Unknown, Virtual};
+        for (name, model, rotational, expected) in [
+            ("vda", "", Some(true), Virtual),
+            ("sda", "QEMU HARDDISK", Some(true), Virtual),
+            ("sda", "ST4000NM0035", Some(true), Rotational),
+            ("sda", "Samsung SSD 870", Some(false), Ssd),
+            ("sda", "", None, Unknown),
+            ("nvme0n1", "", Some(false), Nvme),
+            ("dm-0", "", Some(false), Mapped),
+        ] {
+            let model = Some(model).filter(|model| !model.is_empty());
+            let found = kind(name, None, model, rotational);
+            assert_eq!(found, expected, "{name} {model:?}");
         }
     }
 
@@ -220,15 +178,10 @@ mod tests {
         assert_eq!(root.options, "rw,noatime,discard");
         let btrfs = r"30 1 0:27 /@home /home/a\040b rw - btrfs /dev/nvme0n1p3 rw,ssd";
         let home = file_system(btrfs, &disks).unwrap();
-        assert_eq!(
-            (home.disk.as_deref(), home.mount_point.as_str()),
-            (Some("nvme0n1"), "/home/a b")
-        );
-        assert_eq!(
-            file_system("22 27 0:21 / /proc rw - proc proc rw", &disks),
-            None
-        );
-        for strange in ["", " - ", "1 2 3 - ext4", "1 2 3:4 / / rw - ext4"] {
+        assert_eq!(home.disk.as_deref(), Some("nvme0n1"));
+        assert_eq!(home.mount_point, "/home/a b");
+        let kernels = "22 27 0:21 / /proc rw - proc proc rw";
+        for strange in [kernels, "", " - ", "1 2 3 - ext4", "1 2 3:4 / / rw - ext4"] {
             assert_eq!(file_system(strange, &disks), None, "{strange}");
         }
     }

@@ -3,47 +3,35 @@
 
 use costof_model::facts::{Frequency, FrequencyPolicy};
 
-use super::roots::Roots;
-
-const CPUS: &str = "/sys/devices/system/cpu";
+use super::folder::Folder;
 
 /// The driver, its policies, and what else bounds the clock.
-pub(super) fn frequency(roots: &Roots) -> Frequency {
+pub(super) fn frequency(root: &Folder) -> Frequency {
+    let cpus = root.folder("/sys/devices/system/cpu");
     let mut frequency = Frequency {
-        turbo_enabled: turbo_enabled(roots),
-        on_battery: on_battery(roots),
-        platform_profile: roots.text("/sys/firmware/acpi/platform_profile"),
-        driver_mode: ["intel_pstate", "amd_pstate"]
+        turbo_enabled: turbo_enabled(&cpus),
+        on_battery: on_battery(root),
+        platform_profile: root.text("/sys/firmware/acpi/platform_profile"),
+        driver_mode: ["intel_pstate/status", "amd_pstate/status"]
             .iter()
-            .find_map(|driver| roots.text(&format!("{CPUS}/{driver}/status"))),
+            .find_map(|status| cpus.text(status)),
         ..Frequency::default()
     };
-    for number in roots.numbered(&format!("{CPUS}/cpufreq"), "policy") {
-        let folder = format!("{CPUS}/cpufreq/policy{number}");
+    for (_, folder) in cpus.folder("cpufreq").numbered("policy") {
         if frequency.driver.is_none() {
-            frequency.driver = roots.text(&format!("{folder}/scaling_driver"));
+            frequency.driver = folder.text("scaling_driver");
         }
-        merge(&mut frequency.policies, policy(roots, &folder));
+        merge(&mut frequency.policies, policy(&folder));
     }
     frequency
 }
 
-fn policy(roots: &Roots, folder: &str) -> FrequencyPolicy {
-    let hz = |file: &str| {
-        let khz: u64 = roots.value(&format!("{folder}/{file}"))?;
-        khz.checked_mul(1000)
-    };
+fn policy(folder: &Folder) -> FrequencyPolicy {
+    let hz = |file: &str| folder.scaled(file, 1000);
     FrequencyPolicy {
-        cpus: roots
-            .text(&format!("{folder}/affected_cpus"))
-            .map(|cpus| {
-                cpus.split_whitespace()
-                    .filter_map(|cpu| cpu.parse().ok())
-                    .collect()
-            })
-            .unwrap_or_default(),
-        governor: roots.text(&format!("{folder}/scaling_governor")),
-        energy_preference: roots.text(&format!("{folder}/energy_performance_preference")),
+        cpus: folder.numbers("affected_cpus"),
+        governor: folder.text("scaling_governor"),
+        energy_preference: folder.text("energy_performance_preference"),
         min_hz: hz("scaling_min_freq"),
         max_hz: hz("scaling_max_freq"),
         hardware_min_hz: hz("cpuinfo_min_freq"),
@@ -66,33 +54,25 @@ fn merge(policies: &mut Vec<FrequencyPolicy>, new: FrequencyPolicy) {
     }
 }
 
-fn turbo_enabled(roots: &Roots) -> Option<bool> {
-    let off = roots.flag(&format!("{CPUS}/intel_pstate/no_turbo"));
-    off.map(|off| !off)
-        .or_else(|| roots.flag(&format!("{CPUS}/cpufreq/boost")))
+fn turbo_enabled(cpus: &Folder) -> Option<bool> {
+    let off = cpus.flag("intel_pstate/no_turbo");
+    off.map(|off| !off).or_else(|| cpus.flag("cpufreq/boost"))
 }
 
 /// Supplies of other things than the machine (a mouse's battery) say `scope: Device`.
 /// Source: Documentation/ABI/testing/sysfs-class-power.
-fn on_battery(roots: &Roots) -> Option<bool> {
-    let folder = "/sys/class/power_supply";
+fn on_battery(root: &Folder) -> Option<bool> {
     let mut mains = None;
     let mut discharging = None;
-    for name in roots.names(folder) {
-        let file = |file: &str| roots.text(&format!("{folder}/{name}/{file}"));
-        if file("scope").as_deref() == Some("Device") {
+    for (_, supply) in root.folder("/sys/class/power_supply").folders() {
+        let is = |file: &str, value: &str| supply.text(file).as_deref() == Some(value);
+        if is("scope", "Device") {
             continue;
         }
-        match file("type").as_deref() {
-            Some("Mains" | "USB") => {
-                let online = file("online").as_deref() == Some("1");
-                mains = Some(mains.unwrap_or(false) || online);
-            }
-            Some("Battery") => {
-                let now = file("status").as_deref() == Some("Discharging");
-                discharging = Some(discharging.unwrap_or(false) || now);
-            }
-            _ => {}
+        if is("type", "Mains") || is("type", "USB") {
+            mains = Some(mains.unwrap_or(false) || is("online", "1"));
+        } else if is("type", "Battery") {
+            discharging = Some(discharging.unwrap_or(false) || is("status", "Discharging"));
         }
     }
     match (mains, discharging) {

@@ -3,41 +3,28 @@
 
 use costof_model::facts::{Idle, IdleState};
 
-use super::roots::Roots;
+use super::folder::Folder;
 
 /// Driver, governor and the first processor's states.
-pub(super) fn idle(roots: &Roots) -> Idle {
-    let folder = "/sys/devices/system/cpu/cpuidle";
+pub(super) fn idle(root: &Folder) -> Idle {
+    let cpus = root.folder("/sys/devices/system/cpu");
+    let chosen = |file: &str| cpus.text(&format!("cpuidle/{file}"));
+    let states = cpus.folder("cpu0/cpuidle").numbered("state");
     Idle {
-        driver: roots
-            .text(&format!("{folder}/current_driver"))
+        driver: chosen("current_driver").filter(|name| name != "none"),
+        governor: chosen("current_governor")
+            .or_else(|| chosen("current_governor_ro"))
             .filter(|name| name != "none"),
-        governor: roots
-            .text(&format!("{folder}/current_governor"))
-            .or_else(|| roots.text(&format!("{folder}/current_governor_ro")))
-            .filter(|name| name != "none"),
-        states: states(roots),
-        halt_poll_ns: roots.value("/sys/module/haltpoll/parameters/guest_halt_poll_ns"),
+        states: states.map(|(_, folder)| state(&folder)).collect(),
+        halt_poll_ns: root.value("/sys/module/haltpoll/parameters/guest_halt_poll_ns"),
     }
 }
 
-fn states(roots: &Roots) -> Vec<IdleState> {
-    let folder = "/sys/devices/system/cpu/cpu0/cpuidle";
-    roots
-        .numbered(folder, "state")
-        .into_iter()
-        .map(|number| {
-            let state = format!("{folder}/state{number}");
-            let ns = |file: &str| {
-                let us: u64 = roots.value(&format!("{state}/{file}"))?;
-                us.checked_mul(1000)
-            };
-            IdleState {
-                name: roots.text(&format!("{state}/name")).unwrap_or_default(),
-                exit_latency_ns: ns("latency"),
-                residency_ns: ns("residency"),
-                disabled: roots.flag(&format!("{state}/disable")),
-            }
-        })
-        .collect()
+fn state(folder: &Folder) -> IdleState {
+    IdleState {
+        name: folder.text("name").unwrap_or_default(),
+        exit_latency_ns: folder.scaled("latency", 1000),
+        residency_ns: folder.scaled("residency", 1000),
+        disabled: folder.flag("disable"),
+    }
 }

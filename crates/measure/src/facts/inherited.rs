@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
 
 use super::cgroup;
-use super::roots::{Roots, bytes_of, field, is_word_of};
+use super::folder::{Folder, bytes_of, field, flag, is_word_of, parsed};
 
 /// Capabilities that matter for measuring, by their bits. Source: linux/capability.h.
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -37,50 +37,45 @@ const FIRST_LINE_BYTES: u64 = 512;
 const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
 
 /// Everything that this process inherited.
-pub(super) fn inherited(roots: &Roots) -> Inherited {
-    let status = roots.text("/proc/self/status").unwrap_or_default();
+pub(super) fn inherited(root: &Folder) -> Inherited {
+    let status = root.text("/proc/self/status").unwrap_or_default();
     let text = |name| field(&status, name, ':');
     let set = |name| text(name).and_then(CpuSet::parse).unwrap_or_default();
-    let flag = |name| match text(name)? {
-        "0" => Some(false),
-        "1" => Some(true),
-        _ => None,
-    };
-    let schedule = schedule(&roots.text("/proc/self/stat").unwrap_or_default());
-    let autogroup = roots.text("/proc/self/autogroup");
+    let schedule = schedule(&root.text("/proc/self/stat").unwrap_or_default());
+    let autogroup = root.text("/proc/self/autogroup");
     let autogroup = autogroup
         .as_deref()
         .and_then(|line| line.split_once(" nice "));
-    let personality = roots.text("/proc/self/personality");
+    let personality = root.text("/proc/self/personality");
     Inherited {
         seccomp: text("Seccomp").map(seccomp),
-        seccomp_filter_count: text("Seccomp_filters").and_then(|count| count.parse().ok()),
-        no_new_privileges: flag("NoNewPrivs"),
+        seccomp_filter_count: parsed(&status, "Seccomp_filters", ':'),
+        no_new_privileges: text("NoNewPrivs").and_then(flag),
         // Real, effective, saved, file system.
         effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
         capabilities: text("CapEff").and_then(capabilities),
-        initial_user_namespace: roots
+        initial_user_namespace: root
             .link_name("/proc/self/ns/user")
             .map(|name| name == INITIAL_USER_NAMESPACE),
-        cgroup: cgroup::cgroup(roots),
+        cgroup: cgroup::cgroup(root),
         nice: schedule.nice,
         autogroup: autogroup.map(|(name, _)| name.to_owned()),
         autogroup_nice: autogroup.and_then(|(_, nice)| nice.trim().parse().ok()),
         scheduling_policy: schedule.policy,
         real_time_priority: schedule.real_time_priority,
-        rlimits: rlimits(&roots.text("/proc/self/limits").unwrap_or_default()),
-        thp_allowed: flag("THP_enabled"),
-        timer_slack_ns: roots.value("/proc/self/timerslack_ns"),
-        numa_policy: roots
+        rlimits: rlimits(&root.text("/proc/self/limits").unwrap_or_default()),
+        thp_allowed: text("THP_enabled").and_then(flag),
+        timer_slack_ns: root.value("/proc/self/timerslack_ns"),
+        numa_policy: root
             .start("/proc/self/numa_maps", FIRST_LINE_BYTES)
             .and_then(|maps| maps.split_whitespace().nth(1).map(str::to_owned)),
         resident_bytes: text("VmRSS").and_then(bytes_of),
         resident_peak_bytes: text("VmHWM").and_then(bytes_of),
         allowed_cpus: set("Cpus_allowed_list"),
         allowed_nodes: set("Mems_allowed_list"),
-        thread_count: text("Threads").and_then(|count| count.parse().ok()),
-        environment: environment(roots),
-        address_randomized: randomized(roots, personality.as_deref()),
+        thread_count: parsed(&status, "Threads", ':'),
+        environment: environment(root),
+        address_randomized: randomized(root, personality.as_deref()),
         personality,
         store_bypass: text("Speculation_Store_Bypass").map(str::to_owned),
         indirect_branch: text("SpeculationIndirectBranch").map(str::to_owned),
@@ -109,6 +104,11 @@ struct Schedule {
     real_time_priority: Option<u32>,
 }
 
+/// The policies by their numbers; 4 is none. Source: linux/sched.h.
+const POLICIES: [&str; 8] = [
+    "other", "fifo", "rr", "batch", "", "idle", "deadline", "ext",
+];
+
 /// Fields 19, 40 and 41 of `/proc/self/stat`. The second is the program's name in parentheses, and
 /// may hold anything; field 3 follows the last of them.
 fn schedule(stat: &str) -> Schedule {
@@ -117,22 +117,12 @@ fn schedule(stat: &str) -> Schedule {
     };
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |position: usize| fields.get(position - 3)?.parse::<i32>().ok();
-    let policy = number(41).and_then(|policy| {
-        let name = match policy {
-            0 => "other",
-            1 => "fifo",
-            2 => "rr",
-            3 => "batch",
-            5 => "idle",
-            6 => "deadline",
-            7 => "ext",
-            _ => return None,
-        };
-        Some(name.to_owned())
-    });
+    let policy = number(41).and_then(|policy| POLICIES.get(usize::try_from(policy).ok()?));
     Schedule {
         nice: number(19),
-        policy,
+        policy: policy
+            .filter(|name| !name.is_empty())
+            .map(|name| (*name).to_owned()),
         real_time_priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
     }
 }
@@ -160,8 +150,8 @@ fn rlimits(text: &str) -> Rlimits {
     }
 }
 
-fn environment(roots: &Roots) -> BTreeMap<String, String> {
-    let all = roots.bytes("/proc/self/environ").unwrap_or_default();
+fn environment(root: &Folder) -> BTreeMap<String, String> {
+    let all = root.bytes("/proc/self/environ").unwrap_or_default();
     String::from_utf8_lossy(&all)
         .split('\0')
         .filter_map(|variable| variable.split_once('='))
@@ -174,9 +164,9 @@ fn environment(roots: &Roots) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// By the kernel's setting and by this process's flag; None where either is not told.
-fn randomized(roots: &Roots, personality: Option<&str>) -> Option<bool> {
-    let setting: u32 = roots.value("/proc/sys/kernel/randomize_va_space")?;
+/// By the kernel's setting and by this process's flag; None where either is not known.
+fn randomized(root: &Folder, personality: Option<&str>) -> Option<bool> {
+    let setting: u32 = root.value("/proc/sys/kernel/randomize_va_space")?;
     let flags = u32::from_str_radix(personality?, 16).ok()?;
     Some(setting != 0 && flags & ADDR_NO_RANDOMIZE == 0)
 }

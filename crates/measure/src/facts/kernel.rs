@@ -1,10 +1,11 @@
-//! The kernel: what it was built with, started with and told since.
+//! The kernel: what it was built with, started with and configured to since.
 
 use std::collections::BTreeMap;
 
 use costof_model::facts::{ClockSource, Kernel};
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::roots::{Roots, is_word_of};
+use super::folder::{Folder, is_word_of};
 
 /// Options of the build that change what things cost, or what can be measured.
 const OPTIONS: &str = "\
@@ -39,56 +40,52 @@ const SETTINGS: &str = "\
     vm.unprivileged_userfaultfd vm.zone_reclaim_mode";
 
 /// Everything about the kernel.
-pub(super) fn kernel(roots: &Roots) -> Kernel {
-    let release = roots.text("/proc/sys/kernel/osrelease");
-    let (config, config_source) = config(roots, release.as_deref());
+pub(super) fn kernel(root: &Folder) -> Kernel {
+    let release = root.text("/proc/sys/kernel/osrelease");
+    let (config, config_source) = config(root, release.as_deref());
     Kernel {
-        version: roots.text("/proc/sys/kernel/version"),
-        command_line: roots.text("/proc/cmdline"),
+        version: root.text("/proc/sys/kernel/version"),
+        command_line: root.text("/proc/cmdline"),
         config,
         config_source,
-        sysctls: sysctls(roots),
-        preemption: roots.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
-        real_time: roots.flag("/sys/kernel/realtime"),
-        lockdown: roots.chosen("/sys/kernel/security/lockdown", '[', ']'),
-        boot_id: boot_id(roots),
+        sysctls: sysctls(root),
+        preemption: root.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
+        real_time: root.flag("/sys/kernel/realtime"),
+        lockdown: root.chosen("/sys/kernel/security/lockdown", '[', ']'),
+        boot_id: boot_id(root),
         release,
     }
 }
 
 /// What names this boot and no other. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.
-pub(super) fn boot_id(roots: &Roots) -> Option<String> {
-    roots.text("/proc/sys/kernel/random/boot_id")
+pub(super) fn boot_id(root: &Folder) -> Option<String> {
+    root.text("/proc/sys/kernel/random/boot_id")
 }
 
 /// The kernel's clock sources. Source: Documentation/ABI/testing/sysfs-devices-system-clocksource.
-pub(super) fn clock_source(roots: &Roots) -> ClockSource {
-    let folder = "/sys/devices/system/clocksource/clocksource0";
-    let available = roots
-        .text(&format!("{folder}/available_clocksource"))
-        .unwrap_or_default();
+pub(super) fn clock_source(root: &Folder) -> ClockSource {
+    let folder = root.folder("/sys/devices/system/clocksource/clocksource0");
     ClockSource {
-        current: roots.text(&format!("{folder}/current_clocksource")),
-        available: available.split_whitespace().map(str::to_owned).collect(),
+        current: folder.text("current_clocksource"),
+        available: folder.words("available_clocksource"),
     }
 }
 
-fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
+fn sysctls(root: &Folder) -> BTreeMap<String, String> {
     let setting = |name: &str| {
-        let text = roots.text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
-        let words: Vec<&str> = text.split_whitespace().collect();
-        Some((name.to_owned(), words.join(" ")))
+        let words = root.words(&format!("/proc/sys/{}", name.replace('.', "/")));
+        (!words.is_empty()).then(|| (name.to_owned(), words.join(" ")))
     };
     SETTINGS.split_whitespace().filter_map(setting).collect()
 }
 
-/// The options that matter, from the first file that tells them.
-fn config(roots: &Roots, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
+/// The options that matter, from the first file that holds them.
+fn config(root: &Folder, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
     let compressed = "/proc/config.gz";
-    if let Some(bytes) = roots.bytes(compressed) {
+    if let Some(bytes) = root.bytes(compressed) {
         match gunzip(&bytes) {
             Some(text) => return (options(&text), Some(compressed.to_owned())),
-            None => roots.refuse(compressed, "not readable as gzip"),
+            None => root.refuse(compressed, "not readable as gzip"),
         }
     }
     let release = release.unwrap_or("");
@@ -98,7 +95,7 @@ fn config(roots: &Roots, release: Option<&str>) -> (BTreeMap<String, String>, Op
         format!("/usr/lib/modules/{release}/config"),
     ]
     .into_iter()
-    .find_map(|path| Some((options(&roots.text(&path)?), Some(path))))
+    .find_map(|path| Some((options(&root.text(&path)?), Some(path))))
     .unwrap_or_default()
 }
 
@@ -106,11 +103,8 @@ fn options(text: &str) -> BTreeMap<String, String> {
     let matters = |name: &str| is_word_of(OPTIONS, name) || name.starts_with("MITIGATION_");
     text.lines()
         .filter_map(|line| {
-            let unset = line
-                .strip_prefix("# CONFIG_")
-                .and_then(|rest| rest.strip_suffix(" is not set"));
-            let (name, value) = match unset {
-                Some(name) => (name, "n"),
+            let (name, value) = match line.strip_prefix("# CONFIG_") {
+                Some(unset) => (unset.strip_suffix(" is not set")?, "n"),
                 None => line.strip_prefix("CONFIG_")?.split_once('=')?,
             };
             matters(name).then(|| (name.to_owned(), value.trim_matches('"').to_owned()))
@@ -129,15 +123,12 @@ fn gunzip(bytes: &[u8]) -> Option<String> {
     if head[..3] != [0x1f, 0x8b, 8] || head[3] & !NAME != 0 {
         return None;
     }
-    let packed = match head[3] & NAME {
-        0 => rest,
-        _ => {
-            rest.split_at_checked(rest.iter().position(|&byte| byte == 0)? + 1)?
-                .1
-        }
+    let packed = if head[3] & NAME == 0 {
+        rest
+    } else {
+        rest.get(rest.iter().position(|&byte| byte == 0)? + 1..)?
     };
-    let text =
-        miniz_oxide::inflate::decompress_to_vec_with_limit(packed, CONFIG_LIMIT_BYTES).ok()?;
+    let text = decompress_to_vec_with_limit(packed, CONFIG_LIMIT_BYTES).ok()?;
     String::from_utf8(text).ok()
 }
 

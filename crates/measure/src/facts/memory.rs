@@ -1,23 +1,25 @@
 //! Main memory and huge pages. Source: proc_meminfo(5),
 //! Documentation/admin-guide/mm/transhuge.rst and hugetlbpage.rst.
 
+use std::collections::BTreeSet;
+
 use costof_model::facts::{Dimm, HugePagePool, HugePages, Memory};
 
 use super::dmi;
-use super::roots::{Roots, bytes_of, field};
+use super::folder::{Folder, bytes_of, field};
 
-/// What the kernel manages, and the modules that the firmware tells of.
-pub(super) fn memory(roots: &Roots) -> Memory {
-    let info = roots.text("/proc/meminfo").unwrap_or_default();
+/// What the kernel manages, and the modules that the firmware lists.
+pub(super) fn memory(root: &Folder) -> Memory {
+    let info = root.text("/proc/meminfo").unwrap_or_default();
     let amount = |name| bytes_of(field(&info, name, ':')?);
-    let dimms = roots
+    let dimms = root
         .bytes("/sys/firmware/dmi/tables/DMI")
         .map(|table| dmi::dimms(&table))
         .unwrap_or_default();
     Memory {
         total_bytes: amount("MemTotal"),
         available_bytes: amount("MemAvailable"),
-        page_bytes: page_bytes(roots),
+        page_bytes: page_bytes(root),
         swap_total_bytes: amount("SwapTotal"),
         swap_free_bytes: amount("SwapFree"),
         channel_count: channel_count(&dimms),
@@ -26,31 +28,21 @@ pub(super) fn memory(roots: &Roots) -> Memory {
 }
 
 /// `AT_PAGESZ` of the vector that the kernel gave this process: pairs of words. Source: getauxval(3).
-fn page_bytes(roots: &Roots) -> Option<u64> {
+fn page_bytes(root: &Folder) -> Option<u64> {
     const AT_PAGESZ: u64 = 6;
-    let vector = roots.bytes("/proc/self/auxv")?;
-    let words: Vec<u64> = vector
-        .chunks_exact(8)
-        .filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?)))
-        .collect();
-    words
-        .chunks_exact(2)
-        .find(|pair| pair[0] == AT_PAGESZ)
-        .map(|pair| pair[1])
+    let vector = root.bytes("/proc/self/auxv")?;
+    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).ok();
+    let mut pairs = vector.chunks_exact(16).map(|pair| pair.split_at(8));
+    let (_, size) = pairs.find(|(kind, _)| word(kind) == Some(AT_PAGESZ))?;
+    word(size)
 }
 
 /// The channels with a module in them: `P0 CHANNEL A`, `ChannelB-DIMM0`. Only places that say
 /// "channel" count; names such as `DIMM_A1` mean a different thing with each maker.
 fn channel_count(dimms: &[Dimm]) -> Option<u32> {
-    let mut channels: Vec<String> = dimms.iter().filter_map(channel).collect();
-    if channels.len() < dimms.len() {
-        return None;
-    }
-    channels.sort_unstable();
-    channels.dedup();
-    u32::try_from(channels.len())
-        .ok()
-        .filter(|&count| count > 0)
+    let channels: Option<BTreeSet<String>> = dimms.iter().map(channel).collect();
+    let count = u32::try_from(channels?.len()).ok();
+    count.filter(|&count| count > 0)
 }
 
 /// What stands before and just after the word "channel", in the bank or else in the place.
@@ -71,35 +63,29 @@ fn channel(dimm: &Dimm) -> Option<String> {
 }
 
 /// Transparent huge pages and the reserved pools.
-pub(super) fn huge_pages(roots: &Roots) -> HugePages {
-    let folder = "/sys/kernel/mm/transparent_hugepage";
-    let sleep_ms: Option<u64> = roots.value(&format!("{folder}/khugepaged/scan_sleep_millisecs"));
+pub(super) fn huge_pages(root: &Folder) -> HugePages {
+    let transparent = root.folder("/sys/kernel/mm/transparent_hugepage");
+    let khugepaged = transparent.folder("khugepaged");
     HugePages {
-        transparent: roots.chosen(&format!("{folder}/enabled"), '[', ']'),
-        transparent_defrag: roots.chosen(&format!("{folder}/defrag"), '[', ']'),
-        transparent_shared: roots.chosen(&format!("{folder}/shmem_enabled"), '[', ']'),
-        transparent_size_bytes: roots.value(&format!("{folder}/hpage_pmd_size")),
-        khugepaged_defrag: roots.flag(&format!("{folder}/khugepaged/defrag")),
-        khugepaged_sleep_ns: sleep_ms.and_then(|ms| ms.checked_mul(1_000_000)),
-        pools: pools(roots),
+        transparent: transparent.chosen("enabled", '[', ']'),
+        transparent_defrag: transparent.chosen("defrag", '[', ']'),
+        transparent_shared: transparent.chosen("shmem_enabled", '[', ']'),
+        transparent_size_bytes: transparent.value("hpage_pmd_size"),
+        khugepaged_defrag: khugepaged.flag("defrag"),
+        khugepaged_sleep_ns: khugepaged.scaled("scan_sleep_millisecs", 1_000_000),
+        pools: (root.folder("/sys/kernel/mm/hugepages").folders())
+            .filter_map(|(name, folder)| pool(&name, &folder))
+            .collect(),
     }
 }
 
-fn pools(roots: &Roots) -> Vec<HugePagePool> {
-    let folder = "/sys/kernel/mm/hugepages";
-    roots
-        .names(folder)
-        .iter()
-        .filter_map(|name| {
-            let file = |file: &str| roots.value(&format!("{folder}/{name}/{file}"));
-            Some(HugePagePool {
-                page_bytes: bytes_of(name.strip_prefix("hugepages-")?)?,
-                total: file("nr_hugepages"),
-                free: file("free_hugepages"),
-                overcommit: file("nr_overcommit_hugepages"),
-            })
-        })
-        .collect()
+fn pool(name: &str, folder: &Folder) -> Option<HugePagePool> {
+    Some(HugePagePool {
+        page_bytes: bytes_of(name.strip_prefix("hugepages-")?)?,
+        total: folder.value("nr_hugepages"),
+        free: folder.value("free_hugepages"),
+        overcommit: folder.value("nr_overcommit_hugepages"),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reading what a machine says of itself: one file a topic, from `/proc`, `/sys` and CPUID.
 //!
-//! Nothing here fails: what is not told is absent, and what is refused is listed with the reason.
+//! Nothing here fails: what is not reported is absent, and what is refused is listed with the reason.
 //! Nothing here measures or judges.
 
 mod activity;
@@ -10,6 +10,7 @@ mod cpu;
 mod cpuid;
 mod disks;
 mod dmi;
+mod folder;
 mod frequency;
 mod idle;
 mod inherited;
@@ -17,7 +18,6 @@ mod kernel;
 mod memory;
 mod network;
 mod numa;
-mod roots;
 mod virtualization;
 
 #[cfg(test)]
@@ -29,39 +29,40 @@ use std::path::Path;
 use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
 
 use cpuid::Cpuid;
-use roots::Roots;
+use folder::Folder;
 
 /// Everything that this machine says of itself. Takes some milliseconds, part of them for starting
 /// `ip` (and `ethtool`), so it is called before anything is measured.
 pub fn gather() -> Facts {
-    gather_from(Roots::live(), &Cpuid::read())
+    gather_from(&Folder::live(), &Cpuid::read())
 }
 
 /// What this process inherited, without the rest: cheap enough for each launch.
 pub fn inherited() -> Inherited {
-    inherited::inherited(&Roots::live())
+    inherited::inherited(&Folder::live())
 }
 
 /// What names this boot of this machine and no other, where it is to be read.
 pub fn boot_id() -> Option<String> {
-    kernel::boot_id(&Roots::live())
+    kernel::boot_id(&Folder::live())
 }
 
 /// The caches of one processor, without the rest: cheap enough for each launch.
 pub fn caches_of(cpu: u32) -> Vec<Cache> {
-    let found = caches::caches(&Roots::live(), &CpuSet::from_iter([cpu]));
-    match found.is_empty() {
-        true => Cpuid::read().caches,
-        false => found,
+    let found = caches::caches(&Folder::live(), &CpuSet::from_iter([cpu]));
+    if found.is_empty() {
+        Cpuid::read().caches
+    } else {
+        found
     }
 }
 
 /// The disks and what is mounted, without the rest: cheap enough for each launch.
 pub fn storage() -> Facts {
-    let roots = Roots::live();
+    let root = Folder::live();
     Facts {
-        disks: disks::disks(&roots),
-        file_systems: disks::file_systems(&roots),
+        disks: disks::disks(&root),
+        file_systems: disks::file_systems(&root),
         ..Facts::default()
     }
 }
@@ -74,31 +75,31 @@ pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
 }
 
 /// Everything that a tree of files and the processor say of the machine that they belong to.
-fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
+fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
     let facts = Facts {
-        host_name: roots.text("/proc/sys/kernel/hostname"),
-        architecture: roots.is_live().then(|| std::env::consts::ARCH.to_owned()),
-        cpu: cpu::cpu(&roots, cpuid),
-        numa: numa::nodes(&roots),
-        frequency: frequency::frequency(&roots),
-        idle: idle::idle(&roots),
-        virtualization: virtualization::virtualization(&roots, cpuid),
-        kernel: kernel::kernel(&roots),
-        clock_source: kernel::clock_source(&roots),
-        huge_pages: memory::huge_pages(&roots),
-        memory: memory::memory(&roots),
-        activity: activity::activity(&roots),
-        disks: disks::disks(&roots),
-        file_systems: disks::file_systems(&roots),
-        temporary_folder: roots.is_live().then(temporary_folder).flatten(),
-        network_devices: network::devices(&roots),
-        performance_units: performance_units(&roots),
-        inherited: inherited::inherited(&roots),
+        host_name: root.text("/proc/sys/kernel/hostname"),
+        architecture: root.is_live().then(|| std::env::consts::ARCH.to_owned()),
+        cpu: cpu::cpu(root, cpuid),
+        numa: numa::nodes(root),
+        frequency: frequency::frequency(root),
+        idle: idle::idle(root),
+        virtualization: virtualization::virtualization(root, cpuid),
+        kernel: kernel::kernel(root),
+        clock_source: kernel::clock_source(root),
+        huge_pages: memory::huge_pages(root),
+        memory: memory::memory(root),
+        activity: activity::activity(root),
+        disks: disks::disks(root),
+        file_systems: disks::file_systems(root),
+        temporary_folder: root.is_live().then(temporary_folder).flatten(),
+        network_devices: network::devices(root),
+        performance_units: performance_units(root),
+        inherited: inherited::inherited(root),
         unread: Vec::new(),
         run_cpus: Vec::new(),
     };
     Facts {
-        unread: roots.unread(),
+        unread: root.unread(),
         ..facts
     }
 }
@@ -110,7 +111,7 @@ fn temporary_folder() -> Option<String> {
 }
 
 /// The kernel always has some (`software`), so an empty folder is one that cannot be read.
-fn performance_units(roots: &Roots) -> Option<Vec<String>> {
-    let units = roots.names("/sys/bus/event_source/devices");
+fn performance_units(root: &Folder) -> Option<Vec<String>> {
+    let units = root.folder("/sys/bus/event_source/devices").names();
     (!units.is_empty()).then_some(units)
 }

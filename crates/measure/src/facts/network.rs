@@ -8,9 +8,7 @@ use std::process::{Command, Stdio};
 use costof_model::facts::NetworkDevice;
 use serde_json::Value;
 
-use super::roots::{Roots, is_word_of};
-
-const DEVICES: &str = "/sys/class/net";
+use super::folder::{Folder, field, is_word_of};
 
 /// Offloads that change what sending and receiving cost, by `ethtool -k`'s names.
 const OFFLOADS: &str = "\
@@ -23,21 +21,19 @@ const OFFLOADS: &str = "\
 const ASKED_DEVICES_MOST: usize = 8;
 
 /// The devices of this network namespace.
-pub(super) fn devices(roots: &Roots) -> Vec<NetworkDevice> {
-    let mut devices: Vec<NetworkDevice> = roots
-        .names(DEVICES)
-        .iter()
-        .filter_map(|name| device(roots, name))
-        .collect();
-    if roots.is_live() {
-        if let Some(json) = output(roots, "ip", &["-json", "-details", "link", "show"]) {
+pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
+    let folders = root.folder("/sys/class/net").folders();
+    let devices = folders.filter_map(|(name, folder)| device(name, &folder));
+    let mut devices: Vec<NetworkDevice> = devices.collect();
+    if root.is_live() {
+        if let Some(json) = output(root, "ip", &["-json", "-details", "link", "show"]) {
             add_link_details(&mut devices, &json);
         }
         let up = devices
             .iter_mut()
             .filter(|device| device.state.as_deref() != Some("down"));
         for device in up.take(ASKED_DEVICES_MOST) {
-            let Some(text) = output(roots, "ethtool", &["-k", &device.name]) else {
+            let Some(text) = output(root, "ethtool", &["-k", &device.name]) else {
                 break;
             };
             device.offloads = offloads(&text);
@@ -47,69 +43,55 @@ pub(super) fn devices(roots: &Roots) -> Vec<NetworkDevice> {
 }
 
 /// None: a file among the folders (`bonding_masters`).
-fn device(roots: &Roots, name: &str) -> Option<NetworkDevice> {
-    let folder = format!("{DEVICES}/{name}");
-    let mtu_bytes = roots.value(&format!("{folder}/mtu"))?;
-    let queues = roots.names(&format!("{folder}/queues"));
-    let queues_of = |direction: &str| {
-        let count = queues
-            .iter()
-            .filter(|queue| queue.starts_with(direction))
-            .count();
-        u32::try_from(count).ok().filter(|&count| count > 0)
+fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
+    let mtu_bytes = folder.value("mtu")?;
+    let queues = folder.folder("queues").names();
+    let queue_count = |direction: &str| {
+        let count = (queues.iter()).filter(|queue| queue.starts_with(direction));
+        u32::try_from(count.count()).ok().filter(|&count| count > 0)
     };
     Some(NetworkDevice {
-        name: name.to_owned(),
-        kind: kind(roots, &folder),
-        driver: roots.link_name(&format!("{folder}/device/driver")),
-        // −1 where the device has no rate.
-        speed_bits_per_s: roots
-            .value::<i64>(&format!("{folder}/speed"))
-            .and_then(|mbit| u64::try_from(mbit).ok()?.checked_mul(1_000_000))
-            .filter(|&rate| rate > 0),
+        name,
+        kind: kind(folder),
+        driver: folder.link_name("device/driver"),
+        // −1, which does not read as a u64, where the device has no rate.
+        speed_bits_per_s: (folder.scaled("speed", 1_000_000)).filter(|&rate| rate > 0),
         mtu_bytes: Some(mtu_bytes),
-        state: roots.text(&format!("{folder}/operstate")),
-        send_queue_count: queues_of("tx-"),
-        receive_queue_count: queues_of("rx-"),
+        state: folder.text("operstate"),
+        send_queue_count: queue_count("tx-"),
+        receive_queue_count: queue_count("rx-"),
         ..NetworkDevice::default()
     })
 }
 
 /// The kind that the driver names (`DEVTYPE=bridge`), or the link's. Source: linux/if_arp.h.
-fn kind(roots: &Roots, folder: &str) -> Option<String> {
-    let event = roots.text(&format!("{folder}/uevent")).unwrap_or_default();
-    if let Some(kind) = super::roots::field(&event, "DEVTYPE", '=') {
-        return Some(kind.to_owned());
-    }
-    let kind = match roots.value::<u32>(&format!("{folder}/type"))? {
-        1 => "ethernet",
-        32 => "infiniband",
-        772 => "loopback",
-        801..=803 => "wlan",
-        65534 => "none",
-        _ => return None,
+fn kind(folder: &Folder) -> Option<String> {
+    let event = folder.text("uevent").unwrap_or_default();
+    let kind = match field(&event, "DEVTYPE", '=') {
+        Some(kind) => kind,
+        None => match folder.value::<u32>("type")? {
+            1 => "ethernet",
+            32 => "infiniband",
+            772 => "loopback",
+            801..=803 => "wlan",
+            65534 => "none",
+            _ => return None,
+        },
     };
     Some(kind.to_owned())
 }
 
-/// Adds what only `ip -json -details link` tells; output of another form adds nothing.
+/// Adds what only `ip -json -details link` reports; output of another form adds nothing.
 fn add_link_details(devices: &mut [NetworkDevice], json: &str) {
     let Ok(Value::Array(links)) = serde_json::from_str(json) else {
         return;
     };
-    for link in &links {
-        let name = link["ifname"].as_str();
-        let Some(device) = devices
-            .iter_mut()
-            .find(|device| Some(device.name.as_str()) == name)
-        else {
+    for device in devices {
+        let mut links = links.iter();
+        let Some(link) = links.find(|link| link["ifname"] == *device.name) else {
             continue;
         };
-        let number = |field: &str| {
-            link[field]
-                .as_u64()
-                .and_then(|value| u32::try_from(value).ok())
-        };
+        let number = |field: &str| u32::try_from(link[field].as_u64()?).ok();
         device.queue_discipline = link["qdisc"].as_str().map(str::to_owned);
         device.gso_max_bytes = number("gso_max_size");
         device.gro_max_bytes = number("gro_max_size");
@@ -135,31 +117,21 @@ fn offloads(text: &str) -> BTreeMap<String, bool> {
 }
 
 /// What a tool prints; None with the reason remembered.
-fn output(roots: &Roots, tool: &str, arguments: &[&str]) -> Option<String> {
+fn output(root: &Folder, tool: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(tool)
         .args(arguments)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
-    match output {
-        Ok(output) if output.status.success() => String::from_utf8(output.stdout).ok(),
-        Ok(output) => {
-            roots.refuse(
-                tool,
-                format!("`{tool} {}` failed: {}", arguments.join(" "), output.status),
-            );
-            None
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            roots.refuse(tool, "not installed");
-            None
-        }
-        Err(error) => {
-            roots.refuse(tool, format!("cannot start it: {error}"));
-            None
-        }
-    }
+    let reason = match output {
+        Ok(output) if output.status.success() => return String::from_utf8(output.stdout).ok(),
+        Ok(output) => format!("`{tool} {}` failed: {}", arguments.join(" "), output.status),
+        Err(error) if error.kind() == ErrorKind::NotFound => "not installed".to_owned(),
+        Err(error) => format!("cannot start it: {error}"),
+    };
+    root.refuse(tool, reason);
+    None
 }
 
 #[cfg(test)]

@@ -2,34 +2,26 @@
 
 use costof_model::facts::NumaNode;
 
-use super::roots::{Roots, bytes_of};
+use super::folder::{Folder, bytes_of};
 
 /// The nodes that are online, by their numbers.
-pub(super) fn nodes(roots: &Roots) -> Vec<NumaNode> {
-    let folder = "/sys/devices/system/node";
-    roots
-        .numbered(folder, "node")
-        .into_iter()
-        .map(|id| {
-            let node = format!("{folder}/node{id}");
-            let memory = roots.text(&format!("{node}/meminfo")).unwrap_or_default();
-            let distances = roots.text(&format!("{node}/distance")).unwrap_or_default();
-            NumaNode {
-                id,
-                cpus: roots.set(&format!("{node}/cpulist")),
-                total_bytes: of_node(&memory, "MemTotal:"),
-                free_bytes: of_node(&memory, "MemFree:"),
-                distances: distances
-                    .split_whitespace()
-                    .filter_map(|d| d.parse().ok())
-                    .collect(),
-            }
-        })
-        .collect()
+pub(super) fn nodes(root: &Folder) -> Vec<NumaNode> {
+    let nodes = root.folder("/sys/devices/system/node").numbered("node");
+    nodes.map(|(id, folder)| node(id, &folder)).collect()
 }
 
-/// `Node 0 MemTotal:        4942036 kB`.
-fn of_node(text: &str, name: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| bytes_of(line.split_once(name)?.1))
+fn node(id: u32, folder: &Folder) -> NumaNode {
+    let memory = folder.text("meminfo").unwrap_or_default();
+    // `Node 0 MemTotal:        4942036 kB`.
+    let bytes = |name: &str| {
+        let mut lines = memory.lines();
+        lines.find_map(|line| bytes_of(line.split_once(name)?.1))
+    };
+    NumaNode {
+        id,
+        cpus: folder.set("cpulist"),
+        total_bytes: bytes("MemTotal:"),
+        free_bytes: bytes("MemFree:"),
+        distances: folder.numbers("distance"),
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use costof_model::facts::{CacheKind, DiskKind, Facts, Seccomp};
 
 use super::cpuid::Cpuid;
-use super::{Roots, dmi, gather_from};
+use super::{dmi, folder::Folder, gather_from};
 
 /// A machine's files in a folder of their own, which vanishes with it.
 struct Machine {
@@ -18,11 +18,8 @@ struct Machine {
 impl Machine {
     fn new(files: &[(&str, &str)]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "costof-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("costof-{}-{count}", std::process::id());
         let machine = Self {
             root: std::env::temp_dir().join(name),
         };
@@ -34,11 +31,31 @@ impl Machine {
 
     /// Adds files of one line each: a path, a blank, and the text.
     fn with(self, files: &str) -> Self {
+        self.folder("", files);
+        self
+    }
+
+    /// The same below a folder.
+    fn folder(&self, folder: &str, files: &str) {
         for line in files.lines() {
             let (path, text) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-            self.file(path, format!("{text}\n").as_bytes());
+            self.file(&format!("{folder}/{path}"), format!("{text}\n").as_bytes());
         }
-        self
+    }
+
+    /// One cache of one processor, as sysfs has it: level, type, size, ways and who shares it.
+    fn cache(&self, cpu: u32, index: u32, text: &str) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [level, kind, size, ways, sharers] = words[..] else {
+            panic!("{text}")
+        };
+        self.folder(
+            &format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}"),
+            &format!(
+                "level {level}\ntype {kind}\nsize {size}\nways_of_associativity {ways}\n\
+                 shared_cpu_list {sharers}\ncoherency_line_size 64"
+            ),
+        );
     }
 
     fn file(&self, path: &str, bytes: &[u8]) {
@@ -54,7 +71,7 @@ impl Machine {
     }
 
     fn facts(&self) -> Facts {
-        gather_from(Roots::at(&self.root), &Cpuid::default())
+        gather_from(&Folder::copied(&self.root), &Cpuid::default())
     }
 }
 
@@ -62,22 +79,6 @@ impl Drop for Machine {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
-}
-
-/// One cache of one processor, as sysfs has it.
-fn cache(machine: &Machine, cpu: u32, index: u32, text: [&str; 5]) {
-    let files = [
-        "level",
-        "type",
-        "size",
-        "ways_of_associativity",
-        "shared_cpu_list",
-    ];
-    let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-    for (file, text) in files.iter().zip(text) {
-        machine.file(&format!("{folder}/{file}"), text.as_bytes());
-    }
-    machine.file(&format!("{folder}/coherency_line_size"), b"64\n");
 }
 
 /// Two performance cores of two threads, four efficient ones; intel_pstate in powersave.
@@ -157,52 +158,32 @@ fn hybrid_laptop() -> Machine {
         "../../../../bus/pci/drivers/iwlwifi",
     );
     for cpu in 0..8u32 {
-        let performance = cpu < 4;
         let core = match cpu {
             0 | 1 => "0-1".to_owned(),
             2 | 3 => "2-3".to_owned(),
             other => other.to_string(),
         };
-        let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
-        machine.file(&format!("{folder}/core_cpus_list"), core.as_bytes());
-        machine.file(&format!("{folder}/package_cpus_list"), b"0-7\n");
-        let first = if performance { "48K" } else { "32K" };
-        cache(
-            &machine,
-            cpu,
-            0,
-            [
-                "1",
-                "Data",
-                first,
-                if performance { "12" } else { "8" },
-                &core,
-            ],
+        let folder = "/sys/devices/system/cpu";
+        machine.folder(
+            &format!("{folder}/cpu{cpu}/topology"),
+            &format!("core_cpus_list {core}\npackage_cpus_list 0-7"),
         );
-        let (second, sharers) = if performance {
-            ("1280K", core.as_str())
+        let (first, second, khz) = if cpu < 4 {
+            ("48K 12", format!("1280K 10 {core}"), 4_400_000)
         } else {
-            ("2048K", "4-7")
+            ("32K 8", "2048K 10 4-7".to_owned(), 3_300_000)
         };
-        cache(&machine, cpu, 2, ["2", "Unified", second, "10", sharers]);
-        cache(&machine, cpu, 3, ["3", "Unified", "12288K", "12", "0-7"]);
-        let policy = format!("/sys/devices/system/cpu/cpufreq/policy{cpu}");
-        for (file, text) in [
-            ("affected_cpus", cpu.to_string()),
-            ("scaling_driver", "intel_pstate".to_owned()),
-            ("scaling_governor", "powersave".to_owned()),
-            ("energy_performance_preference", "balance_power".to_owned()),
-            (
-                "scaling_max_freq",
-                if performance { "4400000" } else { "3300000" }.to_owned(),
+        machine.cache(cpu, 0, &format!("1 Data {first} {core}"));
+        machine.cache(cpu, 2, &format!("2 Unified {second}"));
+        machine.cache(cpu, 3, "3 Unified 12288K 12 0-7");
+        machine.folder(
+            &format!("{folder}/cpufreq/policy{cpu}"),
+            &format!(
+                "affected_cpus {cpu}\nscaling_driver intel_pstate\nscaling_governor powersave\n\
+                 energy_performance_preference balance_power\nscaling_max_freq {khz}\n\
+                 cpuinfo_max_freq {khz}"
             ),
-            (
-                "cpuinfo_max_freq",
-                if performance { "4400000" } else { "3300000" }.to_owned(),
-            ),
-        ] {
-            machine.file(&format!("{policy}/{file}"), text.as_bytes());
-        }
+        );
     }
     machine
 }
@@ -211,10 +192,8 @@ fn hybrid_laptop() -> Machine {
 fn a_hybrid_laptop_on_battery() {
     let facts = hybrid_laptop().facts();
     let cpu = &facts.cpu;
-    assert_eq!(
-        cpu.model_name.as_deref(),
-        Some("12th Gen Intel(R) Core(TM) i5-1240P")
-    );
+    let name = "12th Gen Intel(R) Core(TM) i5-1240P";
+    assert_eq!(cpu.model_name.as_deref(), Some(name));
     assert_eq!(
         (cpu.logical_count, cpu.physical_count, cpu.socket_count),
         (Some(8), Some(6), Some(1))
@@ -224,16 +203,11 @@ fn a_hybrid_laptop_on_battery() {
         (Some(true), Some(true))
     );
     assert!(cpu.tickless.is_empty());
-    let kinds: Vec<String> = cpu
-        .core_kinds
-        .iter()
-        .map(|kind| format!("{} {}", kind.name, kind.cpus))
-        .collect();
-    assert_eq!(kinds, ["core 0-3", "atom 4-7"]);
-    assert_eq!(
-        cpu.core_kinds[1].performance_unit.as_deref(),
-        Some("cpu_atom")
-    );
+    let kinds = cpu.core_kinds.iter();
+    let kinds = kinds.map(|kind| format!("{} {}", kind.name, kind.cpus));
+    assert_eq!(kinds.collect::<Vec<_>>(), ["core 0-3", "atom 4-7"]);
+    let unit = cpu.core_kinds[1].performance_unit.as_deref();
+    assert_eq!(unit, Some("cpu_atom"));
     assert_eq!(facts.has_performance_unit(), Some(true));
     assert_eq!(facts.claimed_cache_of(1, 0).unwrap().size_bytes, 48 << 10);
     assert_eq!(facts.claimed_cache_of(2, 5).unwrap().size_bytes, 2048 << 10);
@@ -251,13 +225,8 @@ fn a_hybrid_laptop_on_battery() {
     assert_eq!(frequency.policies.len(), 2);
     assert_eq!(frequency.policies[0].cpus.to_string(), "0-3");
     assert_eq!(frequency.policies[1].governor.as_deref(), Some("powersave"));
-    let states: Vec<&str> = facts
-        .idle
-        .states
-        .iter()
-        .map(|state| state.name.as_str())
-        .collect();
-    assert_eq!(states, ["POLL", "C6", "C10"]);
+    let states = facts.idle.states.iter().map(|state| state.name.as_str());
+    assert_eq!(states.collect::<Vec<_>>(), ["POLL", "C6", "C10"]);
     assert_eq!(facts.idle.states[2].exit_latency_ns, Some(230_000));
     assert_eq!(facts.kernel.config["HZ"], "1000");
     assert_eq!(facts.kernel.config["PREEMPT_RT"], "n");
@@ -314,28 +283,15 @@ fn a_server_of_two_sockets_with_smt_and_a_performance_unit() {
          /sys/class/net/eno2/speed -1\n\
     ");
     for cpu in 0..8u32 {
-        let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
-        let core = format!("{},{}\n", cpu % 4, cpu % 4 + 4);
-        machine.file(&format!("{folder}/thread_siblings_list"), core.as_bytes());
-        let socket = if cpu % 4 < 2 {
-            "0-1,4-5\n"
-        } else {
-            "2-3,6-7\n"
-        };
-        machine.file(&format!("{folder}/core_siblings_list"), socket.as_bytes());
-        cache(&machine, cpu, 0, ["1", "Data", "32K", "8", core.trim()]);
-        cache(
-            &machine,
-            cpu,
-            1,
-            ["1", "Instruction", "32K", "8", core.trim()],
+        let core = format!("{},{}", cpu % 4, cpu % 4 + 4);
+        let socket = if cpu % 4 < 2 { "0-1,4-5" } else { "2-3,6-7" };
+        machine.folder(
+            &format!("/sys/devices/system/cpu/cpu{cpu}/topology"),
+            &format!("thread_siblings_list {core}\ncore_siblings_list {socket}"),
         );
-        cache(
-            &machine,
-            cpu,
-            3,
-            ["3", "Unified", "35M", "20", socket.trim()],
-        );
+        machine.cache(cpu, 0, &format!("1 Data 32K 8 {core}"));
+        machine.cache(cpu, 1, &format!("1 Instruction 32K 8 {core}"));
+        machine.cache(cpu, 3, &format!("3 Unified 35M 20 {socket}"));
     }
     let modules = [
         dmi::tests::module(0x7fff, 32 << 10, 0x1a, 2400, 2133),
@@ -354,19 +310,15 @@ fn a_server_of_two_sockets_with_smt_and_a_performance_unit() {
     let last = facts.last_level_cache().unwrap();
     assert_eq!((last.size_bytes, last.shared_by.len()), (35 << 20, 2));
     assert_eq!(cpu.caches[1].kind, CacheKind::Instruction);
-    assert_eq!(
-        facts.numa.iter().map(|node| node.id).collect::<Vec<_>>(),
-        [0, 1, 10]
-    );
+    let nodes = facts.numa.iter().map(|node| node.id);
+    assert_eq!(nodes.collect::<Vec<_>>(), [0, 1, 10]);
     assert_eq!(facts.numa[0].distances, [10, 21]);
     assert_eq!(facts.numa[0].total_bytes, Some(65_842_036 << 10));
     assert_eq!(facts.has_performance_unit(), Some(true));
     assert_eq!(facts.clock_source.current.as_deref(), Some("hpet"));
     assert_eq!(facts.virtualization.virtual_machine, Some(false));
-    assert_eq!(
-        facts.memory.dimms[0].configured_transfers_per_s,
-        Some(2_133_000_000)
-    );
+    let transfers = facts.memory.dimms[0].configured_transfers_per_s;
+    assert_eq!(transfers, Some(2_133_000_000));
     assert_eq!(
         (facts.memory.dimms.len(), facts.memory.channel_count),
         (1, Some(1))
@@ -378,11 +330,11 @@ fn a_server_of_two_sockets_with_smt_and_a_performance_unit() {
         (DiskKind::Raid, Some("raid1"))
     );
     assert_eq!(array.parts, ["sda1", "sdb1"]);
-    assert_eq!(
-        facts.network_devices[0].speed_bits_per_s,
-        Some(10_000_000_000)
-    );
-    assert_eq!(facts.network_devices[1].speed_bits_per_s, None);
+    let speeds = facts
+        .network_devices
+        .iter()
+        .map(|device| device.speed_bits_per_s);
+    assert_eq!(speeds.collect::<Vec<_>>(), [Some(10_000_000_000), None]);
 }
 
 #[test]
@@ -412,12 +364,10 @@ fn an_aarch64_board_with_two_kinds_of_cores() {
         (1, "0x00000000412fd050", "530"),
         (2, "0x00000000414fd0b0", "1024"),
     ] {
-        let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
-        machine.file(
-            &format!("{folder}/regs/identification/midr_el1"),
-            midr.as_bytes(),
+        machine.folder(
+            &format!("/sys/devices/system/cpu/cpu{cpu}"),
+            &format!("regs/identification/midr_el1 {midr}\ncpu_capacity {capacity}"),
         );
-        machine.file(&format!("{folder}/cpu_capacity"), capacity.as_bytes());
     }
     let facts = machine.facts();
     let cpu = &facts.cpu;
@@ -430,22 +380,14 @@ fn an_aarch64_board_with_two_kinds_of_cores() {
         (cpu.tsc_invariant, cpu.tsc.as_ref().unwrap().hz),
         (Some(true), 24_000_000)
     );
-    let names: Vec<&str> = cpu
-        .core_kinds
-        .iter()
-        .map(|kind| kind.name.as_str())
-        .collect();
-    assert_eq!(names, ["Cortex-A76", "Cortex-A55"]);
-    assert_eq!(
-        cpu.core_kinds[0].performance_unit.as_deref(),
-        Some("armv8_cortex_a76")
-    );
+    let names = cpu.core_kinds.iter().map(|kind| kind.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["Cortex-A76", "Cortex-A55"]);
+    let unit = cpu.core_kinds[0].performance_unit.as_deref();
+    assert_eq!(unit, Some("armv8_cortex_a76"));
     assert_eq!(cpu.core_kinds[1].capacity, Some(530));
     assert_eq!(facts.has_performance_unit(), Some(true));
-    assert_eq!(
-        facts.virtualization.machine_model.as_deref(),
-        Some("Radxa ROCK 5B")
-    );
+    let model = facts.virtualization.machine_model.as_deref();
+    assert_eq!(model, Some("Radxa ROCK 5B"));
     assert_eq!(facts.virtualization.virtual_machine, None);
     assert_eq!(facts.frequency.turbo_enabled, Some(false));
     assert_eq!(facts.disks[0].kind, DiskKind::Mmc);
@@ -508,14 +450,10 @@ fn a_container_of_half_a_processor() {
         (Some(0.5), Some(7))
     );
     assert_eq!(cgroup.cpu_quota_period_ns, Some(100_000_000));
-    assert_eq!(
-        super::cgroup::throttled_ns("nr_throttled 7\nthrottled_usec 5\n"),
-        Some(5000.0)
-    );
-    assert_eq!(
-        super::cgroup::throttled_ns("throttled_time 78968963"),
-        Some(78_968_963.0)
-    );
+    let throttled_ns = super::cgroup::throttled_ns;
+    let v2 = throttled_ns("nr_throttled 7\nthrottled_usec 5\n");
+    let v1 = throttled_ns("throttled_time 78968963");
+    assert_eq!((v2, v1), (Some(5000.0), Some(78_968_963.0)));
     assert_eq!((cgroup.cpu_weight, cgroup.task_limit), (Some(79.0), None));
     assert_eq!(facts.available_bytes(), Some(536_870_912 - 100_000_000));
     assert_eq!(inherited.seccomp, Some(Seccomp::Filter));

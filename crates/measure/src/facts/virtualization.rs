@@ -3,7 +3,7 @@
 use costof_model::facts::Virtualization;
 
 use super::cpuid::Cpuid;
-use super::roots::{Roots, field, is_word_of};
+use super::folder::{Folder, field, is_word_of};
 
 /// Makers of machines that are none. Source: systemd's `src/basic/virt.c`, DMI table.
 const VIRTUAL_MAKERS: &[(&str, &str)] = &[
@@ -24,35 +24,27 @@ const VIRTUAL_MAKERS: &[(&str, &str)] = &[
     ("Google Compute Engine", "KVM"),
 ];
 
-/// What surrounds this process, and who said so.
-pub(super) fn virtualization(roots: &Roots, cpuid: &Cpuid) -> Virtualization {
-    let machine_vendor = roots.text("/sys/class/dmi/id/sys_vendor");
-    let machine_model = roots.text("/sys/class/dmi/id/product_name").or_else(|| {
-        let model = roots.text("/proc/device-tree/model")?;
+/// What surrounds this process, and which source says so.
+pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
+    let machine_vendor = root.text("/sys/class/dmi/id/sys_vendor");
+    let machine_model = root.text("/sys/class/dmi/id/product_name").or_else(|| {
+        let model = root.text("/proc/device-tree/model")?;
         Some(model.trim_end_matches('\0').to_owned())
     });
-    let by_file = roots
+    let by_file = root
         .text("/sys/hypervisor/type")
         .filter(|kind| kind != "none");
-    let flagged = roots
-        .start("/proc/cpuinfo", 8 << 10)
-        .and_then(|info| field(&info, "flags", ':').map(str::to_owned))
-        .map(|flags| is_word_of(&flags, "hypervisor"));
-    let bare_metal = flagged == Some(false)
-        || machine_model
-            .as_ref()
-            .is_some_and(|model| model.to_lowercase().contains("metal"));
-    let by_firmware = [&machine_vendor, &machine_model]
-        .into_iter()
-        .flatten()
-        .find_map(|told| {
-            let known = VIRTUAL_MAKERS
-                .iter()
-                .find(|(maker, _)| told.starts_with(maker));
-            known
-                .filter(|_| !bare_metal)
-                .map(|(_, hypervisor)| (*hypervisor).to_owned())
-        });
+    let info = root.start("/proc/cpuinfo", 8 << 10).unwrap_or_default();
+    let flagged = field(&info, "flags", ':').map(|flags| is_word_of(flags, "hypervisor"));
+    let is_metal = |model: &String| model.to_lowercase().contains("metal");
+    let bare_metal = flagged == Some(false) || machine_model.as_ref().is_some_and(is_metal);
+    let named = |name: &String| {
+        let mut makers = VIRTUAL_MAKERS.iter();
+        let maker = makers.find(|(maker, _)| name.starts_with(maker))?;
+        Some(maker.1.to_owned())
+    };
+    let names = [&machine_vendor, &machine_model].into_iter().flatten();
+    let by_firmware = names.filter(|_| !bare_metal).find_map(named);
     let (hypervisor, source) = match (cpuid.hypervisor.clone(), by_file, by_firmware) {
         (Some(name), _, _) => (Some(name), Some("CPUID leaf 40000000h")),
         (_, Some(name), _) => (Some(name), Some("/sys/hypervisor/type")),
@@ -60,30 +52,26 @@ pub(super) fn virtualization(roots: &Roots, cpuid: &Cpuid) -> Virtualization {
         _ => (None, None),
     };
     Virtualization {
-        virtual_machine: if hypervisor.is_some() {
-            Some(true)
-        } else {
-            flagged
-        },
+        virtual_machine: hypervisor.as_ref().map(|_| true).or(flagged),
         hypervisor,
         hypervisor_source: source.map(str::to_owned),
         machine_vendor,
         machine_model,
-        container: container(roots),
+        container: container(root),
     }
 }
 
 /// A sign of a container. A machine started from a container's image keeps the image's marks, so
 /// they count only where the kernel's own threads are out of sight.
-fn container(roots: &Roots) -> Option<String> {
-    if let Some(told) = roots.text("/run/systemd/container") {
-        return Some(told);
+fn container(root: &Folder) -> Option<String> {
+    if let Some(manager) = root.text("/run/systemd/container") {
+        return Some(manager);
     }
-    let release = roots.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
     if release.to_ascii_lowercase().contains("microsoft") {
         return Some("wsl".to_owned());
     }
-    let cgroup = roots.text("/proc/self/cgroup").unwrap_or_default();
+    let cgroup = root.text("/proc/self/cgroup").unwrap_or_default();
     let by_cgroup = [
         ("kubepods", "kubernetes"),
         ("/docker", "docker"),
@@ -95,7 +83,7 @@ fn container(roots: &Roots) -> Option<String> {
     if let Some((_, name)) = by_cgroup {
         return Some((*name).to_owned());
     }
-    if roots.text("/proc/2/comm").as_deref() == Some("kthreadd") {
+    if root.text("/proc/2/comm").as_deref() == Some("kthreadd") {
         return None;
     }
     [
@@ -104,6 +92,6 @@ fn container(roots: &Roots) -> Option<String> {
         ("/.dockerenv", "docker"),
     ]
     .iter()
-    .find(|(mark, _)| roots.has(mark))
+    .find(|(mark, _)| root.has(mark))
     .map(|(_, name)| (*name).to_owned())
 }

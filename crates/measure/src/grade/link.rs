@@ -26,6 +26,7 @@ const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 /// them: what it does while the ends wait for it costs them little.
 const SHARED: [f64; 3] = [0.03, 0.15, f64::INFINITY];
 
+const OWN_PROCESSOR: &str = "measure where the link has a processor of its own";
 const FASTER: &str = "measure where the link has a processor of its own, or ask for a lower rate";
 
 /// What in the links of a point's launches costs it a grade: in the mean over
@@ -52,37 +53,30 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
     } else {
         "let costof run it in real time: root, or a limit of real-time priority (ulimit -r) above 10"
     };
-    let causes = [
-        worse([late(&up), late(&down)]).map(|(grade, late_ns)| {
-            let late = Unit::Nanoseconds.display(late_ns);
-            let what = format!("one packet in a hundred left the link {late} or more too late");
-            warning("link_late", grade, what, late_advice)
-        }),
-        graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
-            let what = format!(
-                "the link's relay was busy for {:.0} % of the time",
-                busy * 100.0
-            );
-            warning("link_busy", grade, what, FASTER)
-        }),
-        graded_mean(shared, SHARED).map(|(grade, shared)| {
-            let percent = shared * 100.0;
-            let what = format!(
-                "the link's relay used the measured processors for {percent:.1} % of the time"
-            );
-            warning(
-                "link_shares",
-                grade,
-                what,
-                "measure where the link has a processor of its own",
-            )
-        }),
-        worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
-            let what = format!("the link lost {lost:.0} packets because it could not keep up");
-            warning("link_overrun", grade, what, FASTER)
-        }),
-    ];
-    causes.into_iter().flatten().collect()
+    let busy = graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
+        let percent = busy * 100.0;
+        let what = format!("the link's relay was busy for {percent:.0} % of the time");
+        warning("link_busy", grade, what, FASTER)
+    });
+    let shared = graded_mean(shared, SHARED).map(|(grade, shared)| {
+        let percent = shared * 100.0;
+        let what =
+            format!("the link's relay used the measured processors for {percent:.1} % of the time");
+        warning("link_shares", grade, what, OWN_PROCESSOR)
+    });
+    let late = worse([late(&up), late(&down)]).map(|(grade, late_ns)| {
+        let late = Unit::Nanoseconds.display(late_ns);
+        let what = format!("one packet in a hundred left the link {late} or more too late");
+        warning("link_late", grade, what, late_advice)
+    });
+    let overrun = worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
+        let what = format!("the link lost {lost:.0} packets because it could not keep up");
+        warning("link_overrun", grade, what, FASTER)
+    });
+    [late, busy, shared, overrun]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The mean of these, where it costs a grade.
@@ -189,9 +183,9 @@ mod tests {
     /// A launch over such a link, whose roles ran on the processors 1 and 2.
     fn launch(link: LinkReport) -> LaunchRow {
         let placement = [
-            ("client", vec![1, 2]),
-            ("server", vec![2, 1]),
-            (CONTROLLER, vec![0]),
+            ("client".into(), vec![1, 2]),
+            ("server".into(), vec![2, 1]),
+            (CONTROLLER.into(), vec![0]),
         ];
         LaunchRow {
             block: 0,
@@ -205,12 +199,7 @@ mod tests {
                 others_elsewhere: Some(0.4),
                 ..Noise::default()
             },
-            placement: Placement(
-                placement
-                    .map(|(role, cpus)| (role.into(), cpus))
-                    .into_iter()
-                    .collect(),
-            ),
+            placement: Placement(placement.into_iter().collect()),
             link: Some(Box::new(link)),
         }
     }
@@ -270,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_on_a_measured_processor_is_told_as_such_and_not_as_others() {
+    fn a_relay_on_a_measured_processor_counts_as_such_and_not_as_others() {
         let mut near = link(1e6, 0.0);
         near.relay.as_mut().unwrap().cpus = vec![2];
         assert_eq!(grades(&[&near]), [("link_shares".into(), Grade::B)]);
@@ -282,23 +271,19 @@ mod tests {
         far.relay.as_mut().unwrap().cpus = vec![0];
         assert_eq!((grades(&[&far]), others_ns(&far)), (vec![], Some(0.12e9)));
         let elsewhere = |link: &LinkReport| {
-            without_relay(&launch(link.clone()))
-                .others_elsewhere
-                .unwrap()
+            let noise = without_relay(&launch(link.clone()));
+            noise.others_elsewhere.unwrap()
         };
         assert!((elsewhere(&far) - 0.3).abs() < 1e-9 && (elsewhere(&near) - 0.4).abs() < 1e-9);
         far.relay.as_mut().unwrap().cpus = vec![0, 2];
-        assert_eq!(
-            others_ns(&far),
-            Some(0.12e9),
-            "nobody knows how much of it where"
-        );
+        let why = "how much of it where is not known";
+        assert_eq!(others_ns(&far), Some(0.12e9), "{why}");
         far.relay = None;
         assert_eq!(others_ns(&far), Some(0.12e9));
     }
 
     #[test]
-    fn who_may_not_run_in_real_time_is_told() {
+    fn who_may_not_run_in_real_time_gets_advice() {
         let mut late = link(1e6, 1e6);
         late.relay.as_mut().unwrap().real_time = false;
         assert!(causes(&[&late])[0].advice.contains("ulimit -r"));

@@ -64,7 +64,7 @@ impl Meter<'_> {
                 return Ok(operations);
             }
             if operations >= most {
-                // Shorter than a clock can tell, at as many operations as there can be.
+                // Shorter than the clock can measure, at as many operations as there can be.
                 self.record.below_resolution |= ns < least_ns;
                 return Ok(most);
             }

@@ -105,7 +105,7 @@ impl Batches {
 }
 
 impl Record {
-    /// What the gauge said during what was measured so far.
+    /// What the gauge showed during what was measured so far.
     pub fn core(&self) -> CoreGauge {
         self.core
     }
@@ -132,11 +132,8 @@ impl Record {
             metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
             let values = self.values.into_iter();
             let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
-            metrics.extend(
-                values
-                    .chain(counted)
-                    .map(|(name, value)| Measured::new(name, Data::Value(value))),
-            );
+            let value = |(name, value)| Measured::new(name, Data::Value(value));
+            metrics.extend(values.chain(counted).map(value));
         }
         Report {
             state,
@@ -148,11 +145,9 @@ impl Record {
 
 /// The middle of each bucket, in nanoseconds, and how many are in it.
 fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
-    histogram
-        .iter_recorded()
-        .map(|bucket| {
-            let middle = histogram.median_equivalent(bucket.value_iterated_to());
-            ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
-        })
-        .collect()
+    let recorded = histogram.iter_recorded().map(|bucket| {
+        let middle = histogram.median_equivalent(bucket.value_iterated_to());
+        ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
+    });
+    recorded.collect()
 }

@@ -91,10 +91,8 @@ impl Spent {
     /// Whether a point that is to take `time_ns` needs no more.
     pub(super) fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
         let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
-        let is_over = match is_gauged {
-            true => self.all_ns >= SHARED_TIMES * time_ns,
-            false => self.all_ns >= time_ns,
-        };
+        let times = if is_gauged { SHARED_TIMES } else { 1.0 };
+        let is_over = self.all_ns >= times * time_ns;
         self.count >= BATCHES_MIN && (is_alone || is_over)
     }
 }

@@ -1,8 +1,9 @@
-//! A clock that moves only when it is told to.
+//! A clock that moves only when a test moves it.
 
 use costof_measure::clock::Clock;
 use costof_measure::meter::{Meter, Record};
-use costof_model::protocol::{ClockInfo, ClockSource, Report};
+use costof_model::protocol::{ClockInfo, Report};
+use costof_model::testing::clock_info;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
 
@@ -56,13 +57,9 @@ impl VirtualClock {
     /// What a run would know of this clock.
     pub(crate) fn info() -> ClockInfo {
         ClockInfo {
-            source: ClockSource::Counter,
-            because: "it is virtual".to_owned(),
-            hz: 1e9,
-            spread_ppm: 0.0,
             resolution_ns: READ_NS,
             read_ns: READ_NS,
-            core_floor: None,
+            ..clock_info()
         }
     }
 }

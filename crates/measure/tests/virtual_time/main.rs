@@ -1,7 +1,7 @@
 //! The meter and the estimate in virtual time: operations that take as long as
-//! they are told to, on a clock that moves only when they do.
+//! a test says, on a clock that moves only when they do.
 
 mod clock;
-mod four_probes;
 mod meter;
 mod neighbour;
+mod roles;

@@ -127,11 +127,8 @@ fn neighbours_raise_no_false_alarms() {
         // Three are one in twenty, seven what chance makes of it.
         assert!(alarms <= 7, "{alarms} of {TRIES}: {name}");
         for row in found.iter().flat_map(|one| &one.rows) {
-            assert_eq!(
-                row.core_shared,
-                row.selection != Selection::Alone,
-                "{row:?}"
-            );
+            let is_alone = row.selection == Selection::Alone;
+            assert_eq!(row.core_shared, !is_alone, "{row:?}");
         }
         let mut refused = found.iter().flat_map(|one| &one.refused);
         assert!(refused.all(|one| one.reason.starts_with("not comparable: the run ")));
@@ -189,13 +186,9 @@ fn what_was_never_alone_says_so_and_a_run_that_was_is_not_compared_with_it() {
         };
         let with_none = beside([neighbour, Neighbour::NONE], false, 1.0);
         assert!(with_none.rows.is_empty());
+        let named = "the run after had the core to itself, the run before never";
         for refused in &with_none.refused {
-            assert!(
-                refused
-                    .reason
-                    .contains("the run after had the core to itself, the run before never"),
-                "{refused:?}"
-            );
+            assert!(refused.reason.contains(named), "{refused:?}");
         }
         // Which of code and neighbour made the difference, only turns tell.
         for (in_turns, verdict) in [(false, Verdict::Differs), (true, Verdict::Worse)] {
@@ -220,17 +213,12 @@ fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_
     }
     .runs(&mut Rng::with_seed(SEED));
     for (side, run) in pair.iter_mut().enumerate() {
-        for launch in &mut run.launches {
-            if launch.launch as usize % 2 == side {
-                for metric in launch
-                    .points
-                    .iter_mut()
-                    .flat_map(|point| &mut point.metrics)
-                {
-                    let samples = metric.data.costs().len();
-                    metric.gauged = Some(Gauged::Samples(vec![CoreState::Mixed; samples]));
-                }
-            }
+        let launches = run.launches.iter_mut();
+        let launches = launches.filter(|launch| launch.launch as usize % 2 == side);
+        let points = launches.flat_map(|launch| &mut launch.points);
+        for metric in points.flat_map(|point| &mut point.metrics) {
+            let samples = metric.data.costs().len();
+            metric.gauged = Some(Gauged::Samples(vec![CoreState::Mixed; samples]));
         }
     }
     let [old, new] = &pair;
@@ -238,10 +226,8 @@ fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_
     assert_eq!(found.rows.len(), TIMES_SHARED.len(), "{:?}", found.refused);
     for row in &found.rows {
         assert_eq!((row.before.1, row.after.1), (4, 4));
-        assert_eq!(
-            (row.selection, row.verdict),
-            (Selection::Alone, Verdict::Worse)
-        );
+        assert_eq!(row.selection, Selection::Alone);
+        assert_eq!(row.verdict, Verdict::Worse);
     }
 }
 
@@ -277,36 +263,37 @@ fn times_have_no_say_in_what_is_selected() {
 
 #[test]
 fn launches_that_disagree_more_than_tenfold_give_no_number() {
-    let of = |costs: &[f64]| {
+    let point = |costs: &[f64]| {
         let core = Core::beside(Neighbour::NONE, SEED);
         let launches = costs.iter().map(|cost| core.launch(*cost, 1.0, TIME_NS));
         point_of(&launches.collect::<Vec<_>>()).expect("a point")
     };
-    let said = |row: &PointRow| {
-        let warning = row
-            .warnings
-            .iter()
-            .find(|warning| warning.kind == "disagree");
+    let doubt = |row: &PointRow| {
+        let warning = row.warnings.iter().find(|one| one.kind == "disagree");
         warning.map(|warning| (warning.grade, warning.what.clone()))
     };
-    let row = of(&[100.0, 110.0, 900.0]);
-    let (grade, what) = said(&row).expect("they disagree");
+    let row = point(&[100.0, 110.0, 900.0]);
+    let (grade, what) = doubt(&row).expect("they disagree");
     assert!(row.primary().is_some_and(Estimate::disagrees) && grade == Grade::D);
     assert!(what.contains("from 100 ns to 90"), "{what}");
-    assert_eq!(said(&of(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])), None);
-    assert!(said(&of(&[100.0, 110.0, 1100.0, 100.0, 100.0, 100.0])).is_some());
+    assert_eq!(
+        doubt(&point(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])),
+        None
+    );
+    assert!(doubt(&point(&[100.0, 110.0, 1100.0, 100.0, 100.0, 100.0])).is_some());
     // Without an interval nothing is said of how far they agree.
-    assert_eq!(said(&of(&[100.0, 2000.0])), None);
+    assert_eq!(doubt(&point(&[100.0, 2000.0])), None);
 }
 
 #[test]
 fn launches_whose_floor_was_a_neighbours_are_left_out_or_said() {
     let floors = |floors: &[f64]| {
         let core = Core::beside(Neighbour::NONE, SEED);
-        let launches: Vec<Report> = floors
+        let cost_ns = |floor: f64| if floor > 0.25 { 150.0 } else { 100.0 };
+        let launches = floors
             .iter()
-            .map(|floor| core.launch(if *floor > 0.25 { 150.0 } else { 100.0 }, 1.0, TIME_NS))
-            .collect();
+            .map(|floor| core.launch(cost_ns(*floor), 1.0, TIME_NS));
+        let launches: Vec<Report> = launches.collect();
         point_by(&launches, floors).expect("a point")
     };
     let few = floors(&[0.21, 0.32, 0.21, 0.21, 0.32]);
@@ -328,9 +315,6 @@ fn more_launches_where_few_disagree_cost_little_coverage() {
             median_interval(&medians).is_some_and(|interval| interval.contains(1.0))
         });
         let covered = covered.count();
-        assert!(
-            covered > 1850,
-            "{covered} of 2000 where launches differ by {sigma}"
-        );
+        assert!(covered > 1850, "{covered} of 2000, by {sigma}");
     }
 }

@@ -3,51 +3,13 @@
 use super::Facts;
 
 /// Parts of the kernel's command line that change what things cost and name nobody.
-const COST_PARAMETERS: &[&str] = &[
-    "clocksource",
-    "cpuidle.governor",
-    "cpuidle.off",
-    "cpuidle_haltpoll.force",
-    "default_hugepagesz",
-    "haltpoll.guest_halt_poll_ns",
-    "hugepages",
-    "hugepagesz",
-    "idle",
-    "intel_idle.max_cstate",
-    "intel_iommu",
-    "intel_pstate",
-    "amd_pstate",
-    "iommu",
-    "irqaffinity",
-    "isolcpus",
-    "kpti",
-    "lockdown",
-    "maxcpus",
-    "mem",
-    "mitigations",
-    "nmi_watchdog",
-    "nohz",
-    "nohz_full",
-    "nokaslr",
-    "nopti",
-    "nosmt",
-    "nosoftlockup",
-    "nospectre_v1",
-    "nospectre_v2",
-    "numa_balancing",
-    "preempt",
-    "processor.max_cstate",
-    "psi",
-    "pti",
-    "rcu_nocbs",
-    "retbleed",
-    "skew_tick",
-    "spec_store_bypass_disable",
-    "spectre_v2",
-    "threadirqs",
-    "transparent_hugepage",
-    "tsc",
-];
+const COST_PARAMETERS: &str = "\
+    clocksource cpuidle.governor cpuidle.off cpuidle_haltpoll.force default_hugepagesz \
+    haltpoll.guest_halt_poll_ns hugepages hugepagesz idle intel_idle.max_cstate intel_iommu \
+    intel_pstate amd_pstate iommu irqaffinity isolcpus kpti lockdown maxcpus mem mitigations \
+    nmi_watchdog nohz nohz_full nokaslr nopti nosmt nosoftlockup nospectre_v1 nospectre_v2 \
+    numa_balancing preempt processor.max_cstate psi pti rcu_nocbs retbleed skew_tick \
+    spec_store_bypass_disable spectre_v2 threadirqs transparent_hugepage tsc";
 
 impl Facts {
     /// The same without what names a machine, a person or a network: host name, boot id, paths
@@ -77,13 +39,8 @@ impl Facts {
         }
         for unread in &mut facts.unread {
             unread.what = without_names(&unread.what);
-            unread.reason = unread
-                .reason
-                .split(':')
-                .next_back()
-                .unwrap_or("")
-                .trim()
-                .to_owned();
+            let last = unread.reason.rsplit(':').next();
+            unread.reason = last.unwrap_or("").trim().to_owned();
         }
         facts
     }
@@ -92,33 +49,29 @@ impl Facts {
 /// The parts of the kernel's command line that change costs; a value that is no plain word, number
 /// or list goes too.
 fn cost_parameters(line: &str) -> String {
-    let kept: Vec<&str> = line
-        .split_whitespace()
-        .take_while(|part| *part != "--")
-        .filter(|part| COST_PARAMETERS.contains(&part.split('=').next().unwrap_or(part)))
-        .collect();
-    kept.join(" ")
+    let changes_costs = |part: &&str| {
+        let name = part.split('=').next();
+        COST_PARAMETERS.split(' ').any(|known| Some(known) == name)
+    };
+    let parts = line.split_whitespace().take_while(|part| *part != "--");
+    parts.filter(changes_costs).collect::<Vec<_>>().join(" ")
 }
 
 /// A list of library paths, each reduced to the file's name.
 fn without_folders(value: &str) -> String {
-    let parts: Vec<&str> = value
-        .split([':', ' '])
-        .map(|part| part.rsplit('/').next().unwrap_or(part))
-        .collect();
-    parts.join(":")
+    let paths = value.split([':', ' ']);
+    let names = paths.map(|path| path.rsplit('/').next().unwrap_or(path));
+    names.collect::<Vec<_>>().join(":")
 }
 
 /// Mount options; those whose value is a path, an address or a list of them keep their name only.
 fn without_values(options: &str) -> String {
-    let parts: Vec<&str> = options
-        .split(',')
-        .map(|option| match option.split_once('=') {
-            Some((name, value)) if value.contains(['/', '.', ':']) => name,
-            _ => option,
-        })
-        .collect();
-    parts.join(",")
+    let without_value = |option| match str::split_once(option, '=') {
+        Some((name, value)) if value.contains(['/', '.', ':']) => name,
+        _ => option,
+    };
+    let options = options.split(',').map(without_value);
+    options.collect::<Vec<_>>().join(",")
 }
 
 /// `enx…` names carry the hardware address.
@@ -149,10 +102,9 @@ mod tests {
     #[test]
     fn anonymous_facts_name_nobody() {
         let mut facts = sample();
-        facts.kernel.command_line = Some(
-            "root=UUID=secret ip=10.1.2.3 isolcpus=2-3 mitigations=auto,nosmt -- --addr secret"
-                .to_owned(),
-        );
+        let line =
+            "root=UUID=secret ip=10.1.2.3 isolcpus=2-3 mitigations=auto,nosmt -- --addr secret";
+        facts.kernel.command_line = Some(line.to_owned());
         facts.inherited.cgroup.path = Some("/user.slice/secret".to_owned());
         facts.inherited.cgroup.cpu_quota_file = Some("/sys/fs/cgroup/secret/cpu.max".to_owned());
         facts.inherited.environment =
@@ -175,15 +127,11 @@ mod tests {
         for word in ["secret", "10.1.2.3", "001122334455", "laptop-of"] {
             assert!(!text.contains(word), "{word} in {text}");
         }
-        assert_eq!(
-            anonymous.kernel.command_line.as_deref(),
-            Some("isolcpus=2-3 mitigations=auto,nosmt")
-        );
+        let line = anonymous.kernel.command_line.as_deref();
+        assert_eq!(line, Some("isolcpus=2-3 mitigations=auto,nosmt"));
         assert_eq!(anonymous.inherited.environment["LD_PRELOAD"], "libx.so");
-        assert_eq!(
-            anonymous.file_systems[0].options,
-            "rw,addr,lowerdir,noatime"
-        );
+        let options = &anonymous.file_systems[0].options;
+        assert_eq!(options, "rw,addr,lowerdir,noatime");
         assert_eq!(anonymous.cpu, facts.cpu);
     }
 }

@@ -123,7 +123,7 @@ pub enum CacheKind {
     Unknown,
 }
 
-/// Who told of a cache.
+/// Which source describes a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheSource {

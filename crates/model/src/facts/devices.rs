@@ -42,7 +42,7 @@ pub enum DiskKind {
     Rotational,
     /// Solid state behind SATA or SAS.
     Ssd,
-    /// NVMe, which on clouds may be a network volume too (`model` then tells).
+    /// NVMe, which on clouds may be a network volume too (`model` then says which).
     Nvme,
     /// A virtual machine's disk; what lies behind it is unknown.
     Virtual,
@@ -86,7 +86,7 @@ pub struct NetworkDevice {
     pub kind: Option<String>,
     /// The driver: `virtio_net`, `mlx5_core`, `ena`.
     pub driver: Option<String>,
-    /// The link's rate, where the driver tells.
+    /// The link's rate, where the driver reports it.
     pub speed_bits_per_s: Option<u64>,
     /// The largest packet.
     pub mtu_bytes: Option<u32>,

@@ -1,8 +1,8 @@
-//! What only trying tells, and what facts and trials mean for numbers.
+//! What only trying shows, and what facts and trials mean for numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// What only trying tells: may costof do this here, and what does waking up cost?
+/// What only trying shows: may costof do this here, and what does waking up cost?
 /// `None` says that it was not tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -111,6 +111,6 @@ pub enum DiagnosisState {
     Worse,
     /// Some numbers cannot be had.
     Missing,
-    /// Nothing here tells.
+    /// Nothing here shows it.
     NotChecked,
 }

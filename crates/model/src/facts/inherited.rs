@@ -19,7 +19,7 @@ pub struct Inherited {
     /// The user that it acts as; 0 is root.
     pub effective_user: Option<u32>,
     /// The capabilities in effect that matter for measuring: `ipc_lock`, `net_admin`, `perfmon`,
-    /// `sys_admin`, `sys_nice`, `sys_resource` … None: not told.
+    /// `sys_admin`, `sys_nice`, `sys_resource` … None: not reported.
     pub capabilities: Option<Vec<String>>,
     /// Whether its capabilities hold for the whole machine, not only for what belongs to a user
     /// namespace of its own, as in rootless containers. Source: user_namespaces(7).
@@ -114,7 +114,7 @@ pub struct Cgroup {
     pub task_limit: Option<u64>,
 }
 
-/// A process's resource limits; None where the kernel did not tell. Source: getrlimit(2).
+/// A process's resource limits; None where the kernel did not report them. Source: getrlimit(2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rlimits {

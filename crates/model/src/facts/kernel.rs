@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Virtualization {
-    /// Whether this is a virtual machine. None: nothing here tells.
+    /// Whether this is a virtual machine. None: nothing here shows it.
     pub virtual_machine: Option<bool>,
     /// `KVM`, `VMware`, `Hyper-V`, `Xen`, or what it calls itself.
     pub hypervisor: Option<String>,
-    /// Who said so: `CPUID leaf 40000000h`, `/sys/hypervisor/type`, `DMI`.
+    /// Which source says so: `CPUID leaf 40000000h`, `/sys/hypervisor/type`, `DMI`.
     pub hypervisor_source: Option<String>,
     /// The maker of the machine, as its firmware says.
     pub machine_vendor: Option<String>,
@@ -34,12 +34,12 @@ pub struct Kernel {
     pub command_line: Option<String>,
     /// The options of its build that change what things cost, without `CONFIG_`; `n` is "not set".
     pub config: BTreeMap<String, String>,
-    /// The file that told of them. None: no such file is to be read.
+    /// The file that holds them. None: no such file is to be read.
     pub config_source: Option<String>,
     /// The settings that change what things cost or what may be measured, by their dotted names;
     /// a list's parts stand apart by one blank.
     pub sysctls: BTreeMap<String, String>,
-    /// `none`, `voluntary`, `full`, `lazy`, where the kernel chooses at start and tells.
+    /// `none`, `voluntary`, `full`, `lazy`, where the kernel chooses at start and reports it.
     pub preemption: Option<String>,
     /// Whether it is a real-time kernel (PREEMPT_RT).
     pub real_time: Option<bool>,

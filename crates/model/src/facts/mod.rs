@@ -1,7 +1,7 @@
 //! Facts: what a machine says of itself, before anything is measured.
 //!
 //! Plain data. Reading it is `costof-measure`'s work, judging it is `costof-findings`'. Every field
-//! that a machine may not tell is an `Option`, a list or a map, so that what is not known stays
+//! that a machine may not report is an `Option`, a list or a map, so that what is not known stays
 //! absent; [`Facts::unread`] says why where something stood in the way. Fields that a newer costof
 //! added are ignored on reading.
 
@@ -60,7 +60,7 @@ pub struct Facts {
     pub disks: Vec<Disk>,
     /// Mounted file systems that hold files of their own, `tmpfs` and network ones included.
     pub file_systems: Vec<FileSystem>,
-    /// The folder in which files lie that a probe makes where it is not told one: on no file system
+    /// The folder in which files lie that a probe makes where none is named: on no file system
     /// in memory. None: there is none.
     pub temporary_folder: Option<String>,
     /// Network devices of the reading process's network namespace.
@@ -82,40 +82,39 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unread {
-    /// The file or command that would have told.
+    /// The file or command that would have shown it.
     pub what: String,
     /// Why it did not.
     pub reason: String,
 }
 
 impl Facts {
+    /// The caches that hold data, their own or with instructions.
+    fn data_caches(&self) -> impl Iterator<Item = &Cache> {
+        let holds_data =
+            |cache: &&Cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified);
+        self.cpu.caches.iter().filter(holds_data)
+    }
+
     /// The data cache (own or unified) that the machine claims at a level; the first kind of core
     /// where they differ.
     pub fn claimed_cache(&self, level: u32) -> Option<&Cache> {
-        self.cpu.caches.iter().find(|cache| {
-            cache.level == level && matches!(cache.kind, CacheKind::Data | CacheKind::Unified)
-        })
+        self.data_caches().find(|cache| cache.level == level)
     }
 
     /// The data cache that the machine claims at a level for one processor, which on a hybrid
     /// machine differs between processors.
     pub fn claimed_cache_of(&self, level: u32, cpu: u32) -> Option<&Cache> {
-        self.cpu
-            .caches
-            .iter()
-            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
-            .find(|cache| {
-                cache.level == level && cache.shared_by.iter().any(|set| set.contains(cpu))
-            })
+        let is_its = |cache: &&Cache| cache.shared_by.iter().any(|set| set.contains(cpu));
+        let mut caches = self.data_caches().filter(is_its);
+        caches
+            .find(|cache| cache.level == level)
             .or_else(|| self.claimed_cache(level))
     }
 
     /// The data cache farthest from the cores.
     pub fn last_level_cache(&self) -> Option<&Cache> {
-        self.cpu
-            .caches
-            .iter()
-            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
+        self.data_caches()
             .max_by_key(|cache| (cache.level, cache.size_bytes))
     }
 
@@ -125,10 +124,7 @@ impl Facts {
         let left = cgroup
             .memory_limit_bytes
             .map(|limit| limit.saturating_sub(cgroup.memory_used_bytes.unwrap_or(0)));
-        match (self.memory.available_bytes, left) {
-            (Some(kernel), Some(cgroup)) => Some(kernel.min(cgroup)),
-            (kernel, cgroup) => kernel.or(cgroup),
-        }
+        self.memory.available_bytes.into_iter().chain(left).min()
     }
 
     /// What the kernel may keep of files: the memory that is available, or the control group's limit,
@@ -164,22 +160,19 @@ impl Facts {
     /// Whether the kernel offers a unit that counts cycles. None: it could not be looked up.
     pub fn has_performance_unit(&self) -> Option<bool> {
         let units = self.performance_units.as_ref()?;
-        Some(units.iter().any(|unit| {
-            matches!(
-                unit.as_str(),
-                "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower"
-            ) || unit.starts_with("armv8")
-                || unit.starts_with("armv9")
-                || unit.starts_with("apple_")
-        }))
+        let counts_cycles = |unit: &String| {
+            ["cpu", "cpu_core", "cpu_atom", "cpu_lowpower"].contains(&unit.as_str())
+                || ["armv8", "armv9", "apple_"]
+                    .iter()
+                    .any(|kind| unit.starts_with(kind))
+        };
+        Some(units.iter().any(counts_cycles))
     }
 
     /// Why a fact is absent, by a part of its file's name.
     pub fn why_unread(&self, what: &str) -> Option<&str> {
-        let unread = self
-            .unread
-            .iter()
-            .find(|unread| unread.what.contains(what))?;
+        let mut unread = self.unread.iter();
+        let unread = unread.find(|unread| unread.what.contains(what))?;
         Some(&unread.reason)
     }
 }
@@ -198,27 +191,18 @@ mod tests {
         let read: Facts = serde_json::from_str(newer).unwrap();
         assert_eq!(read.cpu.caches[0].kind, CacheKind::Unknown);
         assert_eq!(read.inherited.seccomp, Some(Seccomp::Unknown));
-        assert_eq!(
-            serde_json::from_str::<Facts>("{}").unwrap(),
-            Facts::default()
-        );
+        let nothing: Facts = serde_json::from_str("{}").unwrap();
+        assert_eq!(nothing, Facts::default());
     }
 
     #[test]
     fn the_claimed_caches_are_those_that_hold_data() {
         let facts = sample();
-        assert_eq!(
-            facts.claimed_cache(1).map(|cache| cache.size_bytes),
-            Some(48 << 10)
-        );
-        assert_eq!(
-            facts.claimed_cache_of(1, 4).map(|cache| cache.size_bytes),
-            Some(32 << 10)
-        );
-        assert_eq!(
-            facts.claimed_cache_of(1, 99).map(|cache| cache.size_bytes),
-            Some(48 << 10)
-        );
+        let size = |cache: Option<&Cache>| cache.map(|cache| cache.size_bytes);
+        assert_eq!(size(facts.claimed_cache(1)), Some(48 << 10));
+        for (cpu, expected) in [(4, 32 << 10), (99, 48 << 10)] {
+            assert_eq!(size(facts.claimed_cache_of(1, cpu)), Some(expected));
+        }
         assert_eq!(facts.last_level_cache().map(|cache| cache.level), Some(3));
         assert_eq!(facts.claimed_cache(4), None);
     }

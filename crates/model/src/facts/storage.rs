@@ -65,10 +65,8 @@ impl Facts {
         };
         let above = self.file_systems.iter().filter(is_above);
         let file_system = above.max_by_key(|file_system| file_system.mount_point.len())?;
-        let disk = file_system
-            .disk
-            .as_ref()
-            .and_then(|name| self.disk_named(name));
+        let name = file_system.disk.as_ref();
+        let disk = name.and_then(|name| self.disks.iter().find(|disk| disk.name == *name));
         Some(Storage {
             file_system,
             disk,
@@ -78,10 +76,6 @@ impl Facts {
                 None => Medium::Unknown,
             },
         })
-    }
-
-    fn disk_named(&self, name: &str) -> Option<&Disk> {
-        self.disks.iter().find(|disk| disk.name == name)
     }
 
     /// Of a volume the kind of what it is made of, where that is one.
@@ -99,9 +93,10 @@ impl Facts {
                     _ => self.medium(part, deepest - 1),
                 });
                 let first = media.next().unwrap_or(Medium::Unknown);
-                match media.all(|medium| medium == first) {
-                    true => first,
-                    false => Medium::Unknown,
+                if media.all(|medium| medium == first) {
+                    first
+                } else {
+                    Medium::Unknown
                 }
             }
         }
@@ -109,10 +104,8 @@ impl Facts {
 
     /// The disk that a part of a volume is, or that it is a partition of.
     fn disk_of_part(&self, part: &str) -> Option<&Disk> {
-        let disks = self
-            .disks
-            .iter()
-            .filter(|disk| part.starts_with(&disk.name));
+        let disks = self.disks.iter();
+        let disks = disks.filter(|disk| part.starts_with(&disk.name));
         disks.max_by_key(|disk| disk.name.len())
     }
 }

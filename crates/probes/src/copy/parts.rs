@@ -34,7 +34,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Parts>();
+pub(crate) static PROBE: Probe = Probe::new::<Parts>();
 
 point! {
     /// What do the pieces cost of which a send with fewer copies is made?

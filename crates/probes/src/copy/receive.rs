@@ -60,7 +60,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Receive>();
+pub(crate) static PROBE: Probe = Probe::new::<Receive>();
 
 point! {
     /// What does receiving a message cost with two copies, one and none?

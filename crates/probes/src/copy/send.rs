@@ -16,7 +16,7 @@ use costof_measure::schedule::Precision;
 use costof_model::metric::Data;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<CopySend>();
+pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
 
 impl Measure for CopySend {
     const METRICS: &'static [Metric] = describe::METRICS;

@@ -31,7 +31,7 @@ const LEAST_BELIEVED: f64 = 0.025;
 /// than this share has learned them.
 const LEAST_MISSED: f64 = 0.45;
 
-pub(crate) static PROBE: Probe = Probe::of::<BranchMiss>();
+pub(crate) static PROBE: Probe = Probe::new::<BranchMiss>();
 
 point! {
     /// What does a branch cost that the processor predicts wrongly?

@@ -18,7 +18,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Call>();
+pub(crate) static PROBE: Probe = Probe::new::<Call>();
 
 point! {
     /// What does a procedure call cost, by the type and number of its arguments?

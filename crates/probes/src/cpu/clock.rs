@@ -29,7 +29,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Clock>();
+pub(crate) static PROBE: Probe = Probe::new::<Clock>();
 
 point! {
     /// What does reading the time cost, and how finely does each clock tell it?

@@ -4,7 +4,7 @@ use crate::expect;
 use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
 
-pub(crate) static PROBE: Probe = Probe::of::<Frequency>();
+pub(crate) static PROBE: Probe = Probe::new::<Frequency>();
 
 point! {
     /// How fast does the core run while it works?

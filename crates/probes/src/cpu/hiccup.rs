@@ -11,7 +11,7 @@ use costof_os::sched::usage;
 /// fewest launches that a point has watch it for a second together.
 const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 
-pub(crate) static PROBE: Probe = Probe::of::<Hiccup>();
+pub(crate) static PROBE: Probe = Probe::new::<Hiccup>();
 
 point! {
     /// For how much of each second does the processor stand still for a thread that has it to

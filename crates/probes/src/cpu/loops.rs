@@ -17,7 +17,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Loop>();
+pub(crate) static PROBE: Probe = Probe::new::<Loop>();
 
 point! {
     /// What does one iteration of a loop cost?

@@ -66,7 +66,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Memcpy>();
+pub(crate) static PROBE: Probe = Probe::new::<Memcpy>();
 
 point! {
     /// What does copying memory cost, by how much and from where?

@@ -11,7 +11,7 @@ const WATCH_NS: f64 = 250e6;
 /// An earlier row says this much of the neighbour: it comes and goes by the second.
 const TIMES: f64 = 2.0;
 
-pub(crate) static PROBE: Probe = Probe::of::<Neighbour>();
+pub(crate) static PROBE: Probe = Probe::new::<Neighbour>();
 
 point! {
     /// For how much of the time does something else use this core?

@@ -35,7 +35,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Snappy>();
+pub(crate) static PROBE: Probe = Probe::new::<Snappy>();
 
 point! {
     /// What does it cost to compress and decompress with Snappy?

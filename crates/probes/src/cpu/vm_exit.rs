@@ -4,7 +4,7 @@ use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
 
-pub(crate) static PROBE: Probe = Probe::of::<VmExit>();
+pub(crate) static PROBE: Probe = Probe::new::<VmExit>();
 
 point! {
     /// What does it cost to leave a virtual machine for its hypervisor and to come back?

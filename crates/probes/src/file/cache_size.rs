@@ -29,7 +29,7 @@ const SHARES: [f64; 12] = [
     0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
 ];
 
-pub(crate) static PROBE: Probe = Probe::of::<CacheSize>();
+pub(crate) static PROBE: Probe = Probe::new::<CacheSize>();
 
 point! {
     /// Up to which size does a file that is read again come from memory?

@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// The file of each other process; that of a block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
 
-pub(crate) static PROBE: Probe = Probe::of::<Contention>();
+pub(crate) static PROBE: Probe = Probe::new::<Contention>();
 
 point! {
     /// What does a 4 KiB read of a disk cost while other processes read it too?

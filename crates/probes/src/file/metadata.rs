@@ -29,7 +29,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Metadata>();
+pub(crate) static PROBE: Probe = Probe::new::<Metadata>();
 
 point! {
     /// What does it cost to make, look up, rename and remove a file?

@@ -80,7 +80,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Read>();
+pub(crate) static PROBE: Probe = Probe::new::<Read>();
 
 point! {
     /// What does reading a block of a file cost, from memory and from its device?

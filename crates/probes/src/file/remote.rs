@@ -26,7 +26,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Remote>();
+pub(crate) static PROBE: Probe = Probe::new::<Remote>();
 
 point! {
     /// How long does it take to read a file of another machine?

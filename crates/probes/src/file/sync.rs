@@ -37,7 +37,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Sync>();
+pub(crate) static PROBE: Probe = Probe::new::<Sync>();
 
 point! {
     /// What does it cost to write a block so that it lasts?

@@ -28,7 +28,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Write>();
+pub(crate) static PROBE: Probe = Probe::new::<Write>();
 
 point! {
     /// What does writing a block of a file cost, before anybody waits for it to last?

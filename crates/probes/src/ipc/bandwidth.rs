@@ -20,7 +20,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
     /// How many bytes a second can one process hand to another?

@@ -32,7 +32,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Latency>();
+pub(crate) static PROBE: Probe = Probe::new::<Latency>();
 
 point! {
     /// How long does a small message take to another process and back?

@@ -34,7 +34,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
     /// How many bytes a second are read, written or copied in order, by how much memory is in use?

@@ -78,7 +78,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Latency>();
+pub(crate) static PROBE: Probe = Probe::new::<Latency>();
 
 point! {
     /// What does a load cost that has to wait for the one before it, by how much memory is in use?

@@ -19,7 +19,7 @@ use predict::predict;
 use std::io;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
     /// How many bytes a second reach the receiver over a link?

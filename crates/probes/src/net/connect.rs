@@ -15,7 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe::of::<Connect>();
+pub(crate) static PROBE: Probe = Probe::new::<Connect>();
 
 point! {
     /// How long does it take to set up a TCP connection, and to tear it down?

@@ -13,7 +13,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe::of::<Ping>();
+pub(crate) static PROBE: Probe = Probe::new::<Ping>();
 
 point! {
     /// How long does the other end's kernel take to answer a ping?

@@ -16,7 +16,7 @@ use costof_exchange::conversation::Conversation;
 use std::io;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 
 point! {
     /// How long does a message take to the other end of a link and back?

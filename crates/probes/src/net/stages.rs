@@ -16,7 +16,7 @@ use costof_os::net::timestamps::SwitchedOn;
 use std::io;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Stages>();
+pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
 point! {
     /// Where does a round trip spend its time?

@@ -29,7 +29,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<ContextSwitch>();
+pub(crate) static PROBE: Probe = Probe::new::<ContextSwitch>();
 
 point! {
     /// What does a context switch cost, between processes or threads?

@@ -23,7 +23,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Mmap>();
+pub(crate) static PROBE: Probe = Probe::new::<Mmap>();
 
 point! {
     /// What does it cost to map memory, touch one page of it and unmap it?

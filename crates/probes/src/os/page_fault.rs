@@ -47,7 +47,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<PageFault>();
+pub(crate) static PROBE: Probe = Probe::new::<PageFault>();
 
 point! {
     /// What does the first touch of a page cost?

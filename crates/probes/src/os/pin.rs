@@ -21,7 +21,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Pin>();
+pub(crate) static PROBE: Probe = Probe::new::<Pin>();
 
 point! {
     /// What does it cost to pin a page for input and output?

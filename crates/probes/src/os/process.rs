@@ -37,7 +37,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Process>();
+pub(crate) static PROBE: Probe = Probe::new::<Process>();
 
 point! {
     /// What does it cost to start a process that does nothing, until it has ended, by how much

@@ -16,7 +16,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Signal>();
+pub(crate) static PROBE: Probe = Probe::new::<Signal>();
 
 point! {
     /// What do installing a signal handler, and having a signal handled, cost a program?

@@ -26,7 +26,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Syscall>();
+pub(crate) static PROBE: Probe = Probe::new::<Syscall>();
 
 point! {
     /// What does a system call cost?

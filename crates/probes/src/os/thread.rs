@@ -30,7 +30,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Thread>();
+pub(crate) static PROBE: Probe = Probe::new::<Thread>();
 
 point! {
     /// What does it cost to create a thread that does nothing, and to join it?

@@ -26,7 +26,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Timer>();
+pub(crate) static PROBE: Probe = Probe::new::<Timer>();
 
 point! {
     /// How late does a thread wake that sleeps until a given time?

@@ -21,7 +21,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe::of::<FirstCall>();
+pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
 
 words! {
     /// What carries a call, or as many bytes.

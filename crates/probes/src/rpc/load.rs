@@ -15,7 +15,7 @@ use costof_measure::schedule::Precision;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Load>();
+pub(crate) static PROBE: Probe = Probe::new::<Load>();
 
 words! {
     /// What carries a call.

@@ -5,7 +5,7 @@ use crate::expect::cycles;
 use crate::prelude::*;
 use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
 
-pub(crate) static PROBE: Probe = Probe::of::<Marshalling>();
+pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
 words! {
     /// Whose bytes an argument becomes.

@@ -18,7 +18,7 @@ use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 
 words! {
     /// What carries a call, or as many bytes.

@@ -14,7 +14,7 @@ use costof_measure::schedule::Precision;
 use costof_model::link::Link;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Stream>();
+pub(crate) static PROBE: Probe = Probe::new::<Stream>();
 
 words! {
     /// What carries the messages of a stream.

@@ -12,7 +12,7 @@ use crate::prelude::*;
 use costof_measure::schedule::Precision;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
     /// How many bytes of messages a second reach the receiver, by rudp, TCP, QUIC and the study's

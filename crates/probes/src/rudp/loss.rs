@@ -31,7 +31,7 @@ const LONG: [&str; 5] = [
     "delay=95ms,rate=100Mbit,up.loss=30%",
 ];
 
-pub(crate) static PROBE: Probe = Probe::of::<Loss>();
+pub(crate) static PROBE: Probe = Probe::new::<Loss>();
 
 point! {
     /// What does a link that loses packets do to messages, by rudp, TCP, QUIC and the study's

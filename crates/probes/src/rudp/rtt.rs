@@ -24,7 +24,7 @@ use rudp::{Config, Control};
 use std::io;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 
 words! {
     /// What carries a message.

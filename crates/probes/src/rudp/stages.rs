@@ -25,7 +25,7 @@ use rudp::{Config, Control};
 use std::io;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe::of::<Stages>();
+pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
 point! {
     /// What does making a datagram reliable take at either end?

@@ -15,7 +15,7 @@ const PROCESSORS_IN_ALL_PAIRS: usize = 8;
 /// Beyond, the first processor is paired with so many others.
 const PARTNERS_OF_THE_FIRST: usize = 24;
 
-pub(crate) static PROBE: Probe = Probe::of::<CoreToCore>();
+pub(crate) static PROBE: Probe = Probe::new::<CoreToCore>();
 
 point! {
     /// How long does a cache line take to another processor and back?

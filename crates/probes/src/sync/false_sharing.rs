@@ -22,7 +22,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<FalseSharing>();
+pub(crate) static PROBE: Probe = Probe::new::<FalseSharing>();
 
 point! {
     /// What does it cost that the counters of several threads lie in one cache line?

@@ -27,7 +27,7 @@ words! {
     }
 }
 
-pub(crate) static PROBE: Probe = Probe::of::<Mutex>();
+pub(crate) static PROBE: Probe = Probe::new::<Mutex>();
 
 point! {
     /// What does it cost to lock and unlock a mutex?

@@ -13,10 +13,10 @@ use costof_model::failure::Failure;
 use costof_model::noise::{CoreGauge, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, ClockSource, Report};
+use costof_model::protocol::{ClockInfo, Report};
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow};
 use costof_model::run_file::Run;
-use costof_model::testing::{planned, probe_info};
+use costof_model::testing::{clock_info, planned, probe_info};
 use fastrand::Rng;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -136,9 +136,10 @@ impl State {
 
     fn read_gauge(&mut self) -> f64 {
         let shared = self.work(GAUGE_NS, 1.0);
-        let spoils = match self.random.f64() < SPOILED {
-            true => SPOILED_TIMES.powf(2.0 * self.random.f64() - 1.0),
-            false => 1.0,
+        let spoils = if self.random.f64() < SPOILED {
+            SPOILED_TIMES.powf(2.0 * self.random.f64() - 1.0)
+        } else {
+            1.0
         };
         let error = 1.0 + GAUGE_ERROR * (2.0 * self.random.f64() - 1.0);
         FLOOR * (1.0 + (self.neighbour.gauge - 1.0) * shared) * error * spoils
@@ -284,12 +285,11 @@ impl Pair {
     /// Both runs.
     pub(crate) fn runs(&self, random: &mut Rng) -> [Run; 2] {
         let seed = random.u64(..);
-        let cores = match self.in_turns {
-            true => {
-                let core = Core::beside(self.neighbours[0], seed);
-                [core.clone(), core]
-            }
-            false => [0, 1].map(|side| Core::beside(self.neighbours[side], seed ^ side as u64)),
+        let cores = if self.in_turns {
+            let core = Core::beside(self.neighbours[0], seed);
+            [core.clone(), core]
+        } else {
+            [0, 1].map(|side| Core::beside(self.neighbours[side], seed ^ side as u64))
         };
         let mut runs = [0, 1].map(|side| empty_run(side, self.in_turns));
         for launch in 0..self.setting.launches {
@@ -359,12 +359,9 @@ pub(crate) fn info(row: usize) -> ProbeInfo {
 
 fn clock() -> ClockInfo {
     ClockInfo {
-        source: ClockSource::Counter,
-        because: "it is virtual".to_owned(),
-        hz: 1e9,
-        spread_ppm: 0.0,
         resolution_ns: CLOCK_NS,
         read_ns: CLOCK_NS,
         core_floor: Some(FLOOR),
+        ..clock_info()
     }
 }

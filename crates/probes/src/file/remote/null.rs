@@ -5,7 +5,7 @@ use super::{path, way};
 use crate::prelude::*;
 use costof_model::Text;
 
-pub(crate) static PROBE: Probe = Probe::of::<RemoteCall>();
+pub(crate) static PROBE: Probe = Probe::new::<RemoteCall>();
 
 point! {
     /// How long does a file server take for a call that does nothing?

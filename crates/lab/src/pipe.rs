@@ -1,0 +1,43 @@
+//! Threads that end by themselves, and what they carry between pipes and channels.
+
+use costof_model::failure::Failure;
+use serde::Serialize;
+use std::io::{BufRead, BufReader, Read};
+
+/// Starts a thread that ends by itself.
+///
+/// # Errors
+/// Where the system has no more threads for this user: its limit or the cgroup's is reached.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop).map_err(|error| {
+        Failure::unsupported(format!(
+            "cannot start a thread: {error} (ulimit -u and the cgroup's pids.max limit them)"
+        ))
+    })
+}
+
+/// Hands on the whole lines of a pipe, which are no longer than that, until there are no more or nobody
+/// listens. What stands after the last of them is a message that its writer did not live to finish.
+pub(crate) fn forward_lines(
+    pipe: impl Read,
+    limit_bytes: u64,
+    mut hand_on: impl FnMut(Vec<u8>) -> bool,
+) {
+    let mut pipe = BufReader::new(pipe);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut pipe).take(limit_bytes).read_until(b'\n', &mut line);
+        let is_whole = line.ends_with(b"\n") || line.len() as u64 == limit_bytes;
+        if read.is_err() || !is_whole || !hand_on(line) {
+            return;
+        }
+    }
+}
+
+/// A message as a line of JSON.
+pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("it can be written as JSON");
+    line.push(b'\n');
+    line
+}
