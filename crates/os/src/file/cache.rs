@@ -5,13 +5,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
-use rustix::mm::{MapFlags, ProtFlags};
 
+use super::map::{Mapping, Sharing};
 use crate::memory::arena::base_page_bytes;
 use crate::system_call::check;
 
@@ -89,22 +88,10 @@ fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
     while at < len {
         let bytes = (len - at).min(WINDOW_BYTES) as usize;
         let mut resident = vec![0_u8; bytes.div_ceil(page)];
-        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
-        let start = unsafe {
-            rustix::mm::mmap(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                at,
-            )
-        }?;
+        let map = Mapping::new(file, at, bytes, Sharing::ReadShared)?;
+        let start = map.start().cast();
         // SAFETY: the range was just mapped, and there is a byte for each of its pages.
-        let known = check(unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) });
-        // SAFETY: the mapping is this function's own, and no borrow of it exists.
-        unsafe { rustix::mm::munmap(start, bytes) }?;
-        known?;
+        check(unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) })?;
         let count = resident.iter().filter(|page| **page & 1 == 1).count();
         cached += (count * page) as u64;
         at += bytes as u64;
@@ -119,12 +106,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_cached_until_it_is_evicted() {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
+        let len = 2 << 20;
+        let Some(data) = DataFile::for_test(len) else {
             return;
         };
-        let len = 2 << 20;
-        data.extend(len).unwrap();
         assert_eq!(cached_bytes(data.file(), len).unwrap(), len);
         assert_eq!(by_mincore(data.file(), len).unwrap(), len);
         if evict(data.file(), len).unwrap() > 0 {

@@ -74,7 +74,7 @@ impl Names {
         };
         let (names, others) = (called('a'), called('b'));
         // Before there is a folder, so that none is left where this process ends in between.
-        let janitor = Janitor::hire(parent, name, inside, most)?;
+        let janitor = Janitor::start(parent, name, inside, [&names, &others])?;
         let folder = janitor.make_folder()?;
         Ok(Self {
             folder,
@@ -83,11 +83,6 @@ impl Names {
             here: Here::Nothing,
             janitor,
         })
-    }
-
-    /// How many files there may be.
-    pub fn most(&self) -> u64 {
-        self.names.len() as u64
     }
 
     /// Sees to it that none of the files is there.
@@ -250,15 +245,21 @@ struct Janitor {
 }
 
 impl Janitor {
-    fn hire(parent: OwnedFd, name: CString, inside: CString, most: u64) -> io::Result<Self> {
-        let mut stage = [0_u8; NAME_BYTES];
+    /// Starts a child that removes the folder `inside`, with the files of these names, and the folder
+    /// `name` around it, both in `parent`.
+    fn start(
+        parent: OwnedFd,
+        name: CString,
+        inside: CString,
+        files: [&[CString]; 2],
+    ) -> io::Result<Self> {
         let (waits, open) = std::io::pipe()?;
         // SAFETY: the child makes system calls alone, on memory that was there before, and ends by
         // _exit: no lock of another thread can hold it up.
         let pid = check(unsafe { libc::fork() })?;
         if pid == 0 {
             let (waits, parent) = (waits.as_raw_fd(), parent.as_raw_fd());
-            remove_when_closed(waits, parent, [&name, &inside], most, &mut stage);
+            remove_when_closed(waits, parent, [&name, &inside], files);
         }
         Ok(Self {
             parent,
@@ -311,16 +312,12 @@ impl Drop for Names {
     }
 }
 
-/// The longest name of a file, with its zero byte: a letter and a number.
-const NAME_BYTES: usize = 24;
-
 /// The child: waits, and removes. Only system calls on memory that was there before the fork.
 fn remove_when_closed(
     waits: RawFd,
     parent: RawFd,
     [name, inside]: [&CStr; 2],
-    most: u64,
-    stage: &mut [u8; NAME_BYTES],
+    files: [&[CString]; 2],
 ) -> ! {
     // SAFETY: numbers, and addresses of memory that is there and long enough.
     unsafe {
@@ -340,10 +337,8 @@ fn remove_when_closed(
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let folder = libc::openat(parent, inside.as_ptr(), flags);
         if folder >= 0 {
-            for number in 0..most {
-                for letter in [b'a', b'b'] {
-                    libc::unlinkat(folder, called(letter, number, stage).cast(), 0);
-                }
+            for file in files.into_iter().flatten() {
+                libc::unlinkat(folder, file.as_ptr(), 0);
             }
         }
         libc::unlinkat(parent, inside.as_ptr(), libc::AT_REMOVEDIR);
@@ -377,23 +372,6 @@ unsafe fn close_all_but(mut kept: [RawFd; 2]) {
     }
 }
 
-/// The name of a file, with its zero byte, without allocating.
-fn called(letter: u8, number: u64, stage: &mut [u8; NAME_BYTES]) -> *const u8 {
-    let mut at = NAME_BYTES - 1;
-    stage[at] = 0;
-    let mut rest = number;
-    loop {
-        at -= 1;
-        stage[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    stage[at - 1] = letter;
-    stage[at - 1..].as_ptr()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,17 +383,6 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("costof-names-{number:x}"));
         fs::create_dir(&folder).unwrap();
         folder
-    }
-
-    #[test]
-    fn names_of_files_are_told_alike_by_both() {
-        let mut stage = [0; NAME_BYTES];
-        for number in [0, 9, 10, 123_456, u64::MAX] {
-            let name = called(b'b', number, &mut stage);
-            // SAFETY: it ends in a zero byte.
-            let name = unsafe { CStr::from_ptr(name.cast()) };
-            assert_eq!(name.to_str().unwrap(), format!("b{number}"));
-        }
     }
 
     #[test]

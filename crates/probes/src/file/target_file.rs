@@ -112,13 +112,13 @@ impl TargetFile {
         let aligned = direct::alignment(self.data.file());
         let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
         let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so", advice))?;
-        if block.is_multiple_of(u64::from(aligned.file)) {
+        if block.is_multiple_of(u64::from(aligned)) {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
             "direct reads and writes in {} are of whole {}, which {} is not",
             self.folder(),
-            display_bytes(u64::from(aligned.file)),
+            display_bytes(u64::from(aligned)),
             display_bytes(block)
         )))
     }
@@ -326,7 +326,7 @@ pub(super) fn has_blocks(size: u64, block: u64) -> Result<(), Failure> {
 /// Blocks of a file at random, one alone in each `apart` bytes.
 pub(super) fn random_order(size: u64, block: u64, apart: u64, random: &mut Rng) -> Order {
     let chosen = some_of(size / apart, random).into_iter();
-    Order::of(chosen.map(|place| place * apart).collect(), block)
+    Order::from_offsets(chosen.map(|place| place * apart).collect(), block)
 }
 
 /// As many of these places as an order has, at random, none twice.
