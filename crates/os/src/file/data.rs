@@ -66,17 +66,6 @@ impl DataFile {
         })
     }
 
-    /// A file of so many bytes, where a test finds a folder for one.
-    #[cfg(test)]
-    pub(crate) fn for_test(bytes: u64) -> Option<Self> {
-        let made = Self::create(None);
-        let mut data = made
-            .inspect_err(|error| eprintln!("skipped: {error}"))
-            .ok()?;
-        data.extend(bytes).expect("a file can be written");
-        Some(data)
-    }
-
     /// The folder in which it lies, without a name.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -162,6 +151,19 @@ impl DataFile {
             .write(true)
             .custom_flags(flags)
             .open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+}
+
+#[cfg(test)]
+impl DataFile {
+    /// A file of so many bytes, where a test finds a folder for one.
+    pub(crate) fn for_test(bytes: u64) -> Option<Self> {
+        let made = Self::create(None);
+        let mut data = made
+            .inspect_err(|error| eprintln!("skipped: {error}"))
+            .ok()?;
+        data.extend(bytes).expect("a file can be written");
+        Some(data)
     }
 }
 
