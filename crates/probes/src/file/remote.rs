@@ -1,20 +1,21 @@
 //! `file.remote`: reading a file of another machine.
 
-mod calls;
+mod client;
 mod expect;
 mod mounted;
 pub(crate) mod null;
 mod reads;
 mod reply;
 mod server;
+mod source;
+mod stream;
 mod url;
-mod wire;
 
 use crate::prelude::*;
 use costof_model::Text;
 use costof_model::typed::AxisOf;
 use fastrand::Rng;
-use reads::{Reading, Way};
+use source::{Reader, Source};
 
 words! {
     /// Which block comes next.
@@ -65,7 +66,7 @@ point! {
         /// which block comes next
         pattern: Pattern = words(),
         /// bytes that one call reads
-        block: usize = bytes(512..=BLOCK_MOST_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
+        block: usize = bytes(512..=MAX_BLOCK_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
         /// calls under way at a time, each for a block of its own; of a mounted path 1
         depth: usize = count(1..=64, &[1, 16]),
     }
@@ -92,13 +93,13 @@ impl Measure for Remote {
     const AFTER: &'static [&'static str] = &["file.remote_call"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["pattern", "block"], &["block", "depth"]];
-    // The patterns and blocks are held against each other.
+    // The patterns and blocks are compared with each other.
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["path"];
     const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Remote>(Reader {
+        role::<Remote>(Reading {
             random: Rng::with_seed(launch.seed),
-            ..Reader::default()
+            ..Reading::default()
         })
     }];
 
@@ -111,8 +112,8 @@ impl Measure for Remote {
     }
 }
 
-/// The largest block: what most servers give by one call at most.
-const BLOCK_MOST_BYTES: u64 = 1 << 20;
+/// The largest block: the most that most servers send for one call.
+const MAX_BLOCK_BYTES: u64 = 1 << 20;
 /// The word for no path at all.
 const UNSET: &str = "unset";
 
@@ -125,52 +126,56 @@ fn path() -> AxisOf<Text> {
     .about("the file, which is only read")
 }
 
-/// How a file is reached.
+/// The file that the path names.
 ///
 /// # Errors
-/// Where none is named, or what is named cannot be one.
-fn way(path: &str) -> Result<Way, Failure> {
-    match path {
-        UNSET => Err(Failure::unsupported(
+/// Where none is named, it is not found, or it is not remote.
+fn find(path: &str) -> Result<Source, Failure> {
+    if path == UNSET {
+        unsupported!(
             "no remote file is named (--set path=nfs://HOST/EXPORT/FILE, or a path on a mounted \
-             remote file system)",
-        )),
-        text if url::is_url(text) => url::Url::parse(text).map(Way::Nfs).map_err(Failure::error),
-        text => mounted::remote(text).map(Way::Mounted),
+             remote file system)"
+        );
+    }
+    if url::is_url(path) {
+        let url = url::Url::parse(path).map_err(Failure::error)?;
+        Ok(Source::Nfs(url.to_string(), server::find(&url)?))
+    } else {
+        mounted::find(path).map(Source::Mounted)
     }
 }
 
-/// Reads one file, by however many points.
+/// Reads one file, for all points of a launch.
 #[derive(Default)]
-struct Reader {
+struct Reading {
     random: Rng,
-    /// Why the file cannot be read: a server that is silent is not waited for at each point.
+    /// Why the file cannot be read: a silent server is not waited for at each point.
     refused: Option<Failure>,
-    reading: Option<Reading>,
+    reader: Option<Reader>,
 }
 
-impl RoleAt<Remote> for Reader {
+impl RoleAt<Remote> for Reading {
     fn blocks(&self, _: &At<Remote>) -> bool {
         true
     }
 
     fn prepare(&mut self, point: &At<Remote>, _: &Offers) -> Result<Offers, Failure> {
-        self.reading = None;
+        self.reader = None;
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
-        let way = way(&point.path).inspect_err(|failure| self.refused = Some(failure.clone()))?;
-        let file = reads::find(way).inspect_err(|failure| self.refused = Some(failure.clone()))?;
-        self.reading = Some(file.open(point.block, point.depth)?);
+        let source =
+            find(&point.path).inspect_err(|failure| self.refused = Some(failure.clone()))?;
+        self.reader = Some(source.open(point.block, point.depth)?);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut reading = self.reading.take().expect("it is prepared");
+        let mut reader = self.reader.take().expect("it is prepared");
         let random = match point.pattern {
             Pattern::Random => Some(self.random.fork()),
             Pattern::Sequential => None,
         };
-        reads::measure(&mut reading, random, meter)
+        reads::measure(&mut reader, random, meter)
     }
 }

@@ -1,7 +1,7 @@
 //! `file.remote_call`: a call to a file server that does nothing.
 
 use super::reads;
-use super::{path, way};
+use super::{find, path};
 use crate::prelude::*;
 use costof_model::Text;
 
@@ -57,8 +57,8 @@ impl RoleAt<RemoteCall> for Caller {
     }
 
     fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut reading = reads::find(way(&point.path)?)?.for_calls()?;
-        reads::handshakes(&reading, meter)?;
-        reads::calls_alone(&mut reading, meter)
+        let mut reader = find(&point.path)?.open_for_calls()?;
+        reads::handshakes(&reader, meter)?;
+        reads::calls_alone(&mut reader, meter)
     }
 }
