@@ -369,7 +369,9 @@ impl Recovery {
             if !is_over {
                 return;
             }
-            self.parts.drain(..sent.parts as usize);
+            for _ in 0..sent.parts {
+                self.parts.pop_front();
+            }
             self.parts_base += u64::from(sent.parts);
             self.sent.pop_front();
             self.base += 1;

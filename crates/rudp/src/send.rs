@@ -72,14 +72,14 @@ impl SendQueue {
         self.unacknowledged_bytes
     }
 
-    /// Where a message stands that is not wholly acknowledged.
+    /// Where a message stands, if it is not forgotten.
     fn position(&self, id: u64) -> Option<usize> {
-        let at = usize::try_from(id.checked_sub(self.first_id)?).ok()?;
-        (!self.messages.get(at)?.is_done).then_some(at)
+        usize::try_from(id.checked_sub(self.first_id)?).ok()
     }
 
     fn message(&self, id: u64) -> Option<&Outgoing> {
-        Some(&self.messages[self.position(id)?])
+        let message = self.messages.get(self.position(id)?)?;
+        (!message.is_done).then_some(message)
     }
 
     /// Whether there is a part that may go: one that was lost, or a new one within what
@@ -243,7 +243,10 @@ impl SendQueue {
     /// A packet with this part arrived. The message's number, if that was all of it.
     pub(crate) fn acknowledge(&mut self, part: Part) -> Option<u64> {
         let at = self.position(part.id)?;
-        let message = &mut self.messages[at];
+        let message = self
+            .messages
+            .get_mut(at)
+            .filter(|message| !message.is_done)?;
         let len = message.data.len();
         if part.len as usize != len {
             message.acknowledged.insert(part.range());
