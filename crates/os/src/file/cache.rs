@@ -1,4 +1,4 @@
-//! What the kernel keeps of a file in memory: how much, and how it is made to let go of it.
+//! The page cache: how much of a file is in it, and evicting that.
 //!
 //! Source: posix_fadvise(2), cachestat(2) (Linux 6.5), mincore(2), Linux mm/filemap.c.
 
@@ -16,16 +16,16 @@ use crate::system_call::check;
 
 /// linux/syscalls: the same number on all architectures of this crate.
 const SYS_CACHESTAT: libc::c_long = 451;
-/// How often what is being read or written just now is asked for again.
+/// How often eviction is tried while pages are being read or written.
 const ATTEMPTS: u32 = 50;
 /// How long between them.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How much is looked at at a time where there is no cachestat.
+/// How much is mapped at a time where there is no cachestat.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Has the kernel let go of all it keeps of the file, and sees to it that it does: what is left, in
-/// bytes, 0 where all went. What is dirty, mapped or under way stays, so the file must be synced
-/// and unmapped; what is still being read ahead is waited for.
+/// Evicts the file from the page cache and checks that it is gone: how many bytes are left, 0 where all
+/// went. What is dirty, mapped or in flight stays, so the file must be synced and unmapped; what is
+/// still being read ahead is waited for.
 ///
 /// # Errors
 ///
@@ -49,8 +49,8 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which tells of a file only
-/// who owns it or may write to it.
+/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which answers only
+/// processes that own the file or may write to it.
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
         // EPERM: a seccomp filter that does not know it yet.

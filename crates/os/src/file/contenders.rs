@@ -114,7 +114,7 @@ impl Contenders {
     }
 }
 
-/// What a child does.
+/// What a child needs.
 struct Work {
     parent: Pid,
     file: libc::c_int,

@@ -2,9 +2,9 @@
 //! own. When this process ends, however it does, a child of it removes the folder with all that is
 //! in it: a killed process removes nothing itself.
 //!
-//! The child does nothing but wait for a pipe to close, which the kernel closes when the process
-//! that holds its other end is gone. It leaves the process group, so that what ends that does not end
-//! it, and ends by itself as soon as it has removed what there is.
+//! The child only waits until a pipe closes, which the kernel does when the process that holds its other
+//! end is gone. It leaves the process group, so that it is not ended with the group, and ends by itself
+//! as soon as it has removed what there is.
 //!
 //! ext4 without a journal passes over inodes that were removed within the last minutes, one by one: making
 //! a file took 8 µs, and 50 to 650 where earlier launches had removed theirs in the same block group. So
@@ -85,7 +85,7 @@ impl Names {
         })
     }
 
-    /// Sees to it that none of the files is there.
+    /// Makes sure that none of the files is there.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Names {
         Ok(())
     }
 
-    /// Sees to it that the first `n` are there, under their names, and no others.
+    /// Makes sure that the first `n` are there, under their names, and no others.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Names {
         Ok(())
     }
 
-    /// Sees to it that there are `files` to rename, under whichever name.
+    /// Makes sure that there are `files` to rename, under either name.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Names {
         Ok(())
     }
 
-    /// Looks up what is known of the first `n` files.
+    /// Looks up the first `n` files.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ fn open_folder(at: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     Ok(openat(at, name, flags, Mode::empty())?)
 }
 
-/// A child that removes a folder when this process is gone, or lets it go.
+/// A child that removes a folder when this process has ended.
 #[derive(Debug)]
 struct Janitor {
     parent: OwnedFd,
@@ -280,8 +280,7 @@ impl Janitor {
     }
 }
 
-/// Asks the file system to put each of a folder's subfolders where others are not, as far as it does such
-/// a thing.
+/// Asks the file system to spread a folder's subfolders over the disk, where it can do that.
 fn spread_subfolders(folder: &OwnedFd) {
     /// `FS_TOPDIR_FL` of linux/fs.h.
     const FS_TOPDIR_FL: libc::c_int = 0x0002_0000;
@@ -347,16 +346,16 @@ fn remove_when_closed(
     }
 }
 
-/// Closes what the process has open but these two, so that nobody waits for it in vain: whoever
-/// reads this process's output waits until all have closed it.
+/// Closes what the process has open but these two: who reads this process's output waits until all
+/// copies of it are closed.
 ///
 /// # Safety
 ///
-/// Nothing of what is closed may be used any more.
-unsafe fn close_all_but(mut kept: [RawFd; 2]) {
-    kept.sort_unstable();
+/// Nothing that is closed may be used any more.
+unsafe fn close_all_but(mut open: [RawFd; 2]) {
+    open.sort_unstable();
     let mut first = 0;
-    for end in kept.into_iter().chain([RawFd::MAX]) {
+    for end in open.into_iter().chain([RawFd::MAX]) {
         if end > first {
             let (from, to) = (first.cast_unsigned(), end.cast_unsigned() - 1);
             // SAFETY: takes numbers; Linux 5.9. Before, the usual ones one by one.
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go_as_they_are_told() {
+    fn files_come_and_go() {
         let parent = folder();
         let mut names = Names::new(&parent, 10).unwrap();
         let janitor = names.janitor();

@@ -33,7 +33,7 @@ pub enum Engine {
     Map,
 }
 
-/// Reads in flight at once, at most.
+/// The most reads in flight at once.
 pub const MAX_DEPTH: u32 = 1024;
 
 /// After so many failures to wait for a ring its reads are given up.
@@ -65,7 +65,7 @@ struct Slots {
     memory: Arena,
     apart: usize,
     block_bytes: usize,
-    /// Where the block of each begins in the file, and when its read was asked for.
+    /// Where the block of each begins in the file, and when its read was requested.
     offsets: Box<[u64]>,
     requested_at: Box<[u64]>,
     /// The one read last.
@@ -129,8 +129,7 @@ impl Reader {
         })
     }
 
-    /// Has what is read go into this memory instead: a device is told of every stretch of it that
-    /// lies together, so that the pages under it are part of what a large direct read costs.
+    /// Reads into this memory instead. A request names every stretch of it that lies together, so that the pages under it are part of what a large direct read costs.
     ///
     /// # Errors
     ///
@@ -146,7 +145,7 @@ impl Reader {
         Ok(self)
     }
 
-    /// The memory that what is read goes into, in bytes: a buffer for each read in flight.
+    /// The size of the memory that is read into: a buffer for each read in flight.
     pub fn memory_bytes(&self) -> usize {
         self.slots.offsets.len() * self.slots.apart
     }
@@ -160,7 +159,7 @@ impl Reader {
         self.read_each(n, || 0, |_, _| {})
     }
 
-    /// Reads the next `n` blocks; `stamp` is called as each read is asked for and when it is seen to
+    /// Reads the next `n` blocks; `stamp` is called as each read is requested and when it is seen to
     /// be complete, and `each` with both stamps.
     ///
     /// # Errors
@@ -207,7 +206,7 @@ impl Reader {
         self.order.rewind();
     }
 
-    /// Has the mapping, where there is one, let go of its pages, so that they can be evicted: the
+    /// Unmaps the pages of the mapping, where there is one, so that they can be evicted: the
     /// next copy of each faults.
     ///
     /// # Errors

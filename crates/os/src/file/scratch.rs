@@ -1,5 +1,5 @@
-//! A file on a real file system that has no name, so that nothing is left of it however this
-//! process ends, and its mappings.
+//! A file without a name on a real file system, so that nothing is left of it however this process
+//! ends, and its mappings.
 //!
 //! Source: open(2) on `O_TMPFILE` (Linux 3.11, most file systems), statfs(2), posix_fadvise(2),
 //! mmap(2), madvise(2).
@@ -28,7 +28,7 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a file of `pages` pages every `stride` bytes and has it written to its device; every
     /// byte of them is [`CONTENT`]. It lies in the first of these folders that is on no file system
-    /// in memory and lets a file be made: the one for temporary files (`TMPDIR`, else /tmp), the
+    /// in memory and allows a file: the one for temporary files (`TMPDIR`, else /tmp), the
     /// current one, `XDG_CACHE_HOME`, `HOME`, /var/tmp.
     ///
     /// # Errors
@@ -59,8 +59,8 @@ impl Scratch {
         &self.folder
     }
 
-    /// Asks the kernel to forget what it keeps of the file in memory. Pages that are mapped stay,
-    /// and some file systems keep all: what is read afterwards shows it
+    /// Asks the kernel to evict the file from the page cache. Pages that are mapped stay, and some file
+    /// systems keep all: what is read afterwards shows it
     /// ([`crate::sched::usage::device_read_bytes`]).
     ///
     /// # Errors
@@ -264,13 +264,13 @@ mod tests {
         scratch.evict().unwrap();
         let map = scratch.map(Sharing::ReadShared).unwrap();
         let (before, Ok(read_before)) = (usage::thread(), usage::device_read_bytes()) else {
-            eprintln!("skipped: what is read from devices is not told");
+            eprintln!("skipped: what is read from devices is not reported");
             return;
         };
         read_at(map.as_slice(), &offsets());
         let faults = usage::thread().since(&before).major_faults;
         let read = usage::device_read_bytes().unwrap() - read_before;
-        // A file system that keeps its files in memory all the same is told by both.
+        // Both show a file system that keeps its files in memory all the same.
         assert_eq!(
             faults == 0,
             read == 0,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn files_in_memory_are_told_from_others() {
+    fn files_in_memory_are_recognised() {
         let shared_memory = Path::new("/dev/shm");
         if let Ok(status) = rustix::fs::statfs(shared_memory)
             && status.f_type as u32 == 0x0102_1994

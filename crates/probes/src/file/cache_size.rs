@@ -35,9 +35,9 @@ point! {
     /// A file without a name is written, synced and evicted, so that none of it is dirty and no
     /// limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its beginning to
     /// its end, and then up to 512 MiB of it once more, from its beginning on, in blocks of 1 MiB.
-    /// The kernel lets go of what was read longest ago: of a file that is larger than what it may
-    /// keep, the beginning is gone, and what is read of it again drives out what comes next, so
-    /// that nothing comes from memory. A launch writes the largest size once. Where a control
+    /// The kernel evicts what was read longest ago: of a file that is larger than the cache, the
+    /// beginning is gone, and reading it again evicts what comes next, so that nothing comes from
+    /// memory. A launch writes the largest size once. Where a control
     /// group, or the machine, leaves up to 4 GiB, sizes around that are planned; else they are to
     /// be named (--set size=), and the finding below the table says which: they take minutes, and
     /// as much of the disk as there is memory.
@@ -70,8 +70,8 @@ impl Measure for CacheSize {
         cost: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// bytes that came from the device for each that was read again, by /proc/self/io and the
-        /// disk's own counter, whichever says less; absent where nobody can tell
+        /// bytes that came from the device for each that was read again: the smaller of /proc/self/io
+        /// and the disk's own counter; absent where neither counts
         device_share: One Neither,
         /// bytes of the file that were in the page cache when it had been read once, by
         /// cachestat(2) or mincore(2)
@@ -126,7 +126,7 @@ impl Measure for CacheSize {
         } else {
             memory.up_to(device)
         };
-        let name = format!("at {share:.2} of what may be kept");
+        let name = format!("at {share:.2} of what may be cached");
         cost.named(name).predict("cost")
     }
 

@@ -63,7 +63,7 @@ point! {
 
 impl Measure for Contention {
     const METRICS: &'static [Metric] = metrics! {
-        /// a direct read, from when it is asked for until it is there: 1,000 of them a launch
+        /// a direct read, from its request until it is complete: 1,000 of them a launch
         latency: Nanoseconds Lower,
         /// reads a second of each contender, all of them together by their number
         rate: One Higher,
@@ -130,7 +130,7 @@ impl RoleAt<Contention> for Contended {
         let (size, block) = (point.size, point.block);
         target_file::require_blocks(size, block)?;
         let target = TargetFile::reuse(&mut self.target, &point.dir)?;
-        target.require_device("nobody waits for another there")?;
+        target.require_device("there is no device to wait for")?;
         target.require_direct(block, "--set dir= for another folder")?;
         target.extend(size)?;
         let order = target_file::random_order(size, block, block, &mut self.random);

@@ -64,10 +64,10 @@ words! {
 words! {
     /// The pages of what is read into, not of the file.
     pub(crate) enum Pages {
-        /// the smallest: a device is told of each stretch of them that happens to lie together, so that
-        /// large direct reads differ from process to process
+        /// the smallest: a request names each stretch of them that happens to lie together, so that large
+        /// direct reads differ from process to process
         Base = "4KiB",
-        /// transparent huge pages, seen in smaps: a block lies together, and a device is told of it once
+        /// transparent huge pages, verified in smaps: a block lies together, and a request names it once
         Huge = "2MiB",
     }
 }
@@ -116,7 +116,7 @@ point! {
         size: u64 = axes::size(&[SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
         /// how a block is read
         engine: Engine = words(),
-        /// reads under way at once, by io_uring; of the others one is
+        /// reads in flight at once, by io_uring; one for the others
         depth: u64 = count(1..=64, &[1]),
         /// the pages of the memory that is read into
         pages: Pages = words(),
@@ -128,16 +128,16 @@ impl Measure for Read {
     const METRICS: &'static [Metric] = metrics! {
         /// one block, time of many by their number
         cost: Nanoseconds Lower,
-        /// each read, from when it is asked for until it is seen to be there; where it takes 100
-        /// readings of the clock
+        /// each read, from its request until it is seen to be complete; where it takes 100 readings of
+        /// the clock
         latency: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// processor time of the reading thread for a KiB that it reads
+        /// CPU time of the reading thread for each KiB
         cpu: Nanoseconds Lower,
-        /// bytes that came from the device for each that was read, by /proc/self/io and the disk's
-        /// own counter, whichever says less: over 1 where more was read than asked for; absent
-        /// where nobody can tell
+        /// bytes that came from the device for each that was read: the smaller of /proc/self/io and
+        /// the disk's own counter; over 1 where more was read than requested; absent where neither
+        /// counts
         device_share: One Neither,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
@@ -172,7 +172,7 @@ impl Measure for Read {
         ]
     }
 
-    /// Blocks of each size from each place, and several reads under way.
+    /// Blocks of each size from each place, and several reads in flight.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let mut points = Vec::new();
         for cache in [Cache::Cold, Cache::Direct] {

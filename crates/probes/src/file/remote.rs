@@ -33,10 +33,10 @@ point! {
     /// How long does it take to read a file of another machine?
     ///
     /// An URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process,
-    /// without a mount: the portmapper, MOUNT and LOOKUP are asked by the crate nfs3_client,
-    /// before; a READ is then written once and sent with another offset each time, and its answer
-    /// looked at where it was received, so that no block is copied but by the kernel. Each answer
-    /// must have the call's number and all bytes of the block. No memory of this machine holds the
+    /// without a mount: the crate nfs3_client asks the portmapper, MOUNT and LOOKUP before; a READ is
+    /// then written once and sent with another offset each time, and its reply is read where it was
+    /// received, so that only the kernel copies a block. Each reply must have the call's xid and all
+    /// bytes of the block. No memory of this machine holds the
     /// file: each block crosses the link. The server's may: what is read is read before, for up to
     /// half of the point's time, so that a file of some MiB comes from the server's memory, and of
     /// a large one what fits the time. A path on a mounted file system that is remote (nfs, cifs,
@@ -49,7 +49,7 @@ point! {
     ///
     /// # Predicted from
     /// an NFS call that does nothing, as file.remote_call has measured it; the rate of the
-    /// machine's fastest network device, where its driver tells; copies at both ends
+    /// machine's fastest network device, where its driver reports it; copies at both ends
     ///
     /// # Sources
     /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs
@@ -67,15 +67,15 @@ point! {
         pattern: Pattern = words(),
         /// bytes that one call reads
         block: usize = bytes(512..=MAX_BLOCK_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
-        /// calls under way at a time, each for a block of its own; of a mounted path 1
+        /// calls in flight at a time, each for a block of its own; 1 for a mounted path
         depth: usize = count(1..=64, &[1, 16]),
     }
 }
 
 impl Measure for Remote {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before a block is asked for until it is there; with several under way, also what it
-        /// waits for the others
+        /// from before a block is requested until it is complete; with several in flight, including
+        /// what it waits for the others
         latency: Nanoseconds Lower,
         /// bytes of the file that arrived
         throughput: BytesPerSecond Higher,
@@ -83,11 +83,11 @@ impl Measure for Remote {
         /// mounted path, asking the server for the file's attributes
         null_call: Nanoseconds Lower,
         /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
-        /// under way: the link's round trip, without a process of the server
+        /// in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
-        /// the same while the reads are under way: where it takes longer, packets wait in the link
+        /// the same while the reads are in flight: where it takes longer, packets wait in the link
         handshake_loaded: Nanoseconds Lower,
-        /// processor time of the reading thread for a KiB that it reads
+        /// CPU time of the reading thread for each KiB
         cpu: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["file.remote_call"];

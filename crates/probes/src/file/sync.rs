@@ -78,11 +78,11 @@ impl Measure for Sync {
         latency: Nanoseconds Lower,
         /// the write alone, each stamped; with dsync it is all
         write: Nanoseconds Lower,
-        /// bytes that went to the device for each that was written, by /proc/self/io and the disk's
-        /// own counter, whichever says less; absent where nobody can tell
+        /// bytes that went to the device for each that was written: the smaller of /proc/self/io and
+        /// the disk's own counter; absent where neither counts
         device_share: One Neither,
-        /// how often the device was told to empty its own cache, for each write, by the disk's
-        /// counter for everybody (Linux 5.5): 0 where it says that it has none
+        /// how often the device was told to flush its own cache, for each write, by the disk's counter
+        /// for all processes (Linux 5.5): 0 where it reports that it has no cache
         flushes: One Neither,
     };
     const AFTER: &'static [&'static str] =
@@ -211,7 +211,7 @@ impl RoleAt<Sync> for Syncing {
         target_file::require_all_by_device(self.share, meter, |share| {
             format!(
                 "for each byte that {} was to make last, {share:.2} went to the device: the file \
-                 system, or who mounted it, does not do what is asked (--set dir= for another \
+                 system, or its mount options, do not do what is asked (--set dir= for another \
                  folder)",
                 point.call.word()
             )

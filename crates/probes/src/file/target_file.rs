@@ -281,12 +281,12 @@ pub(super) struct Counters {
 /// What both agree on: what the process has caused, and not more than the disk has done. Where no disk
 /// is known, a process without any may be one that is not accounted.
 fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
-    let came = match by_disk {
+    let moved = match by_disk {
         Some(by_disk) => by_process.min(by_disk),
         None if by_process > 0 => by_process,
         None => return None,
     };
-    (bytes > 0).then(|| came as f64 / bytes as f64)
+    (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
 /// By how much a counter has grown.

@@ -56,7 +56,7 @@ pub(crate) fn measure_if_supported<P: Measure + Clone>(axes: &P) -> Option<Repor
     supported(measure(axes.clone()))
 }
 
-/// What came of preparing or measuring a point; none where that is not supported here.
+/// The result of preparing or measuring a point; none where that is not supported here.
 pub(crate) fn supported<T>(result: Result<T, Failure>) -> Option<T> {
     let failed = |failure: &Failure| {
         assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

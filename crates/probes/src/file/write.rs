@@ -26,13 +26,13 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Write>();
 
 point! {
-    /// What does writing a block of a file cost, before anybody waits for it to last?
+    /// What does writing a block of a file cost, without waiting until it is durable?
     ///
     /// pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and synced
     /// before, so that no room has to be found. Each write carries its number, and what was written
     /// last is read back and compared. cache=warm, for which all of the file is read before, is a
-    /// copy and a page marked: the kernel writes pages back when it likes, and a file that is
-    /// larger than what may be dirty (vm.dirty_ratio) would measure the device.
+    /// copy and a page marked dirty: the kernel writes pages back later, and a file that is larger
+    /// than what may be dirty (vm.dirty_ratio) would measure the device.
     ///
     /// # Predicted from
     /// warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500
@@ -64,11 +64,10 @@ impl Measure for Write {
         latency: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// processor time of the writing thread for a KiB
+        /// CPU time of the writing thread for each KiB
         cpu: Nanoseconds Lower,
-        /// of cache=direct: bytes that went to the device for each that was written, by
-        /// /proc/self/io and the disk's own counter, whichever says less; absent where nobody can
-        /// tell
+        /// of cache=direct: bytes that went to the device for each that was written: the smaller of
+        /// /proc/self/io and the disk's own counter; absent where neither counts
         device_share: One Neither,
     };
     const AFTER: &'static [&'static str] =

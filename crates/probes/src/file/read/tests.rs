@@ -68,7 +68,7 @@ fn small_blocks_are_read_where_the_cache_allows_it() {
         let Some(report) = measure_if_supported(&small(cache, Pattern::Random, 256)) else {
             continue;
         };
-        // Of a cold page all is read, and only a part of it is asked for.
+        // All of a cold page is read, and only a part of it is requested.
         if let (Cache::Cold, Some(share)) = (cache, value(&report, "device_share")) {
             assert!(share > 4.0, "{share}");
         }

@@ -582,7 +582,7 @@ mod tests {
         let timeout = Duration::from_millis(200);
         let silent = failure(timeout, move |request| vec![half(request)]);
         assert!(silent.contains("no answer within 200ms"), "{silent}");
-        // One that says a byte now and then is as good as silent.
+        // One that sends a byte now and then counts as silent.
         let slow = failure(timeout, |_| {
             let mut pieces = vec![marked(&[0; BLOCK])[..4].to_vec()];
             pieces.extend(std::iter::repeat_n(vec![0], BLOCK));

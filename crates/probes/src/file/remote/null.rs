@@ -14,8 +14,8 @@ point! {
     /// time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. Of
     /// a path on a mounted remote file system, the server is asked for the file's attributes
     /// instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does not answer from
-    /// memory (the process of a FUSE file system may). The handshake beside it is what the link and
-    /// both kernels take; what is more, the server's process takes, and being woken.
+    /// memory (the process of a FUSE file system may). The handshake shows what the link and
+    /// both kernels take; the rest is the server's process and waking it.
     ///
     /// # Predicted from
     /// where the server is on this machine, the round trip by TCP that net.rtt has measured on

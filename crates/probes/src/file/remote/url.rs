@@ -39,7 +39,7 @@ impl Url {
         })
     }
 
-    /// The path of the first `count` names, as a server is asked for it.
+    /// The path of the first `count` names, as a server gets it.
     pub(super) fn folder(&self, count: usize) -> Vec<u8> {
         match &self.names[..count] {
             [] => b"/".to_vec(),
