@@ -1,9 +1,10 @@
 //! One connection: what comes in, what goes out, when something is to be done
 //! without either.
 
+mod apply;
 mod incoming;
-mod outcome;
 mod outgoing;
+mod state;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -24,10 +25,9 @@ use crate::recovery::Recovery;
 use crate::send::{Part, SendQueue};
 use crate::stats::Stats;
 use crate::time::Time;
-use crate::token::Token;
+use state::{DeferredAck, Finish, Hello, Nagle, State};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A connection to another end, kept by an [`Endpoint`](crate::Endpoint).
@@ -93,64 +93,6 @@ pub(crate) struct Ids {
     pub(crate) server_nonce: u64,
     /// Of the tags.
     pub(crate) seed: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The client says hello, first without a token, then with it.
-    Connecting(Hello),
-    /// The server has accepted, and waits for a packet of the client's.
-    Accepting {
-        is_answer_due: bool,
-    },
-    Open,
-    /// This end aborted. Every packet that still comes is answered with the reason.
-    Aborting {
-        code: u64,
-        is_answer_due: bool,
-    },
-    /// It is over, and the other end may still need acknowledgements.
-    Lingering,
-    Drained,
-}
-
-/// The client's hello, repeated until it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hello {
-    token: Option<Token>,
-    next_at: Time,
-    interval: Duration,
-    /// How often it was sent with this token.
-    count: u32,
-}
-
-/// Whether the other end knows that everything is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Finish {
-    NotSent,
-    Sent,
-    Acknowledged,
-}
-
-/// What happens to a datagram that would be mostly empty while many are in flight: it waits for the
-/// next acknowledgement, but not for long (as Nagle's algorithm does, RFC 896).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nagle {
-    Delay,
-    DelayUntil(Time),
-    Send,
-}
-
-/// An acknowledgement of all that was in flight, which arrived with a message. Nothing is lost then, so the
-/// answer to the message may leave before the acknowledgement is applied. After that this answer alone
-/// is in flight, which any window allows.
-#[derive(Clone, Debug)]
-struct DeferredAck {
-    received_at: Time,
-    numbers: RangeInclusive<u64>,
-    delay: Duration,
-    /// Whether one datagram has left since: others wait.
-    is_overtaken: bool,
 }
 
 /// After so many probe timeouts an end that has everything, and whose own finish alone is not

@@ -11,80 +11,24 @@
 //! before it doubles, because at 30 % loss both ways every second probe is lost and
 //! says nothing of congestion. While acknowledgements arrive it does not grow at all.
 
+mod sent;
+mod thresholds;
+
 use crate::outcome::{Carried, Delivery, Outcome};
 use crate::received::MAX_ACK_DELAY;
 use crate::rtt::{GRANULARITY, Rtt};
 use crate::send::Part;
 use crate::time::{Time, earliest};
+use sent::{Sent, State};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// When a packet is declared lost (RFC 9002 section 6.1). Both grow when one arrives after all.
-#[derive(Clone, Copy, Debug)]
-struct Thresholds {
-    /// How many later packets must have arrived.
-    packets: u64,
-    /// By how many eighths of a round trip it may be later than others.
-    eighths: u32,
-}
-
-impl Default for Thresholds {
-    fn default() -> Thresholds {
-        Thresholds {
-            packets: 3,
-            eighths: 1,
-        }
-    }
-}
-
-impl Thresholds {
-    /// The largest thresholds.
-    const MAX: Thresholds = Thresholds {
-        packets: 128,
-        eighths: 8,
-    };
-
-    /// A packet that was declared lost arrived when so many later ones had arrived.
-    fn grow(&mut self, later: u64) {
-        let packets = self.packets.max(later + 1);
-        self.packets = packets.min(Thresholds::MAX.packets);
-        self.eighths = (self.eighths + 1).min(Thresholds::MAX.eighths);
-    }
-}
+use thresholds::Thresholds;
 
 /// How many packets one probe timeout sends (RFC 9002 section 6.2.4).
 pub(crate) const PROBES: u32 = 2;
 /// No probe timeout grows beyond this.
 const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(4);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    InFlight,
-    Lost(Time),
-    /// It arrived, or needs no acknowledgement.
-    Done,
-}
-
-/// A packet that was sent. The last five fields are as in the delivery rate estimator
-/// of draft-ietf-ccwg-bbr section 4.1.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Time,
-    bytes: u32,
-    state: State,
-    /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
-    is_retransmitted: bool,
-    /// As one whose sender understands marks.
-    is_marked: bool,
-    carried: Carried,
-    parts: u32,
-    parts_end: u64,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-    is_app_limited: bool,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {

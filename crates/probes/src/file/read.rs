@@ -1,5 +1,6 @@
 //! `file.read`: what reading a block of a file costs.
 
+mod batch;
 mod conditions;
 mod predict;
 
@@ -8,6 +9,7 @@ use super::target_file::{self, TargetFile, verify_last};
 use crate::arenas;
 use crate::derived::with_throughput;
 use crate::prelude::*;
+use batch::Batch;
 use costof_model::Text;
 use costof_os::file::data::Access;
 use costof_os::file::reads::{self, Reader};
@@ -24,10 +26,7 @@ const STAMPED: u64 = 16;
 /// The fewest reads of a batch for each that is in flight, so that how it begins and ends hardly
 /// counts.
 const BATCH_PER_DEPTH: f64 = 32.0;
-/// A stretch of a cold file that is read in order: long compared with what the kernel reads ahead, which
-/// is read in vain where the stretch ends.
-const COLD_STRETCH_BYTES: u64 = 32 << 20;
-/// The most such stretches of a point in a round.
+/// The most stretches of a cold file that are read in order, for a point in a round.
 const STRETCHES: u64 = 64;
 /// What is read once more and compared, byte by byte: so many blocks, fewer where those come to so
 /// many bytes.
@@ -357,52 +356,6 @@ fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reade
         let engine = point.engine.word();
         Failure::unsupported(format!("cannot read by {engine}: {error}{hint}"))
     })
-}
-
-/// How many blocks are read before the file is evicted again.
-#[derive(Clone, Copy)]
-enum Batch {
-    /// Any number: it is not evicted.
-    Any,
-    /// At most so many.
-    UpTo(u64),
-    /// Always so many, from the file's beginning on: the kernel reads ahead of who reads in order, in
-    /// vain where that ends soon; and half as many do not take half the time.
-    Stretch(u64),
-}
-
-impl Batch {
-    fn new(point: &At<Read>, reader: &Reader) -> Batch {
-        match (point.cache, point.pattern) {
-            (Cache::Warm | Cache::Direct, _) => Batch::Any,
-            (Cache::Cold, Pattern::Sequential) => {
-                Batch::Stretch(reader.blocks().min(COLD_STRETCH_BYTES / point.block))
-            }
-            (Cache::Cold, Pattern::Random | Pattern::Seek) => Batch::UpTo(reader.blocks()),
-        }
-    }
-
-    /// How many blocks to read at once where so many are wanted.
-    fn count(self, wanted: u64) -> u64 {
-        match self {
-            Batch::Any => wanted,
-            Batch::UpTo(most) => wanted.min(most),
-            Batch::Stretch(blocks) => blocks,
-        }
-    }
-
-    /// Does what comes before each batch.
-    fn prepare(self, target: &TargetFile, reader: &mut Reader) -> Result<(), Failure> {
-        match self {
-            Batch::Any => Ok(()),
-            Batch::UpTo(_) => evict(target, reader),
-            Batch::Stretch(_) => {
-                evict(target, reader)?;
-                reader.rewind();
-                Ok(())
-            }
-        }
-    }
 }
 
 /// Has all of the file in the page cache, and its mapping's pages mapped.
