@@ -9,6 +9,8 @@ mod reply;
 mod server;
 mod source;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod url;
 
 use crate::prelude::*;

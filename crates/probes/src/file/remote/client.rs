@@ -354,6 +354,7 @@ impl ReadError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{marked, receive_call, words};
     use super::*;
     use nfs3_client::nfs3_types::nfs3::nfs_fh3;
     use nfs3_client::nfs3_types::xdr_codec::Opaque;
@@ -387,7 +388,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             loop {
                 let requests: Option<Vec<Request>> =
-                    (0..depth).map(|_| receive_call(&mut stream)).collect();
+                    (0..depth).map(|_| receive_request(&mut stream)).collect();
                 let Some(requests) = requests else { return };
                 for piece in answer(&requests) {
                     if piece.is_empty() {
@@ -414,25 +415,13 @@ mod tests {
         Client::new(stream, &file, (BLOCK, depth), timeout).unwrap()
     }
 
-    fn receive_call(stream: &mut TcpStream) -> Option<Request> {
-        let mut mark = [0; 4];
-        stream.read_exact(&mut mark).ok()?;
-        let mut call = vec![0; fragment_header::from(mark).fragment_length() as usize];
-        stream.read_exact(&mut call).ok()?;
+    fn receive_request(stream: &mut TcpStream) -> Option<Request> {
+        let call = receive_call(stream).ok()?;
         let offset = &call[call.len() - OFFSET_BEFORE_END..];
         Some(Request {
             xid: u32::from_be_bytes(*call.first_chunk().unwrap()),
             offset: u64::from_be_bytes(*offset.first_chunk().unwrap()),
         })
-    }
-
-    fn words(words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes()).collect()
-    }
-
-    fn marked(answer: &[u8]) -> Vec<u8> {
-        let mark = fragment_header::new(answer.len() as u32, true);
-        [&mark.into_xdr_buf()[..], answer].concat()
     }
 
     /// What stands before the results: the call is accepted, and a verifier of 4 B is sent.
@@ -521,7 +510,18 @@ mod tests {
                 marked(&[accepted(request.xid), head, vec![0; bytes]].concat())
             })
         };
-        let plain = |bytes: fn(&Request) -> Vec<u8>| -> MakeReply { Box::new(bytes) };
+        // These words behind the xid.
+        let headed = |head: &'static [u32]| -> MakeReply {
+            Box::new(move |request| marked(&[words(&[request.xid]), words(head)].concat()))
+        };
+        let raw = |bytes: &[u8]| -> MakeReply {
+            let bytes = bytes.to_vec();
+            Box::new(move |_| bytes.clone())
+        };
+        let other_xid: MakeReply = Box::new(|request| {
+            let xid = request.xid ^ 1;
+            read(&Request { xid, offset: 0 }, true)
+        });
         let cases = [
             ("removed while", refused(70)),
             ("may not be read by this user", refused(13)),
@@ -532,40 +532,17 @@ mod tests {
             ("gave 8 of the 4096 bytes", counted(BLOCK as u32, 8, 8)),
             ("ends too early", counted(BLOCK as u32, u32::MAX, 8)),
             ("another length than it says", counted(4, 4, 8)),
-            (
-                "a call that was not made",
-                plain(|request| {
-                    read(
-                        &super::tests::Request {
-                            xid: request.xid ^ 1,
-                            offset: 0,
-                        },
-                        true,
-                    )
-                }),
-            ),
-            (
-                "a call where an answer",
-                plain(|request| marked(&words(&[request.xid, 0]))),
-            ),
-            (
-                "does not accept",
-                plain(|request| marked(&words(&[request.xid, 1, 1, 1, 1]))),
-            ),
-            (
-                "cannot carry the call out",
-                plain(|request| marked(&words(&[request.xid, 1, 0, 0, 0, 3]))),
-            ),
-            (
-                "a verifier that is too long",
-                plain(|request| marked(&words(&[request.xid, 1, 0, 0, u32::MAX]))),
-            ),
-            ("in fragments", plain(|_| vec![0, 0, 0, 8, 0, 0])),
+            ("a call where an answer", headed(&[0])),
+            ("does not accept", headed(&[1, 1, 1, 1])),
+            ("cannot carry the call out", headed(&[1, 0, 0, 0, 3])),
+            ("a verifier that is too long", headed(&[1, 0, 0, u32::MAX])),
+            ("a call that was not made", other_xid),
+            ("in fragments", raw(&[0, 0, 0, 8, 0, 0])),
             (
                 "longer than what was asked for",
-                plain(|_| vec![0xff, 0xff, 0xff, 0xff, 0, 0]),
+                raw(&[0xff, 0xff, 0xff, 0xff, 0, 0]),
             ),
-            ("ends too early", plain(|_| marked(&[]))),
+            ("ends too early", raw(&marked(&[]))),
         ];
         for (why, answer) in cases {
             let failure = failure(LONG, move |request| vec![answer(request)]);

@@ -154,6 +154,7 @@ pub(super) fn block_on<F: Future>(call: F) -> F::Output {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{marked, receive_call, words};
     use super::*;
     use nfs3_client::nfs3_types::mount::dirpath;
     use nfs3_client::nfs3_types::nfs3::{LOOKUP3args, diropargs3, filename3, nfs_fh3};
@@ -177,10 +178,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut mark = [0; 4];
-            stream.read_exact(&mut mark).unwrap();
-            let mut call = vec![0; fragment_header::from(mark).fragment_length() as usize];
-            stream.read_exact(&mut call).unwrap();
+            let mut call = receive_call(&mut stream).unwrap();
             stream.write_all(&bytes).unwrap();
             // Until the other end is gone.
             while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
@@ -199,10 +197,6 @@ mod tests {
         assert!(silent.contains("timed out"), "{silent}");
         let gone = answered(b"\x80\0", true);
         assert!(gone.contains("end of file"), "{gone}");
-    }
-
-    fn bytes(words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
     #[test]
@@ -234,9 +228,7 @@ mod tests {
             (lookup, &[1, 1, 0, 0, 4, 7, 0, 0, HUGE], "a handle"),
             (lookup, &[1, 1, 0, 0, 0, 0, 0, 65], "a handle"),
         ] {
-            let mark = fragment_header::new(4 * answer.len() as u32, true);
-            let answer = [&mark.into_xdr_buf()[..], &bytes(answer)].concat();
-            let error = answered_to(&answer, false, call);
+            let error = answered_to(&marked(&words(answer)), false, call);
             assert!(error.contains("InvalidData"), "{error}");
             assert!(error.contains(why), "{error} is not: {why}");
         }
@@ -253,7 +245,7 @@ mod tests {
             (MNT, &[1, 1, 1, 1, u32::MAX]),
             (MNT, &[1]),
         ] {
-            assert_eq!(too_long(called, &bytes(answer)), None, "{answer:?}");
+            assert_eq!(too_long(called, &words(answer)), None, "{answer:?}");
         }
     }
 }
