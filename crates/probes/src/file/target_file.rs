@@ -220,13 +220,21 @@ impl TargetFile {
         Ok(())
     }
 
-    /// The result of a call that was to do `what` with the file; a failure names both.
+    /// The result of a call that was to do `what` with the file; a failure names both. On measured paths:
+    /// a success costs nothing.
     ///
     /// # Errors
     ///
     /// Where the call failed.
+    #[inline]
     pub(super) fn check<T>(&self, what: &str, result: io::Result<T>) -> Result<T, Failure> {
-        result.or_unsupported(format_args!("cannot {what} a file in {}", self.folder()))
+        result.map_err(|error| self.failed(what, &error))
+    }
+
+    #[cold]
+    fn failed(&self, what: &str, error: &io::Error) -> Failure {
+        let folder = self.folder();
+        Failure::unsupported(format!("cannot {what} a file in {folder}: {error}"))
     }
 
     /// What devices have done so far, when this process has read or written `bytes` of the file.
