@@ -6,6 +6,7 @@ pub mod contenders;
 pub mod data;
 pub mod device;
 pub mod direct;
+mod map;
 pub mod names;
 pub mod order;
 pub mod reads;

@@ -40,7 +40,7 @@ pub(crate) struct Admission {
     tokens: TokenIssuer,
     /// By address and the id that the client chose.
     clients: BTreeMap<(SocketAddr, u64), State>,
-    /// Tokens of ended connections that have not expired. They admit nobody again (RFC 9000 section
+    /// Tokens of ended connections that have not expired. They admit no client again (RFC 9000 section
     /// 8.1.4).
     used_tokens: VecDeque<(Time, SocketAddr, u64)>,
     accepted: usize,

@@ -35,7 +35,7 @@ pub enum Control {
 pub struct Config {
     /// How the rate of what is sent is found.
     pub control: Control,
-    /// Whether messages are handed over here in the order in which the other end sent
+    /// Whether messages are delivered here in the order in which the other end sent
     /// them; otherwise each as soon as it is complete.
     pub is_ordered: bool,
     /// The longest datagram sent or taken, in bytes of UDP payload: 200 to 65,507. The

@@ -1,8 +1,10 @@
 //! One connection: what comes in, what goes out, when something is to be done
 //! without either.
 
+mod apply;
 mod incoming;
 mod outgoing;
+mod state;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -10,22 +12,22 @@ mod timers;
 pub use outgoing::Transmit;
 
 use crate::config::Config;
-use crate::control::{Acknowledged, Controller};
+use crate::control::Controller;
 use crate::ecn::EcnValidation;
 use crate::event::{Event, MessageId, Reason, SendError};
 use crate::frame::Credit;
+use crate::outcome::Outcome;
 use crate::pacing::Pacer;
 use crate::packet::Parameters;
 use crate::reassembly::Reassembly;
 use crate::received::Received;
-use crate::recovery::{Outcome, Recovery};
+use crate::recovery::Recovery;
 use crate::send::{Part, SendQueue};
 use crate::stats::Stats;
 use crate::time::Time;
-use crate::token::Token;
+use state::{DeferredAck, Finish, Hello, Nagle, State};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A connection to another end, kept by an [`Endpoint`](crate::Endpoint).
@@ -53,7 +55,7 @@ pub struct Connection {
     paced_until: Option<Time>,
     sending: SendQueue,
     reassembly: Reassembly,
-    /// What the other end lets this one send, and what it was last told that it may send.
+    /// The credit that the other end granted, and the credit that was last advertised to it.
     credit: Credit,
     advertised: Credit,
     is_credit_due: bool,
@@ -93,66 +95,8 @@ pub(crate) struct Ids {
     pub(crate) seed: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The client says hello, first without a token, then with it.
-    Connecting(Hello),
-    /// The server has accepted, and waits for a packet of the client's.
-    Accepting {
-        is_answer_due: bool,
-    },
-    Open,
-    /// This end aborted. Every packet that still comes is answered with the reason.
-    Aborting {
-        code: u64,
-        is_answer_due: bool,
-    },
-    /// It is over, and the other end may still need acknowledgements.
-    Lingering,
-    Drained,
-}
-
-/// The client's hello, repeated until it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hello {
-    token: Option<Token>,
-    next_at: Time,
-    interval: Duration,
-    /// How often it was sent with this token.
-    count: u32,
-}
-
-/// Whether the other end knows that everything is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Finish {
-    NotSent,
-    Sent,
-    Acknowledged,
-}
-
-/// What happens to a datagram that would be mostly empty while many are in flight: it waits for the
-/// next acknowledgement, but not for long (as Nagle's algorithm does, RFC 896).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nagle {
-    Delay,
-    DelayUntil(Time),
-    Send,
-}
-
-/// An acknowledgement of all that was in flight, which came with a message. Nothing is lost then, so the
-/// answer to the message may leave before the acknowledgement is applied. After that this answer alone
-/// is in flight, which any window allows.
-#[derive(Clone, Debug)]
-struct DeferredAck {
-    received_at: Time,
-    numbers: RangeInclusive<u64>,
-    delay: Duration,
-    /// Whether one datagram has left since: others wait.
-    is_overtaken: bool,
-}
-
 /// After so many probe timeouts an end that has everything, and whose own finish alone is not
-/// acknowledged, takes the other end for gone: it lingers for less than these take. By then the finish
+/// acknowledged, considers the other end gone: it lingers for less than these take. By then the finish
 /// was sent fifteen times, so that the other end has received it.
 const MAX_FINISH_TIMEOUTS: u32 = 8;
 /// For how many probe timeouts an ended connection still answers: that is three doublings.
@@ -204,7 +148,7 @@ impl Connection {
             idle_timeout: config.idle_timeout,
             last_received_at: now,
             last_ping_at: now,
-            recovery: Recovery::new(),
+            recovery: Recovery::default(),
             received: Received::default(),
             ecn: EcnValidation::default(),
             controller: Controller::new(config.control, config.datagram_bytes),
@@ -260,7 +204,7 @@ impl Connection {
                 most: self.max_message,
             });
         }
-        // An event that nobody fetches takes memory too; one that nobody could fetch yet does not count.
+        // An event that is not fetched takes memory too; one that could not be fetched yet does not count.
         let events = self.events.len() as u64;
         if !self.has_room_for(bytes, events) {
             self.apply_deferred_ack();
@@ -289,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up at once and tells the other end why, if that still listens.
+    /// Gives the connection up at once and reports the code to the other end, if that still listens.
     pub fn abort(&mut self, now: Time, code: u64) {
         self.apply_deferred_ack();
         match self.state {
@@ -316,7 +260,7 @@ impl Connection {
         self.max_message
     }
 
-    /// Counters, and the current state. An acknowledgement that came with a message counts once it is
+    /// Counters, and the current state. An acknowledgement that arrived with a message counts once it is
     /// reported, or once something has left since.
     pub fn stats(&self) -> Stats {
         Stats {
@@ -354,7 +298,7 @@ impl Connection {
         self.closed.take().map(Event::Closed)
     }
 
-    /// Whether the other end may send so much more than it knows that it should be told: a quarter of
+    /// Whether the credit has grown so much that it should be advertised: by a quarter of
     /// the window, unless with less the longest message would not fit any more. Both ends would then
     /// wait for each other.
     fn should_advertise_credit(&self) -> bool {
@@ -398,86 +342,5 @@ impl Connection {
     fn linger(&mut self, now: Time) {
         self.deadline = now + LINGER_TIMEOUTS * self.recovery.probe_timeout();
         self.state = State::Lingering;
-    }
-
-    fn apply_deferred_ack(&mut self) {
-        if let Some(ack) = self.deferred_ack.take() {
-            let (now, numbers) = (ack.received_at, std::iter::once(ack.numbers));
-            self.recovery
-                .acknowledge(now, numbers, ack.delay, &mut self.outcome);
-            self.apply_outcome(now);
-        }
-    }
-
-    /// Acts upon what an acknowledgement or a timeout has changed.
-    fn apply_outcome(&mut self, now: Time) {
-        let mut outcome = std::mem::take(&mut self.outcome);
-        for part in &outcome.acknowledged {
-            if let Some(id) = self.sending.acknowledge(*part) {
-                self.events.push_back(Event::Acknowledged(id));
-            }
-        }
-        for part in &outcome.lost {
-            self.sending.retransmit(*part);
-        }
-        self.is_credit_due |= outcome.carried_lost.credit;
-        if outcome.carried_lost.finish && self.finish == Finish::Sent {
-            self.finish = Finish::NotSent;
-        }
-        if outcome.carried_acknowledged.finish {
-            self.finish = Finish::Acknowledged;
-        }
-        self.update_controller(now, &outcome);
-        outcome.clear();
-        self.outcome = outcome;
-        self.finish_if_done(now);
-    }
-
-    fn update_controller(&mut self, now: Time, outcome: &Outcome) {
-        let rtt = &self.recovery.rtt;
-        if let Some(sent_at) = outcome.lost_sent_at {
-            self.controller.lost(now, outcome.lost_bytes, sent_at);
-            self.stats.packets_lost += outcome.lost_packets;
-            let min = rtt.min.unwrap_or(rtt.smoothed);
-            if rtt.smoothed > min + min / 8 + Duration::from_millis(2) {
-                self.stats.packets_lost_in_queue += outcome.lost_packets;
-            }
-        }
-        if let Some(sent_at) = outcome.acknowledged_sent_at {
-            let packets = self.ecn.acknowledged(outcome.marked_packets);
-            if packets > 0 {
-                self.stats.packets_marked += packets;
-                self.controller.marked(now, packets, sent_at);
-            }
-        }
-        if outcome.spurious_packets > 0 {
-            self.controller.spurious(outcome.spurious_bytes);
-            self.stats.packets_spuriously_lost += outcome.spurious_packets;
-        }
-        if let Some(sent_at) = outcome.acknowledged_sent_at {
-            if let Nagle::DelayUntil(_) = self.nagle {
-                self.nagle = Nagle::Send;
-            }
-            self.controller.acknowledged(&Acknowledged {
-                now,
-                bytes: outcome.acknowledged_bytes,
-                sent_at,
-                prior_delivered: outcome.prior_delivered,
-                delivered: self.recovery.delivered(),
-                rtt,
-                has_rtt: outcome.has_rtt,
-                delivery: outcome.delivery,
-                is_app_limited: self.recovery.was_app_limited(),
-                is_window_unused: self.recovery.was_window_unused(),
-            });
-        }
-    }
-
-    fn finish_if_done(&mut self, now: Time) {
-        let is_over = self.finish == Finish::Acknowledged && self.peer_finished.is_some();
-        if is_over && matches!(self.state, State::Open) {
-            self.end(Reason::Finished);
-            self.linger(now);
-        }
     }
 }

@@ -4,7 +4,7 @@ mod cubic;
 mod rate;
 
 use crate::config::Control;
-use crate::recovery::Delivery;
+use crate::outcome::Delivery;
 use crate::rtt::Rtt;
 use crate::time::Time;
 use cubic::Cubic;
@@ -22,7 +22,7 @@ pub(crate) struct Acknowledged<'a> {
     pub(crate) rtt: &'a Rtt,
     pub(crate) has_rtt: bool,
     pub(crate) delivery: Option<Delivery>,
-    /// Whether there was less to send than might have gone.
+    /// Whether there was less to send than could have been sent (app-limited).
     pub(crate) is_app_limited: bool,
     pub(crate) is_window_unused: bool,
 }

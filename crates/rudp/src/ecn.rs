@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 3168): a queue that fills marks what passes instead
-//! of dropping it. The receiver counts the marks, its acknowledgements tell the counts, and a
-//! sender whose marks do not come through as they should stops to mark (RFC 9000 section 13.4).
+//! of dropping it. The receiver counts the marks, its acknowledgements report the counts, and a
+//! sender whose marks do not arrive as they should stops marking (RFC 9000 section 13.4).
 
 /// What the two low bits of IPv4's type of service or IPv6's traffic class say of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Ecn {
     }
 }
 
-/// How many packets came with which mark.
+/// How many packets were received with which mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EcnCounts {
     pub(crate) ect0: u64,
@@ -68,7 +68,7 @@ pub(crate) struct EcnValidation {
     sent: u64,
     /// Packets marked by us that are acknowledged.
     acked: u64,
-    /// The highest counts that the other end told.
+    /// The highest counts that the other end reported.
     reported: EcnCounts,
     ce_known: u64,
     /// There was a probe timeout before any was seen to arrive.
@@ -82,7 +82,7 @@ impl EcnValidation {
         !self.has_failed && (self.acked > 0 || is_tried)
     }
 
-    /// A marked packet leaves.
+    /// A marked packet was sent.
     pub(crate) fn sent(&mut self) {
         self.sent += 1;
     }
@@ -98,9 +98,9 @@ impl EcnValidation {
     /// marked by a queue.
     ///
     /// RFC 9000 section 13.4.2.1 holds what one acknowledgement adds to the counts against what
-    /// it acknowledges. Ours tell a packet of long ago where they had no room for it before, so
+    /// it acknowledges. Ours report a packet of long ago where they had no room for it before, so
     /// it is sums that are held against each other: what is acknowledged by now was counted by
-    /// now, whatever came in which order.
+    /// now, in whatever order they arrived.
     pub(crate) fn acknowledged(&mut self, marked: u64) -> u64 {
         self.acked += marked;
         let counted = self.reported.ect0.saturating_add(self.reported.ce);
@@ -116,7 +116,7 @@ impl EcnValidation {
         new
     }
 
-    /// Nothing was heard for too long. Until marks are seen to come through, none are sent: a
+    /// There was a probe timeout. Until marks are seen to come through, none are sent: a
     /// path that drops what is marked would else keep a server from hearing its client.
     pub(crate) fn suspend(&mut self) {
         self.is_suspended = true;
@@ -150,7 +150,7 @@ mod tests {
             assert!(marking.may_send_ect());
             marking.sent();
         }
-        assert!(!marking.may_send_ect(), "nobody has seen any of them yet");
+        assert!(!marking.may_send_ect(), "none was seen to arrive yet");
         marking.report(marks(3, 0, 2));
         assert_eq!(marking.acknowledged(5), 2);
         assert!(marking.may_send_ect());

@@ -103,12 +103,12 @@ impl Endpoint {
         self.slots[slot as usize].as_deref_mut()
     }
 
-    /// A datagram came from this address. One that is damaged or for nobody changes nothing.
+    /// A datagram was received from this address. One that is damaged, or for no connection, changes nothing.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.handle_marked_datagram(now, from, None, datagram);
     }
 
-    /// The same for a datagram that came with this ECN codepoint.
+    /// The same for a datagram with this ECN codepoint.
     pub fn handle_marked_datagram(
         &mut self,
         now: Time,

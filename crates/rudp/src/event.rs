@@ -11,12 +11,13 @@ pub enum Event {
     /// Both ends know each other; messages can be sent. The first event of every
     /// connection that comes about.
     Connected,
-    /// A message came, whole and once.
+    /// A message was received, whole and once.
     Message(Vec<u8>),
-    /// The other end has all of this message. Told after a message that came with the news of it.
+    /// The other end has all of this message. Reported after a message that arrived with the
+    /// acknowledgement.
     Acknowledged(MessageId),
     /// The connection ended before the other end was known to have this message: it may or
-    /// may not have been handed over there.
+    /// may not have been delivered there.
     Undeliverable(MessageId),
     /// The last event of every connection.
     Closed(Reason),

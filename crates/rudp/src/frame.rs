@@ -8,7 +8,7 @@
 //! credit   0x03 | bytes | messages
 //! finish   0x04 | messages sent
 //! abort    0x05 | code
-//! marks    0x08 | packets that came with ECT(0) | with ECT(1) | with CE
+//! marks    0x08 | packets received with ECT(0) | with ECT(1) | with CE
 //! message  0x06 | id | length | data                      a whole one
 //! fragment 0x07 | id | offset | length of the message | length | data
 //! ```
@@ -79,7 +79,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Packet numbers that came, known to be well formed.
+/// Packet numbers received, known to be well formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ack<'a> {
     pub(crate) largest: u64,
@@ -237,7 +237,7 @@ fn read_ack<'a>(reader: &mut Reader<'a>) -> Option<Ack<'a>> {
 /// so many bytes. Whether there was room for one.
 pub(crate) fn put_ack(
     out: &mut Vec<u8>,
-    came: &RangeSet,
+    received: &RangeSet,
     delay: Duration,
     ranges_max: usize,
     room: usize,
@@ -246,7 +246,7 @@ pub(crate) fn put_ack(
     let delay_us = (delay.as_secs().saturating_mul(1_000_000))
         .saturating_add(delay.subsec_micros().into())
         .min(1 << 30);
-    let Some(highest) = came.last() else {
+    let Some(highest) = received.last() else {
         return false;
     };
     let largest = highest.end - 1;
@@ -256,7 +256,7 @@ pub(crate) fn put_ack(
         return false;
     };
     let (mut count, mut above) = (0, None);
-    for range in came.iter().rev().take(ranges_max) {
+    for range in received.iter().rev().take(ranges_max) {
         let gap_len = above.map_or(0, |above: u64| varint_len(above - range.end - 1));
         let Some(rest) = left.checked_sub(gap_len + varint_len(range.end - range.start - 1)) else {
             break;
@@ -272,7 +272,7 @@ pub(crate) fn put_ack(
     put_varint(out, delay_us);
     put_varint(out, count as u64 - 1);
     let mut above = None;
-    for range in came.iter().rev().take(count) {
+    for range in received.iter().rev().take(count) {
         if let Some(above) = above {
             put_varint(out, above - range.end - 1);
         }
@@ -371,22 +371,22 @@ mod tests {
             first in 0..1_u64 << 40,
             room in 40..1500_usize,
         ) {
-            let mut came = RangeSet::new();
+            let mut received = RangeSet::new();
             let mut at = first;
             for (gap, count) in parts {
-                came.insert(at + gap..at + gap + count);
+                received.insert(at + gap..at + gap + count);
                 at += gap + count;
             }
             let delay = Duration::from_micros(delay_us);
             let mut out = Vec::new();
-            prop_assert!(put_ack(&mut out, &came, delay, usize::MAX, room));
+            prop_assert!(put_ack(&mut out, &received, delay, usize::MAX, room));
             prop_assert!(out.len() <= room, "{} of {room}", out.len());
             let Some(Frame::Ack(ack)) = only(&out) else { panic!("{out:?}") };
             prop_assert_eq!(ack.delay, delay);
             let read: Vec<_> = ack.ranges().map(|range| *range.start()..range.end() + 1).collect();
-            let written: Vec<_> = came.iter().rev().take(read.len()).cloned().collect();
+            let written: Vec<_> = received.iter().rev().take(read.len()).cloned().collect();
             prop_assert_eq!(&read, &written);
-            let is_all = read.len() == came.len();
+            let is_all = read.len() == received.len();
             prop_assert!(is_all || out.len() + 8 > room, "only the room leaves ranges out");
         }
 

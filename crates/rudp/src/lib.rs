@@ -48,7 +48,7 @@
 //! let mut now = Time::from_nanos(0);
 //! let connection = client.connect(now, there, Config::default())?;
 //! let mut datagrams = Vec::new();
-//! let mut came = Vec::new();
+//! let mut received = Vec::new();
 //! let mut is_closed = false;
 //! while !is_closed {
 //!     // What one end sends the other one gets.
@@ -60,7 +60,7 @@
 //!     }
 //!     while let Some((_, event)) = server.poll_event() {
 //!         if let Event::Message(message) = event {
-//!             came.push(message);
+//!             received.push(message);
 //!         }
 //!     }
 //!     while let Some((_, event)) = client.poll_event() {
@@ -81,7 +81,7 @@
 //!         server.handle_timeout(now);
 //!     }
 //! }
-//! assert_eq!(came, [b"hello"]);
+//! assert_eq!(received, [b"hello"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -96,6 +96,7 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod outcome;
 mod pacing;
 mod packet;
 mod range_set;

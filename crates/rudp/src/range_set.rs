@@ -1,4 +1,4 @@
-//! A set of numbers kept as its ranges: packet numbers that came, bytes of a
+//! A set of numbers kept as its ranges: packet numbers received, bytes of a
 //! message that are there, messages that are complete.
 
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl RangeSet {
         if these.is_empty() {
             return 0;
         }
-        // Most follow what came last.
+        // Most follow what was inserted last.
         if let Some(last) = self.0.last_mut()
             && last.end == these.start
         {
@@ -95,8 +95,8 @@ impl RangeSet {
     /// Forgets the numbers below this one.
     pub(crate) fn remove_below(&mut self, number: u64) {
         if self.0.first().is_some_and(|first| first.end <= number) {
-            let gone = self.0.partition_point(|range| range.end <= number);
-            self.0.drain(..gone);
+            let below = self.0.partition_point(|range| range.end <= number);
+            self.0.drain(..below);
         }
         if let Some(first) = self.0.first_mut() {
             first.start = first.start.max(number);

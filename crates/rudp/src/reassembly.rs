@@ -1,8 +1,8 @@
-//! Messages that come in parts, and in which order they are handed over.
+//! Puts messages together from parts, and delivers them in order or as they are complete.
 //!
 //! What is held is bounded: in bytes by the window, in messages by their number,
-//! in gaps by how small the parts of a message can sensibly be. The sender is told
-//! how far it may go ([`Reassembly::credit`]); what goes further is refused.
+//! in gaps by how small the parts of a message can sensibly be. The sender is granted
+//! credit ([`Reassembly::credit`]); what exceeds it is refused.
 
 use crate::frame::{Credit, Piece};
 use crate::range_set::RangeSet;
@@ -15,7 +15,7 @@ pub(crate) struct ProtocolError;
 /// For each so many bytes that may be held there may be one gap between them.
 const BYTES_PER_GAP: u64 = 256;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     is_ordered: bool,
     max_message: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Reassembly {
 #[derive(Debug)]
 struct Partial {
     total: u32,
-    /// As long as the highest byte that came.
+    /// As long as the highest byte received.
     data: Vec<u8>,
     received: RangeSet,
     missing: u64,
@@ -49,14 +49,7 @@ impl Reassembly {
             is_ordered,
             max_message,
             window,
-            partial: BTreeMap::new(),
-            complete: RangeSet::new(),
-            waiting: BTreeMap::new(),
-            ready: VecDeque::new(),
-            next_in_order: 0,
-            held_bytes: 0,
-            gaps: 0,
-            consumed: Credit::default(),
+            ..Reassembly::default()
         }
     }
 
@@ -163,10 +156,8 @@ impl Reassembly {
 
 impl Partial {
     fn take(&mut self, piece: &Piece<'_>) {
-        let (start, end) = (
-            piece.offset as usize,
-            piece.offset as usize + piece.data.len(),
-        );
+        let start = piece.offset as usize;
+        let end = start + piece.data.len();
         self.missing -= self.received.insert(start as u64..end as u64);
         if self.data.is_empty() {
             self.data.reserve_exact(self.total as usize);

@@ -1,4 +1,4 @@
-//! Which packets came, and when that is to be acknowledged (RFC 9000 section
+//! Which packets were received, and when they are to be acknowledged (RFC 9000 section
 //! 13.2).
 
 use crate::ecn::{Ecn, EcnCounts};
@@ -17,7 +17,7 @@ const PACKETS_MAX: u32 = 2;
 /// has some 700 gaps. Beyond that the lowest packets are declared lost.
 const MAX_RANGES: usize = 4096;
 /// How many ranges most acknowledgements carry. At one for two packets each range is
-/// told some fifty times.
+/// reported some fifty times.
 const ACK_RANGES: usize = 48;
 /// Every so manyth acknowledgement carries as many ranges as fit.
 const FULL_ACK_EVERY: u32 = 16;
@@ -42,7 +42,8 @@ impl Received {
         number >= self.floor && !self.numbers.contains(number)
     }
 
-    /// A new packet came, whose sender has given up on those below `least_unacked`.
+    /// A new packet was received, whose sender expects no acknowledgement of those below
+    /// `least_unacked`.
     pub(crate) fn record(
         &mut self,
         now: Time,
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(received.ranges(), MAX_RANGES);
         assert!(
             !received.is_new(1),
-            "too old to be told from one that numbers"
+            "too old to be distinguished from a duplicate"
         );
         record(&mut received, 40_000, 39_990);
         assert_eq!(received.ranges(), 6);

@@ -2,8 +2,8 @@
 //! 6).
 //!
 //! Each transmission has a packet number of its own, so an acknowledgement says
-//! which one arrived: round trips are never ambiguous, and a resend that is lost
-//! too is seen as soon as packets sent after it arrive. A packet that was taken for
+//! which one arrived: round trips are never ambiguous, and a retransmission that is lost
+//! too is seen as soon as packets sent after it arrive. A packet that was declared
 //! lost is remembered for a round trip: if it arrives after all, the thresholds
 //! grow.
 //!
@@ -11,121 +11,31 @@
 //! before it doubles, because at 30 % loss both ways every second probe is lost and
 //! says nothing of congestion. While acknowledgements arrive it does not grow at all.
 
+mod sent;
+mod thresholds;
+
+use crate::outcome::{Carried, Delivery, Outcome};
 use crate::received::MAX_ACK_DELAY;
 use crate::rtt::{GRANULARITY, Rtt};
 use crate::send::Part;
 use crate::time::{Time, earliest};
+use sent::{Sent, State};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use thresholds::Thresholds;
 
-/// How many later packets must have arrived before one is declared lost, at first
-/// (RFC 9002 section 6.1.1), and at most.
-const PACKET_THRESHOLD: u64 = 3;
-const MAX_PACKET_THRESHOLD: u64 = 128;
-/// By how many eighths of a round trip a packet may be later than others, at first (RFC
-/// 9002 section 6.1.2), and at most.
-const TIME_THRESHOLD_EIGHTHS: u32 = 1;
-const MAX_TIME_THRESHOLD_EIGHTHS: u32 = 8;
-/// How many packets one probe timeout lets out (RFC 9002 section 6.2.4).
+/// How many packets one probe timeout sends (RFC 9002 section 6.2.4).
 pub(crate) const PROBES: u32 = 2;
 /// No probe timeout grows beyond this.
 const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What a packet carried besides parts of messages, to be sent again if it is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Carried {
-    pub(crate) credit: bool,
-    pub(crate) finish: bool,
-}
-
-impl Carried {
-    fn add(&mut self, other: Carried) {
-        self.credit |= other.credit;
-        self.finish |= other.finish;
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    InFlight,
-    Lost(Time),
-    /// It arrived, or needs no acknowledgement.
-    Done,
-}
-
-/// A packet that was sent. The last five fields are as in the delivery rate estimator
-/// of draft-ietf-ccwg-bbr section 4.1.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Time,
-    bytes: u32,
-    state: State,
-    /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
-    is_retransmitted: bool,
-    /// As one whose sender understands marks.
-    is_marked: bool,
-    carried: Carried,
-    parts: u32,
-    parts_end: u64,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-    is_app_limited: bool,
-}
-
-/// How fast packets arrive, as one acknowledgement shows it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivery {
-    /// Bytes per second.
-    pub(crate) rate: f64,
-    /// Whether there was less to send than might have gone.
-    pub(crate) is_app_limited: bool,
-}
-
-/// What an acknowledgement or a timeout changed. Kept between calls for its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) acknowledged: Vec<Part>,
-    pub(crate) lost: Vec<Part>,
-    pub(crate) carried_acknowledged: Carried,
-    pub(crate) carried_lost: Carried,
-    pub(crate) acknowledged_bytes: u64,
-    /// Packets that were sent marked and are known to have arrived.
-    pub(crate) marked_packets: u64,
-    /// When the newest of the acknowledged packets was sent.
-    pub(crate) acknowledged_sent_at: Option<Time>,
-    /// How much had been delivered when it was sent.
-    pub(crate) prior_delivered: u64,
-    pub(crate) lost_packets: u64,
-    pub(crate) lost_bytes: u64,
-    /// When the newest of the lost packets was sent.
-    pub(crate) lost_sent_at: Option<Time>,
-    /// Packets declared lost that arrived after all.
-    pub(crate) spurious_packets: u64,
-    pub(crate) spurious_bytes: u64,
-    pub(crate) delivery: Option<Delivery>,
-    pub(crate) has_rtt: bool,
-}
-
-impl Outcome {
-    pub(crate) fn clear(&mut self) {
-        self.acknowledged.clear();
-        self.lost.clear();
-        *self = Outcome {
-            acknowledged: std::mem::take(&mut self.acknowledged),
-            lost: std::mem::take(&mut self.lost),
-            ..Outcome::default()
-        };
-    }
-}
-
-#[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) rtt: Rtt,
     /// Whether what leaves now is marked as from one who understands marks.
     pub(crate) is_marking: bool,
-    /// From the lowest that is not settled on.
+    /// From the lowest of which something may still be learnt.
     sent: VecDeque<Sent>,
     base: u64,
     /// The parts that those packets carried.
@@ -140,40 +50,15 @@ pub(crate) struct Recovery {
     loss_at: Option<Time>,
     last_sent_at: Time,
     timeouts: u32,
-    packet_threshold: u64,
-    time_threshold_eighths: u32,
+    thresholds: Thresholds,
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Packets sent until so much is delivered do not show what the path can do.
+    /// Packets sent before so much was delivered do not show what the path can do.
     app_limited_until: u64,
 }
 
 impl Recovery {
-    pub(crate) fn new() -> Recovery {
-        Recovery {
-            rtt: Rtt::new(),
-            is_marking: false,
-            sent: VecDeque::new(),
-            base: 0,
-            parts: VecDeque::new(),
-            parts_base: 0,
-            lowest_in_flight: 0,
-            bytes_in_flight: 0,
-            packets_in_flight: 0,
-            largest_acknowledged: None,
-            loss_at: None,
-            last_sent_at: Time::default(),
-            timeouts: 0,
-            packet_threshold: PACKET_THRESHOLD,
-            time_threshold_eighths: TIME_THRESHOLD_EIGHTHS,
-            delivered: 0,
-            delivered_at: Time::default(),
-            first_sent_at: Time::default(),
-            app_limited_until: 0,
-        }
-    }
-
     pub(crate) fn next_number(&self) -> u64 {
         self.base + self.sent.len() as u64
     }
@@ -200,7 +85,7 @@ impl Recovery {
         self.sent.len()
     }
 
-    /// A packet that nobody acknowledges has left.
+    /// A packet that is not acknowledged has left.
     pub(crate) fn sent_non_eliciting(&mut self, now: Time) {
         self.remember(now, 0, State::Done, Carried::default(), 0);
         self.forget_done(now);
@@ -274,9 +159,8 @@ impl Recovery {
         *numbers.start() <= self.base && *numbers.end() + 1 == self.next_number()
     }
 
-    /// An acknowledgement came of these packets, from the highest range to the lowest, which waited
-    /// so long at its sender. It names none that was not sent: that is checked before anything is
-    /// believed.
+    /// An acknowledgement of these packets was received, from the highest range to the lowest, which its
+    /// sender delayed for so long. It names none that was not sent: that is checked before.
     pub(crate) fn acknowledge(
         &mut self,
         now: Time,
@@ -327,31 +211,20 @@ impl Recovery {
     }
 
     fn arrived(&mut self, number: u64, sent: &Sent, outcome: &mut Outcome) {
-        let first = (sent.parts_end - u64::from(sent.parts) - self.parts_base) as usize;
-        outcome
-            .acknowledged
-            .extend(self.parts.range(first..first + sent.parts as usize));
+        outcome.acknowledged.extend(self.parts_of(sent));
         outcome.carried_acknowledged.add(sent.carried);
         self.delivered += u64::from(sent.bytes);
         outcome.marked_packets += u64::from(sent.is_marked);
         if sent.state == State::InFlight {
-            self.bytes_in_flight -= u64::from(sent.bytes);
-            self.packets_in_flight -= 1;
+            self.leave_flight(sent);
             outcome.acknowledged_bytes += u64::from(sent.bytes);
             return;
         }
-        // It was declared lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
+        // It was declared lost too early.
         outcome.spurious_packets += 1;
         outcome.spurious_bytes += u64::from(sent.bytes);
-        let later = self
-            .largest_acknowledged
-            .map_or(0, |largest| largest.saturating_sub(number));
-        self.packet_threshold = self
-            .packet_threshold
-            .max(later + 1)
-            .min(MAX_PACKET_THRESHOLD);
-        self.time_threshold_eighths =
-            (self.time_threshold_eighths + 1).min(MAX_TIME_THRESHOLD_EIGHTHS);
+        let largest = self.largest_acknowledged.unwrap_or(number);
+        self.thresholds.grow(largest.saturating_sub(number));
     }
 
     fn delivery(&self, now: Time, newest: &Sent) -> Option<Delivery> {
@@ -372,7 +245,7 @@ impl Recovery {
     /// How much later than its followers a packet may arrive.
     fn loss_delay(&self) -> Duration {
         let round = self.rtt.smoothed.max(self.rtt.latest);
-        (round + round * self.time_threshold_eighths / 8).max(GRANULARITY)
+        (round + round * self.thresholds.eighths / 8).max(GRANULARITY)
     }
 
     fn detect_lost(&mut self, now: Time, outcome: &mut Outcome) {
@@ -388,7 +261,7 @@ impl Recovery {
                 break;
             };
             if sent.state == State::InFlight {
-                let is_overtaken = number + self.packet_threshold <= largest;
+                let is_overtaken = number + self.thresholds.packets <= largest;
                 if !is_overtaken && now < sent.at + delay {
                     // Those after it were sent later, and overtaken by fewer.
                     self.loss_at = Some(sent.at + delay);
@@ -403,8 +276,7 @@ impl Recovery {
     }
 
     fn mark_lost(&mut self, sent: &Sent, outcome: &mut Outcome) {
-        self.bytes_in_flight -= u64::from(sent.bytes);
-        self.packets_in_flight -= 1;
+        self.leave_flight(sent);
         outcome.lost_packets += 1;
         outcome.lost_bytes += u64::from(sent.bytes);
         outcome.lost_sent_at = outcome.lost_sent_at.max(Some(sent.at));
@@ -414,11 +286,20 @@ impl Recovery {
     }
 
     fn retransmit(&self, sent: &Sent, outcome: &mut Outcome) {
-        let first = (sent.parts_end - u64::from(sent.parts) - self.parts_base) as usize;
-        outcome
-            .lost
-            .extend(self.parts.range(first..first + sent.parts as usize));
+        outcome.lost.extend(self.parts_of(sent));
         outcome.carried_lost.add(sent.carried);
+    }
+
+    /// The parts of messages that a packet carried.
+    fn parts_of(&self, sent: &Sent) -> impl Iterator<Item = &Part> {
+        let end = (sent.parts_end - self.parts_base) as usize;
+        self.parts.range(end - sent.parts as usize..end)
+    }
+
+    /// A packet is not in flight any more.
+    fn leave_flight(&mut self, sent: &Sent) {
+        self.bytes_in_flight -= u64::from(sent.bytes);
+        self.packets_in_flight -= 1;
     }
 
     /// Forgets the lowest packets as far as nothing more is to be learnt of them.
@@ -447,7 +328,7 @@ impl Recovery {
         self.loss_at.or(earliest([probe]))
     }
 
-    /// How long acknowledgements may stay away before they are asked for.
+    /// How long to wait for acknowledgements before a probe is sent (PTO, RFC 9002 section 6.2).
     pub(crate) fn probe_timeout(&self) -> Duration {
         let doublings = self.timeouts.saturating_sub(1).min(8);
         let once = self.rtt.probe_timeout(MAX_ACK_DELAY);
@@ -459,9 +340,8 @@ impl Recovery {
         self.timeouts
     }
 
-    /// The time has come. Whether that is a probe timeout, after which [`PROBES`]
-    /// packets leave whatever the window says, and what they should carry is in the
-    /// outcome as if it were lost.
+    /// The time of [`Recovery::timeout_at`] has come. Whether that is a probe timeout, after which [`PROBES`]
+    /// packets leave regardless of the window. What they should carry is in the outcome as if it were lost.
     pub(crate) fn timeout(&mut self, now: Time, outcome: &mut Outcome) -> bool {
         if self.timeout_at().is_none_or(|at| now < at) {
             return false;
@@ -513,7 +393,7 @@ mod tests {
 
     /// One whose packet n was sent after n milliseconds and carried message n.
     fn with_sent(packets: u32) -> Recovery {
-        let mut recovery = Recovery::new();
+        let mut recovery = Recovery::default();
         for number in 0..packets {
             send(&mut recovery, number, number.into());
         }
@@ -525,12 +405,12 @@ mod tests {
     }
 
     fn acknowledge(recovery: &mut Recovery, now: Time, numbers: &[u64]) -> Outcome {
-        let mut came = RangeSet::new();
+        let mut received = RangeSet::new();
         for number in numbers {
-            came.insert(*number..number + 1);
+            received.insert(*number..number + 1);
         }
         let mut out = Vec::new();
-        assert!(frame::put_ack(&mut out, &came, Duration::ZERO, 99, 999));
+        assert!(frame::put_ack(&mut out, &received, Duration::ZERO, 99, 999));
         let Some(Frame::Ack(ack)) = Frame::read(&mut Reader(&out)) else {
             panic!("{out:?}");
         };
@@ -540,7 +420,7 @@ mod tests {
     }
 
     fn timeout(recovery: &mut Recovery) -> (Time, Outcome) {
-        let now = recovery.timeout_at().expect("something is under way");
+        let now = recovery.timeout_at().expect("something is in flight");
         let mut outcome = Outcome::default();
         recovery.timeout(now, &mut outcome);
         (now, outcome)
@@ -631,7 +511,7 @@ mod tests {
     fn a_round_trip_is_that_of_the_newest_packet_alone() {
         let mut recovery = with_sent(3);
         assert!(acknowledge(&mut recovery, at(102), &[2]).has_rtt);
-        // What is told late of an older one says how late that was.
+        // What is acknowledged late of an older one shows how late that was.
         assert!(!acknowledge(&mut recovery, at(150), &[1, 2]).has_rtt);
         assert_eq!(recovery.rtt.latest, ROUND);
     }
@@ -650,7 +530,7 @@ mod tests {
 
     #[test]
     fn the_delivered_rate_is_that_of_the_path() {
-        let mut recovery = Recovery::new();
+        let mut recovery = Recovery::default();
         let mut outcome = Outcome::default();
         // Each arrives 100 ms after it was sent: 1000 bytes in a millisecond.
         for number in 0..500 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Assumed until something was measured (RFC 9002 section 6.2.2).
 const INITIAL: Duration = Duration::from_millis(333);
-/// No timer waits for less: what a caller's own timers can tell apart.
+/// No timer waits for less: the resolution of a caller's own timers.
 pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub(crate) struct Rtt {
     pub(crate) min: Option<Duration>,
 }
 
-impl Rtt {
-    pub(crate) fn new() -> Rtt {
+impl Default for Rtt {
+    fn default() -> Rtt {
         Rtt {
             latest: INITIAL,
             smoothed: INITIAL,
@@ -24,7 +24,9 @@ impl Rtt {
             min: None,
         }
     }
+}
 
+impl Rtt {
     /// A packet was acknowledged so long after it was sent, and its receiver says
     /// that it waited for `delay` of that before it acknowledged it (RFC 9002
     /// section 5.3).
@@ -48,8 +50,8 @@ impl Rtt {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
-    /// How long an acknowledgement may take before it is asked for again, where
-    /// the receiver waits for at most `delay` (RFC 9002 section 6.2.1).
+    /// How long an acknowledgement may take before a probe is sent, where
+    /// the receiver delays it for at most `delay` (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self, delay: Duration) -> Duration {
         self.smoothed + (self.variance * 4).max(GRANULARITY) + delay
     }
@@ -63,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_stands_alone_and_later_ones_weigh_an_eighth() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         rtt.sample(100 * MS, Duration::ZERO);
         assert_eq!((rtt.smoothed, rtt.variance), (100 * MS, 50 * MS));
         rtt.sample(180 * MS, Duration::ZERO);
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_delay_that_cannot_be_is_not_taken_off() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         rtt.sample(100 * MS, Duration::ZERO);
         rtt.sample(104 * MS, 4 * MS);
         assert_eq!(rtt.smoothed, 100 * MS);

@@ -72,9 +72,14 @@ impl SendQueue {
         self.unacknowledged_bytes
     }
 
+    /// Where a message stands, if it is not forgotten.
+    fn position(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.first_id)?).ok()
+    }
+
     fn message(&self, id: u64) -> Option<&Outgoing> {
-        let at = usize::try_from(id.checked_sub(self.first_id)?).ok()?;
-        self.messages.get(at).filter(|message| !message.is_done)
+        let message = self.messages.get(self.position(id)?)?;
+        (!message.is_done).then_some(message)
     }
 
     /// Whether there is a part that may go: one that was lost, or a new one within what
@@ -189,7 +194,7 @@ impl SendQueue {
             return None;
         }
         let part = self.copies.front().copied()?;
-        // It was as long before, and an acknowledgement may leave less room: then the rest is let go.
+        // It was as long before, and an acknowledgement may leave less room: then the rest is dropped.
         let sent = self.write(out, part, room)?;
         self.copies.pop_front();
         Some(sent)
@@ -237,7 +242,7 @@ impl SendQueue {
 
     /// A packet with this part arrived. The message's number, if that was all of it.
     pub(crate) fn acknowledge(&mut self, part: Part) -> Option<u64> {
-        let at = usize::try_from(part.id.checked_sub(self.first_id)?).ok()?;
+        let at = self.position(part.id)?;
         let message = self
             .messages
             .get_mut(at)
@@ -254,8 +259,11 @@ impl SendQueue {
         message.acknowledged = RangeSet::new();
         self.unacknowledged_bytes -= len as u64;
         self.acknowledged += 1;
-        while self.messages.front().is_some_and(|message| message.is_done) {
-            self.messages.pop_front();
+        while self
+            .messages
+            .pop_front_if(|message| message.is_done)
+            .is_some()
+        {
             self.first_id += 1;
         }
         Some(part.id)
@@ -263,16 +271,13 @@ impl SendQueue {
 
     /// Forgets everything. The numbers of messages that are not known to have arrived.
     pub(crate) fn abandon(&mut self) -> Vec<u64> {
-        let open = self.messages.iter().zip(self.first_id..);
-        let ids = open
-            .filter(|(message, _)| !message.is_done)
-            .map(|(_, id)| id)
-            .collect();
-        let (count, acknowledged) = (self.count(), self.count());
+        let count = self.count();
+        let open = (self.first_id..count).filter(|id| self.message(*id).is_some());
+        let ids = open.collect();
         *self = SendQueue {
             first_id: count,
             next_id: count,
-            acknowledged,
+            acknowledged: count,
             ..SendQueue::default()
         };
         self.begun.messages = count;
@@ -330,33 +335,23 @@ mod tests {
         for _ in 0..3 {
             sending.push(vec![1; 100]);
         }
-        let credit = Credit {
-            bytes: 250,
-            messages: 3,
+        let credit = |bytes, messages| Credit { bytes, messages };
+        let write = |sending: &mut SendQueue, credit, messages| {
+            sending.write_next(&mut Vec::new(), 1000, credit, messages)
         };
-        let mut out = Vec::new();
-        let first = sending.write_next(&mut out, 1000, credit, 1).unwrap();
-        assert_eq!(sending.write_next(&mut out, 1000, credit, 1), None);
-        assert!(sending.is_blocked(credit, 1));
+        let first = write(&mut sending, credit(250, 3), 1).unwrap();
+        assert_eq!(write(&mut sending, credit(250, 3), 1), None);
+        assert!(sending.is_blocked(credit(250, 3), 1));
         sending.acknowledge(first);
-        assert!(sending.write_next(&mut out, 1000, credit, 1).is_some());
-        assert!(
-            sending.write_next(&mut out, 1000, credit, 9).is_none(),
+        assert!(write(&mut sending, credit(250, 3), 1).is_some());
+        let third = |sending: &mut SendQueue, credit| write(sending, credit, 9);
+        assert_eq!(
+            third(&mut sending, credit(250, 3)),
+            None,
             "300 of 250 bytes"
         );
-        let few = Credit {
-            bytes: 300,
-            messages: 2,
-        };
-        assert!(
-            sending.write_next(&mut out, 1000, few, 9).is_none(),
-            "3 of 2 messages"
-        );
-        let more = Credit {
-            bytes: 300,
-            messages: 3,
-        };
-        assert!(sending.write_next(&mut out, 1000, more, 9).is_some());
+        assert_eq!(third(&mut sending, credit(300, 2)), None, "3 of 2 messages");
+        assert!(third(&mut sending, credit(300, 3)).is_some());
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! });
 //! let mut client = Socket::bind("127.0.0.1:0".parse()?, [2; 16], None)?;
 //! client.connect(to, Config::default())?;
-//! let mut came = None;
+//! let mut received = None;
 //! while let Some((id, event)) = client.poll(Some(Duration::from_secs(5)))? {
 //!     let now = client.now();
 //!     match (event, client.connection(id)) {
@@ -36,17 +36,20 @@
 //!             connection.send(b"hello".to_vec())?;
 //!         }
 //!         (Event::Message(message), Some(connection)) => {
-//!             came = Some(message);
+//!             received = Some(message);
 //!             connection.close(now);
 //!         }
 //!         (Event::Closed(_), _) => break,
 //!         _ => {}
 //!     }
 //! }
-//! assert_eq!(came.as_deref(), Some(&b"hello"[..]));
+//! assert_eq!(received.as_deref(), Some(&b"hello"[..]));
 //! echo.join().expect("it does not panic");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+mod options;
+mod receive;
 
 use crate::admission::Accept;
 use crate::config::{Config, ConfigError};
@@ -56,15 +59,9 @@ use crate::endpoint::{ConnectionId, Endpoint};
 use crate::event::Event;
 use crate::time::{Time, earliest};
 use nix::cmsg_space;
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
-};
 use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv, recvfrom};
-use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -75,18 +72,18 @@ pub struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     began: Instant,
-    /// Whom it is connected to, if to anybody.
+    /// The address that it is connected to, if any.
     peer: Option<SocketAddr>,
-    /// How what leaves is marked, where nothing else is said of it.
-    marks: Option<Ecn>,
+    /// The ECN codepoint of datagrams that leave alone.
+    ecn: Option<Ecn>,
     outgoing: Vec<u8>,
     /// What is in `outgoing`, while the socket's buffer is full.
     unsent: Option<Transmit>,
     incoming: Vec<u8>,
-    /// For what the kernel says of a batch.
+    /// For what the kernel reports of a batch.
     control: Vec<u8>,
     favours_latency: bool,
-    /// Events handed out since datagrams were looked at.
+    /// Events delivered since datagrams were received.
     events: u32,
     refused: u64,
     dropped_datagrams: u32,
@@ -108,22 +105,16 @@ pub enum BindError {
     },
 }
 
-/// What a receive buffer takes: the largest batch that the kernel joins.
-const BUFFER: usize = 1 << 16;
-/// How many such batches are taken in before anything is sent.
-const BATCHES: usize = 8;
-/// After a batch of so many bytes another one is looked for at once.
-const MUCH: usize = 1 << 14;
-/// How long a call that receives or sends waits: the kernel rounds it up to a tick of 1 to 10 ms.
-const TICK: Duration = Duration::from_millis(1);
+/// The size of the receive buffer: the largest batch that the kernel joins.
+const BUFFER_BYTES: usize = 1 << 16;
 /// Timers that are nearer are waited for exactly.
-const WAIT_LEAST: Duration = Duration::from_millis(5);
+const EXACT_BELOW: Duration = Duration::from_millis(5);
 /// The longest batch to be sent; its headers and it are less than 64 KiB together.
-const BATCH_BYTES: usize = 65_000;
-/// What the socket's own buffers should hold; the system may give less.
-const SOCKET_BUFFER: usize = 8 << 20;
-/// After so many events datagrams have their turn.
+const MAX_SEND_BYTES: usize = 65_000;
+/// After so many events it is the datagrams' turn.
 const MAX_EVENTS: u32 = 64;
+/// Stands for the address of a socket that does not report its own.
+const UNKNOWN_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Socket {
     /// A socket at this address (port 0: any that is free), and an endpoint as
@@ -143,7 +134,8 @@ impl Socket {
     }
 
     /// The same over a socket that is open: one that is bound, or connected to the one other end
-    /// that it is to hear. What came to a connected one counts as that end's, before it was connected too.
+    /// that it receives from. What a connected one received counts as that end's, even from before it was
+    /// connected.
     ///
     /// # Errors
     ///
@@ -154,25 +146,20 @@ impl Socket {
         accept: Option<Accept>,
     ) -> Result<Socket, BindError> {
         let endpoint = Endpoint::new(secret, accept)?;
-        let io_error = |source| {
-            let nowhere = SocketAddr::from(([0; 4], 0));
-            BindError::Io {
-                address: socket.local_addr().unwrap_or(nowhere),
-                source,
-            }
-        };
-        let state = set_up(&socket).map_err(io_error)?;
-        mark(&socket, None).map_err(io_error)?;
+        let state = options::set_up(&socket).map_err(|source| BindError::Io {
+            address: socket.local_addr().unwrap_or(UNKNOWN_ADDRESS),
+            source,
+        })?;
         Ok(Socket {
             endpoint,
             peer: socket.peer_addr().ok(),
             socket,
             state,
-            marks: None,
+            ecn: None,
             began: Instant::now(),
-            outgoing: Vec::with_capacity(BUFFER),
+            outgoing: Vec::with_capacity(BUFFER_BYTES),
             unsent: None,
-            incoming: vec![0; BUFFER],
+            incoming: vec![0; BUFFER_BYTES],
             control: cmsg_space!(i32, i32, i32, u32),
             favours_latency: false,
             events: 0,
@@ -192,14 +179,7 @@ impl Socket {
     ///
     /// What the system says.
     pub fn favour_latency(&mut self) -> io::Result<()> {
-        // The kernel would look at what another processor wrote of each datagram, for either. What it
-        // does not know it does not do.
-        setsockopt(&self.socket, sockopt::UdpGroSegment, &false).ok();
-        setsockopt(&self.socket, sockopt::RxqOvfl, &0)?;
-        setsockopt(&self.socket, sockopt::IpRecvTos, &false)?;
-        if self.local_addr()?.is_ipv6() {
-            setsockopt(&self.socket, sockopt::Ipv6RecvTClass, &false)?;
-        }
+        options::disable_reports(&self.socket)?;
         self.favours_latency = true;
         Ok(())
     }
@@ -223,7 +203,7 @@ impl Socket {
         self.endpoint.connect(now, to, config)
     }
 
-    /// The connection, if it has not ended and been reported as closed. What it is told to
+    /// The connection, if it has not ended and been reported as closed. What it is given to
     /// send leaves in the next [`Socket::poll`].
     pub fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.endpoint.connection(id)
@@ -241,15 +221,15 @@ impl Socket {
     }
 
     /// How many datagrams the system dropped because this socket's buffer was full, as far as
-    /// a datagram that came later said so (`SO_RXQ_OVFL`, Linux 2.6.33). The other end takes
-    /// them for lost, but no link lost them. It begins again at 0 after 2^32.
+    /// a datagram received later reported it (`SO_RXQ_OVFL`, Linux 2.6.33). The other end considers
+    /// them lost, but no link lost them. It begins again at 0 after 2^32.
     pub fn dropped(&self) -> u32 {
         self.dropped_datagrams
     }
 
     /// Sends and receives until something happens, at most so long (`None`: until then).
-    /// `None` says that the time is over. What is to be said in answer, acknowledgements among it,
-    /// leaves in the next call, so that it travels with what the caller sends then.
+    /// `None` says that the time is over. What is to be sent in reply, acknowledgements among it,
+    /// leaves in the next call, together with what the caller sends then.
     ///
     /// # Errors
     ///
@@ -257,22 +237,22 @@ impl Socket {
     /// its loss.
     pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<Option<(ConnectionId, Event)>> {
         let mut until = None;
-        let mut has_looked = false;
-        // Reading the clock takes a tenth of what a datagram does: known while nothing took any time.
+        let mut has_received = false;
+        // Reading the clock takes a tenth of what a datagram does: the time is known while nothing took any.
         let mut known = None;
         loop {
-            let may_tell = self.events < MAX_EVENTS;
-            if may_tell && let Some(told) = self.endpoint.poll_ready_event() {
-                return self.tell(told).map(Some);
+            let may_deliver = self.events < MAX_EVENTS;
+            if may_deliver && let Some(event) = self.endpoint.poll_ready_event() {
+                return self.deliver(event).map(Some);
             }
-            // Before what else happened is worked out, so that an answer waits for none of it.
+            // Before anything else is processed, so that an answer does not wait for it.
             if self.unsent.is_some() || self.endpoint.has_transmits() {
                 self.transmit(self.now())?;
                 // An answer must not seem to have come before it was sent.
                 known = None;
             }
-            if may_tell && let Some(told) = self.endpoint.poll_event() {
-                return self.tell(told).map(Some);
+            if may_deliver && let Some(event) = self.endpoint.poll_event() {
+                return self.deliver(event).map(Some);
             }
             self.events = 0;
             let now = known.unwrap_or_else(|| self.now());
@@ -282,21 +262,21 @@ impl Socket {
             let until = until.flatten();
             let is_over = until.is_some_and(|until| until <= now);
             // Also while something comes that is no event.
-            if has_looked && may_tell && is_over {
+            if has_received && may_deliver && is_over {
                 return Ok(None);
             }
             let mut next = self.endpoint.poll_timeout();
-            if !is_over && next.is_some_and(|at| at.since(now) < WAIT_LEAST) {
+            if !is_over && next.is_some_and(|at| at.since(now) < EXACT_BELOW) {
                 next = self.endpoint.poll_timeout_exact();
             }
-            // What came first comes first: an event, a datagram, then the end of the time.
-            let idle_until = if may_tell {
+            // In the order in which they happened: an event, a datagram, then the end of the time.
+            let idle_until = if may_deliver {
                 earliest([until, next])
             } else {
                 Some(now)
             };
             let later = self.receive(now, idle_until)?;
-            has_looked = true;
+            has_received = true;
             if next.is_some_and(|at| at <= later) {
                 self.endpoint.handle_timeout(later);
             }
@@ -305,13 +285,13 @@ impl Socket {
         }
     }
 
-    fn tell(&mut self, told: (ConnectionId, Event)) -> io::Result<(ConnectionId, Event)> {
+    fn deliver(&mut self, event: (ConnectionId, Event)) -> io::Result<(ConnectionId, Event)> {
         self.events += 1;
-        if let (_, Event::Closed(_)) = told {
-            // Who hears of it may go away then; the other end is to hear of it too.
+        if let (_, Event::Closed(_)) = event {
+            // The caller may stop polling then, and the other end is to learn of it too.
             self.transmit(self.now())?;
         }
-        Ok(told)
+        Ok(event)
     }
 
     fn transmit(&mut self, now: Time) -> io::Result<()> {
@@ -319,7 +299,7 @@ impl Socket {
         loop {
             let unsent = self.unsent.take().or_else(|| {
                 self.endpoint
-                    .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing)
+                    .poll_transmit(now, segments, MAX_SEND_BYTES, &mut self.outgoing)
             });
             let Some(transmit) = unsent else {
                 return Ok(());
@@ -354,9 +334,9 @@ impl Socket {
             return self.state.try_send(UdpSockRef::from(&self.socket), &batch);
         }
         // One by itself costs a tenth less without what a batch says of itself.
-        if self.marks != transmit.ecn {
-            mark(&self.socket, transmit.ecn)?;
-            self.marks = transmit.ecn;
+        if self.ecn != transmit.ecn {
+            options::set_ecn(&self.socket, transmit.ecn)?;
+            self.ecn = transmit.ecn;
         }
         match self.peer {
             Some(peer) if peer == transmit.to => self.socket.send(&self.outgoing),
@@ -364,178 +344,4 @@ impl Socket {
         }
         .map(drop)
     }
-
-    /// Takes in what came; if that is nothing, waits for it until then (`None`: as long as it
-    /// takes). What time it is then, by what was read last: `now` where nothing was waited for.
-    fn receive(&mut self, now: Time, until: Option<Time>) -> io::Result<Time> {
-        // Waiting within the call that receives costs one system call, waiting before it three;
-        // but the end of that wait is a tick of the kernel's clock, which is too coarse for some
-        // timers and too often for others.
-        let is_far = until.is_none_or(|at| at.since(now) >= WAIT_LEAST);
-        let is_long = is_far && self.unsent.is_none();
-        let mut came = if is_long {
-            self.receive_batch(RecvFlags::empty(), None)?
-        } else {
-            // The clock was read just before; to read it again would delay the answer.
-            let at = self.favours_latency.then_some(now);
-            self.receive_batch(RecvFlags::DONTWAIT, at)?
-        };
-        if came.is_none() {
-            if until.is_some_and(|at| at <= now) {
-                return Ok(now);
-            }
-            let now = if is_long { self.now() } else { now };
-            self.wait(until.map(|at| at.since(now)))?;
-            came = self.receive_batch(RecvFlags::DONTWAIT, None)?;
-        }
-        let mut last = None;
-        // Where much comes, more is there already, and can be acknowledged together.
-        for _ in 1..BATCHES {
-            let Some((bytes, at)) = came else {
-                break;
-            };
-            last = Some(at);
-            if bytes < MUCH {
-                break;
-            }
-            came = self.receive_batch(RecvFlags::DONTWAIT, None)?;
-        }
-        Ok(last.unwrap_or_else(|| self.now()))
-    }
-
-    /// Takes in the datagrams that the kernel joined, which came at this time (`None`: now). How many
-    /// bytes they have, and when they came.
-    fn receive_batch(
-        &mut self,
-        flags: RecvFlags,
-        at: Option<Time>,
-    ) -> io::Result<Option<(usize, Time)>> {
-        let came = if self.favours_latency {
-            self.receive_one(flags)
-        } else {
-            self.receive_joined(flags)
-        };
-        let came = match came {
-            Ok(came) => came,
-            Err(error) if is_transient(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let now = at.unwrap_or_else(|| self.now());
-        if let Some(from) = came.from {
-            for datagram in self.incoming[..came.bytes].chunks(came.stride) {
-                self.endpoint
-                    .handle_marked_datagram(now, from, came.ecn, datagram);
-            }
-        }
-        Ok(Some((came.bytes, now)))
-    }
-
-    /// A datagram, and nothing but whom it is from.
-    fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Batch> {
-        let (bytes, from) = match self.peer {
-            Some(peer) => (recv(&self.socket, &mut self.incoming, flags)?.1, Some(peer)),
-            None => {
-                let (_, bytes, from) = recvfrom(&self.socket, &mut self.incoming, flags)?;
-                (bytes, from.and_then(|from| from.try_into().ok()))
-            }
-        };
-        Ok(Batch {
-            bytes,
-            from,
-            stride: bytes.max(1),
-            ecn: None,
-        })
-    }
-
-    /// Datagrams of one sender that the kernel joined, and what it says of them.
-    fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Batch> {
-        let mut buffers = [IoSliceMut::new(&mut self.incoming)];
-        let control = Some(&mut self.control[..]);
-        let flags = MsgFlags::from_bits_retain(flags.bits() as i32);
-        let message =
-            recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags)?;
-        let mut came = Batch {
-            bytes: message.bytes,
-            from: message.address.as_ref().and_then(address),
-            stride: message.bytes.max(1),
-            ecn: None,
-        };
-        for said in message.cmsgs().into_iter().flatten() {
-            match said {
-                ControlMessageOwned::UdpGroSegments(segment) => {
-                    came.stride = usize::try_from(segment).unwrap_or(0).max(1);
-                }
-                ControlMessageOwned::Ipv4Tos(bits) => came.ecn = Ecn::from_bits(bits),
-                ControlMessageOwned::Ipv6TClass(bits) => came.ecn = Ecn::from_bits(bits as u8),
-                ControlMessageOwned::RxqOvfl(dropped_datagrams) => {
-                    self.dropped_datagrams = dropped_datagrams
-                }
-                _ => {}
-            }
-        }
-        Ok(came)
-    }
-
-    fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
-        // Longer than a timespec holds is without end.
-        let timeout = idle.and_then(|idle| Timespec::try_from(idle).ok());
-        let mut events = PollFlags::IN;
-        events.set(PollFlags::OUT, self.unsent.is_some());
-        match poll(&mut [PollFd::new(&self.socket, events)], timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-/// What a call to receive gave.
-struct Batch {
-    bytes: usize,
-    from: Option<SocketAddr>,
-    /// The size of each datagram; the last may be shorter.
-    stride: usize,
-    ecn: Option<Ecn>,
-}
-
-/// Whether nothing came, or what came is the news that a datagram was not taken: then it is lost.
-fn is_transient(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
-}
-
-fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = storage.as_sockaddr_in();
-    let v6 = || storage.as_sockaddr_in6();
-    v4.map(|v4| SocketAddrV4::from(*v4).into())
-        .or_else(|| v6().map(|v6| SocketAddrV6::from(*v6).into()))
-}
-
-/// Marks what leaves, of whatever version of IP.
-fn mark(socket: &UdpSocket, ecn: Option<Ecn>) -> io::Result<()> {
-    let bits = ecn.map_or(0, Ecn::bits).into();
-    setsockopt(socket, sockopt::Ipv4Tos, &bits)?;
-    if socket.local_addr()?.is_ipv6() {
-        setsockopt(socket, sockopt::Ipv6TClass, &bits)?;
-    }
-    Ok(())
-}
-
-/// Sets the socket's options. What sends through it.
-fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
-    // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
-    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
-    state.set_send_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER)?;
-    state.set_recv_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER)?;
-    socket.set_nonblocking(false)?;
-    socket.set_read_timeout(Some(TICK))?;
-    socket.set_write_timeout(Some(TICK))?;
-    // What quinn-udp asks for and nobody reads here costs time with each datagram.
-    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
-    if socket.local_addr()?.is_ipv4() {
-        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
-    } else {
-        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
-    }
-    setsockopt(socket, sockopt::RxqOvfl, &1)?;
-    Ok(state)
 }

@@ -9,9 +9,9 @@ pub struct Stats {
     pub packets_sent: u64,
     /// Bytes sent as UDP payload.
     pub bytes_sent: u64,
-    /// Packets that came, without those below.
+    /// Packets received, without those below.
     pub packets_received: u64,
-    /// Packets that came a second time.
+    /// Packets received a second time.
     pub packets_duplicate: u64,
     /// Packets that were damaged, forged, or against the rules: they changed nothing.
     pub packets_rejected: u64,
@@ -22,12 +22,12 @@ pub struct Stats {
     pub packets_lost_in_queue: u64,
     /// Packets that arrived, and that a queue on their way had marked because it fills (ECN CE).
     pub packets_marked: u64,
-    /// Whether packets leave as from one who understands such marks; not where the path was seen
+    /// Whether packets are sent as ECN-capable; not where the path was seen
     /// to clear or to make up marks, or the caller sets or reads none.
     pub is_marking: bool,
     /// Packets declared lost that arrived after all.
     pub packets_spuriously_lost: u64,
-    /// Probe timeouts: times when nothing was heard for too long.
+    /// Probe timeouts (RFC 9002 section 6.2).
     pub probe_timeouts: u64,
     /// The smoothed round trip.
     pub round_trip: Duration,
@@ -43,7 +43,7 @@ pub struct Stats {
     pub queued_bytes: u64,
     /// Messages begun in flight.
     pub queued_messages: u64,
-    /// Bytes of messages that came, whole or in part, and were not taken yet.
+    /// Bytes of messages received, whole or in part, and not taken yet.
     pub held_bytes: u64,
     /// Packets remembered because something may still be learnt of them.
     pub packets_remembered: usize,

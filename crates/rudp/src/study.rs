@@ -73,10 +73,11 @@ impl Sender {
 
     /// How many messages wait to be sent or answered.
     pub fn waiting(&self) -> usize {
-        self.requests
+        let open = self
+            .requests
             .iter()
-            .filter(|request| request.data.is_some())
-            .count()
+            .filter(|request| request.data.is_some());
+        open.count()
     }
 
     /// How often a request was sent again.
@@ -84,7 +85,7 @@ impl Sender {
         self.retransmissions
     }
 
-    /// A datagram came: an answer, or rubbish, which changes nothing.
+    /// A datagram was received: an answer, or something else, which changes nothing.
     pub fn handle_datagram(&mut self, datagram: &[u8]) {
         let Ok(number) = datagram.try_into().map(u64::from_be_bytes) else {
             return;
@@ -92,10 +93,8 @@ impl Sender {
         let Some(at) = number.checked_sub(self.first) else {
             return;
         };
-        let Some(request) = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.requests.get_mut(at))
-        else {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let Some(request) = self.requests.get_mut(at) else {
             return;
         };
         // What was never sent cannot have been answered.
@@ -103,12 +102,8 @@ impl Sender {
             return;
         }
         self.acknowledged.push_back(number);
-        while self
-            .requests
-            .front()
-            .is_some_and(|request| request.data.is_none())
-        {
-            self.requests.pop_front();
+        let is_answered = |request: &mut Request| request.data.is_none();
+        while self.requests.pop_front_if(is_answered).is_some() {
             self.first += 1;
         }
     }
@@ -133,7 +128,7 @@ impl Sender {
         false
     }
 
-    /// When [`Sender::poll_transmit`] has something again though nothing came.
+    /// When [`Sender::poll_transmit`] has something again though nothing was received.
     pub fn poll_timeout(&self) -> Option<Time> {
         let open = self
             .requests
@@ -161,8 +156,8 @@ pub struct Receiver {
 const MAX_RANGES: usize = 1 << 16;
 
 impl Receiver {
-    /// A datagram came. Writes the answer into the buffer; the message, if it is a new
-    /// one. Rubbish has no answer: the buffer is then empty.
+    /// A datagram was received. Writes the answer into the buffer; the message, if it is a new one.
+    /// What is no request has no answer: the buffer is then empty.
     pub fn handle_datagram<'a>(
         &mut self,
         datagram: &'a [u8],

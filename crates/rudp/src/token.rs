@@ -49,7 +49,7 @@ impl TokenIssuer {
         let expires = Time::from_nanos(issued) + TOKEN_LIFETIME;
         let is_current = issued <= now.as_nanos() && now <= expires;
         let expected = self.hash(issued, client);
-        // Compared without a branch per byte, so that the time it takes tells nothing.
+        // Compared without a branch per byte, so that the time it takes reveals nothing.
         let pairs = expected.iter().zip(hash);
         let difference = pairs.fold(0, |sum, (a, b)| sum | (a ^ b));
         (is_current && difference == 0).then_some(expires)

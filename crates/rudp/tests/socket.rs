@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const WAIT: Option<Duration> = Some(Duration::from_secs(20));
 
-/// Sends so many messages of this length and closes; what came is checked.
+/// Sends so many messages of this length and closes; what arrives is checked.
 fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize) {
     let config = Config {
         control,
@@ -23,23 +23,23 @@ fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize
     let mut server = Socket::bind(ANY, [1; 16], Some(accept)).unwrap();
     let to = server.local_addr().unwrap();
     let receiver = std::thread::spawn(move || {
-        let mut came = 0;
+        let mut received = 0;
         while let Some((_, event)) = server.poll(WAIT).unwrap() {
             match event {
                 Event::Message(message) => {
                     assert_eq!(message.len(), bytes);
-                    assert_eq!(message[..4], u32::to_be_bytes(came));
-                    assert!(message[4..].iter().all(|byte| *byte == came as u8));
-                    came += 1;
+                    assert_eq!(message[..4], u32::to_be_bytes(received));
+                    assert!(message[4..].iter().all(|byte| *byte == received as u8));
+                    received += 1;
                 }
                 Event::Closed(reason) => {
                     assert_eq!(reason, Reason::Finished);
-                    return came;
+                    return received;
                 }
                 _ => {}
             }
         }
-        panic!("nothing more came after {came} messages");
+        panic!("nothing more arrived after {received} messages");
     });
     let mut client = Socket::bind(ANY, [2; 16], None).unwrap();
     let id = client.connect(to, config).unwrap();
@@ -113,7 +113,7 @@ fn exchange(at: SocketAddr, both: bool) {
                 _ => {}
             }
         }
-        panic!("nothing came any more");
+        panic!("nothing arrived any more");
     });
     let socket = UdpSocket::bind(at).unwrap();
     socket.connect(to).unwrap();
@@ -126,10 +126,10 @@ fn exchange(at: SocketAddr, both: bool) {
     let mut sizes = [64, 1400].repeat(50);
     sizes.push(1 << 20);
     let mut sizes = sizes.into_iter().zip(0..);
-    let (mut expected, mut came) = (Vec::new(), 0);
+    let (mut expected, mut received) = (Vec::new(), 0);
     let reason = loop {
         // Both ways to wait.
-        let wait = if came % 2 == 0 {
+        let wait = if received % 2 == 0 {
             WAIT
         } else {
             Some(Duration::ZERO)
@@ -140,8 +140,8 @@ fn exchange(at: SocketAddr, both: bool) {
         };
         match event {
             Event::Message(answer) => {
-                assert!(answer == expected, "{} bytes came", answer.len());
-                came += 1;
+                assert!(answer == expected, "{} bytes received", answer.len());
+                received += 1;
             }
             Event::Connected => {}
             Event::Closed(reason) => break reason,
@@ -160,7 +160,7 @@ fn exchange(at: SocketAddr, both: bool) {
             }
         }
     };
-    assert_eq!((came, reason), (101, Reason::Finished));
+    assert_eq!((received, reason), (101, Reason::Finished));
     assert_eq!(echo.join().unwrap(), Reason::Finished);
 }
 
@@ -176,7 +176,7 @@ fn ends_that_favour_latency_exchange_what_others_do() {
     }
 }
 
-/// What a socket counts as dropped after more came than any buffer holds.
+/// What a socket counts as dropped after more arrived than any buffer holds.
 fn overfilled(mut server: Socket) -> u32 {
     let to = server.local_addr().unwrap();
     let stranger = UdpSocket::bind(ANY).unwrap();

@@ -4,10 +4,10 @@ use crate::quantile::median;
 
 /// Below this many batches there is too little to compare, and a warm-up goes on: with six, scatter
 /// hides a falling cost too often (costof-measure's examples/simulate).
-pub const LEAST_WARM_UP_BATCHES: usize = 8;
+pub const MIN_WARM_UP_BATCHES: usize = 8;
 
 /// With this many batches a warm-up ends, settled or not: some costs drift for ever.
-pub const MOST_WARM_UP_BATCHES: usize = 60;
+pub const MAX_WARM_UP_BATCHES: usize = 60;
 
 /// Batches in each of the two windows that are compared, at most.
 const WIDEST_WINDOW: usize = 8;
@@ -21,11 +21,11 @@ const NEGLIGIBLE_SHARE: f64 = 0.005;
 const STANDARD_ERRORS: f64 = 1.0;
 
 /// Whether the warm-up can end after these batch costs (in order of time, any unit): they have
-/// stopped drifting, or there are [`MOST_WARM_UP_BATCHES`] of them. Tell the two apart with
+/// stopped drifting, or there are [`MAX_WARM_UP_BATCHES`] of them. Tell the two apart with
 /// [`is_drifting`].
 pub fn has_settled(batch_costs: &[f64]) -> bool {
-    batch_costs.len() >= MOST_WARM_UP_BATCHES
-        || (batch_costs.len() >= LEAST_WARM_UP_BATCHES && !is_drifting(batch_costs))
+    batch_costs.len() >= MAX_WARM_UP_BATCHES
+        || (batch_costs.len() >= MIN_WARM_UP_BATCHES && !is_drifting(batch_costs))
 }
 
 /// Whether the last window of batch costs lies apart from the window before it.
@@ -37,7 +37,7 @@ pub fn has_settled(batch_costs: &[f64]) -> bool {
 /// Residual Pattern in Nonlinear Regression", 1986), by their median, which a single disturbed batch
 /// hardly touches.
 ///
-/// `false` with fewer than [`LEAST_WARM_UP_BATCHES`].
+/// `false` with fewer than [`MIN_WARM_UP_BATCHES`].
 pub fn is_drifting(batch_costs: &[f64]) -> bool {
     drift(batch_costs).is_some_and(|drift| drift.change > drift.tolerance)
 }
@@ -48,7 +48,7 @@ struct Drift {
 }
 
 fn drift(batch_costs: &[f64]) -> Option<Drift> {
-    if batch_costs.len() < LEAST_WARM_UP_BATCHES {
+    if batch_costs.len() < MIN_WARM_UP_BATCHES {
         return None;
     }
     let window = (batch_costs.len() / 2).min(WIDEST_WINDOW);
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn a_steady_cost_settles_at_once() {
-        assert_eq!(batches_until_settled(&[20.0; 60]), LEAST_WARM_UP_BATCHES);
+        assert_eq!(batches_until_settled(&[20.0; 60]), MIN_WARM_UP_BATCHES);
     }
 
     #[test]
     fn too_few_batches_have_not_settled() {
         assert!(!has_settled(&[]));
-        assert!(!has_settled(&[1.0; LEAST_WARM_UP_BATCHES - 1]));
+        assert!(!has_settled(&[1.0; MIN_WARM_UP_BATCHES - 1]));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_drifts_for_ever_ends_at_the_bound_and_is_still_called_drifting() {
         let for_ever: Vec<f64> = (0..200).map(|batch| 100.0 + f64::from(batch)).collect();
-        assert_eq!(batches_until_settled(&for_ever), MOST_WARM_UP_BATCHES);
-        assert!(is_drifting(&for_ever[..MOST_WARM_UP_BATCHES]));
+        assert_eq!(batches_until_settled(&for_ever), MAX_WARM_UP_BATCHES);
+        assert!(is_drifting(&for_ever[..MAX_WARM_UP_BATCHES]));
     }
 }

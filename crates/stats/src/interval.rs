@@ -9,7 +9,7 @@ use crate::quantile::{mean, median, standard_deviation};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The fewest values that have an interval.
-const LEAST_VALUES: usize = 3;
+const MIN_VALUES: usize = 3;
 
 /// From this many values on, an interval is a pair of order statistics: five would cover 93.75 %.
 pub const ORDER_FROM: usize = 6;
@@ -53,8 +53,8 @@ impl Interval {
 /// 2003, section 7.1). For 3 to 5 values: Student's t on their logarithms. `None` for fewer than three.
 pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
     match launch_medians.len() {
-        0..LEAST_VALUES => None,
-        LEAST_VALUES..ORDER_FROM => student_t_interval(launch_medians),
+        0..MIN_VALUES => None,
+        MIN_VALUES..ORDER_FROM => student_t_interval(launch_medians),
         _ => order_interval(launch_medians),
     }
 }
@@ -63,8 +63,8 @@ pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
 /// taken on the values themselves.
 pub fn difference_interval(differences: &[f64]) -> Option<Interval> {
     match differences.len() {
-        0..LEAST_VALUES => None,
-        LEAST_VALUES..ORDER_FROM => t_interval(differences, |value| value),
+        0..MIN_VALUES => None,
+        MIN_VALUES..ORDER_FROM => t_interval(differences, |value| value),
         _ => order_interval(differences),
     }
 }

@@ -42,19 +42,19 @@ pub struct Mode {
 }
 
 /// Evidence against a single mode, in nats, that a split must show.
-const LEAST_EVIDENCE: f64 = 7.0;
+const MIN_EVIDENCE: f64 = 7.0;
 /// Part of all values that each mode must hold.
-const LEAST_SHARE: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 /// Different values that the core of each mode must hold, so that it shows a scatter of its own.
-const LEAST_DISTINCT: usize = 3;
+const MIN_DISTINCT: usize = 3;
 /// Density of the valley over that of the thinner core, at most.
 const VALLEY_DENSITY: f64 = 0.3;
 /// Width of the valley over that of the wider core, at least.
 const VALLEY_WIDTH: f64 = 0.5;
 /// Difference between neighbouring medians over the lower one, at least.
-const LEAST_SEPARATION: f64 = 0.05;
-/// Modes told apart, at most.
-const MOST_MODES: usize = 3;
+const MIN_SEPARATION: f64 = 0.05;
+/// The most modes that are distinguished.
+const MAX_MODES: usize = 3;
 /// A core leaves out one value in this many at each end of its side.
 const TRIMMED: usize = 10;
 
@@ -65,7 +65,9 @@ const TRIMMED: usize = 10;
 pub fn modes(values: &[f64]) -> Vec<Mode> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    modes_of_sorted(&sorted)
+    let sample = Sample::new(&sorted);
+    let parts = sample.parts().into_iter();
+    parts.filter_map(|part| sample.mode(part)).collect()
 }
 
 /// The modes of what several launches measured, each launch's values in a list of its own.
@@ -73,7 +75,7 @@ pub fn modes(values: &[f64]) -> Vec<Mode> {
 /// Launches that differ by more than their own scatter look like so many modes once they are pooled
 /// (one in two samples of 6 launches that differ by 5 %, examples/simulate). So modes of the pooled
 /// values count only where half of the launches or more have values in two of them; otherwise the
-/// modes of the launches' medians are told, mostly one, with shares of launches.
+/// result is the modes of the launches' medians, mostly one, with shares of launches.
 pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
     let pooled = modes(&launches.concat());
     if pooled.len() <= 1 || are_inside_launches(&pooled, launches) {
@@ -98,12 +100,6 @@ fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
         })
     });
     2 * mixed.count() >= launches.len()
-}
-
-fn modes_of_sorted(sorted: &[f64]) -> Vec<Mode> {
-    let sample = Sample::new(sorted);
-    let parts = sample.parts();
-    parts.iter().filter_map(|&part| sample.mode(part)).collect()
 }
 
 /// Sorted values, with what is needed to judge any split of them at once.
@@ -159,7 +155,7 @@ impl<'a> Sample<'a> {
     /// The values of each mode, as positions from the first to after the last.
     fn parts(&self) -> Vec<(usize, usize)> {
         let mut parts = vec![(0, self.sorted.len())];
-        while parts.len() < MOST_MODES {
+        while parts.len() < MAX_MODES {
             let Some((part, split)) = self.best_split_of(&parts) else {
                 break;
             };
@@ -190,7 +186,7 @@ impl<'a> Sample<'a> {
     /// split has enough.
     fn best_split_of(&self, parts: &[(usize, usize)]) -> Option<(usize, usize)> {
         let mut best = None;
-        let mut most = LEAST_EVIDENCE;
+        let mut most = MIN_EVIDENCE;
         for (part, &(start, end)) in parts.iter().enumerate() {
             for split in start + 1..end {
                 let evidence = self.evidence(start, split, end).unwrap_or(0.0);
@@ -209,7 +205,7 @@ impl<'a> Sample<'a> {
         let places = self.places_for_a_pair();
         let end = self.sorted.len();
         let mut best = None;
-        let mut most = LEAST_EVIDENCE;
+        let mut most = MIN_EVIDENCE;
         for (i, &lower) in places.iter().enumerate() {
             for &upper in &places[i + 1..] {
                 let below = self.evidence(0, lower, upper).unwrap_or(0.0);
@@ -254,7 +250,7 @@ impl<'a> Sample<'a> {
     /// Evidence in nats that the values of `start..end` have a mode on each side of `split`, at the
     /// cores that show more; `None` where the sides are too small or not clearly apart.
     fn evidence(&self, start: usize, split: usize, end: usize) -> Option<f64> {
-        let least = LEAST_SHARE * self.sorted.len() as f64;
+        let least = MIN_SHARE * self.sorted.len() as f64;
         if ((split - start).min(end - split) as f64) < least {
             return None;
         }
@@ -269,7 +265,7 @@ impl<'a> Sample<'a> {
     }
 
     fn evidence_of_cores(&self, left: Core, right: Core) -> Option<f64> {
-        if self.distinct(left).min(self.distinct(right)) < LEAST_DISTINCT {
+        if self.distinct(left).min(self.distinct(right)) < MIN_DISTINCT {
             return None;
         }
         let tick = self.widest_gap(left).max(self.widest_gap(right));
@@ -296,7 +292,7 @@ impl<'a> Sample<'a> {
     fn is_separated(&self, start: usize, split: usize, end: usize) -> bool {
         let middle = |start: usize, end: usize| self.sorted[usize::midpoint(start, end - 1)];
         let (low, high) = (middle(start, split), middle(split, end));
-        high - low >= LEAST_SEPARATION * low.abs()
+        high - low >= MIN_SEPARATION * low.abs()
     }
 
     fn width(&self, core: Core) -> f64 {
@@ -377,9 +373,12 @@ mod tests {
     /// Round trips in µs, `slow_in_ten` of ten with a core that had to be woken.
     fn round_trips(random: &mut Rng, count: usize, slow_in_ten: usize) -> Vec<f64> {
         (0..count)
-            .map(|trip| match trip % 10 < slow_in_ten {
-                true => 55.0 + 8.0 * random.f64(),
-                false => 13.0 + 3.0 * random.f64(),
+            .map(|trip| {
+                if trip % 10 < slow_in_ten {
+                    55.0 + 8.0 * random.f64()
+                } else {
+                    13.0 + 3.0 * random.f64()
+                }
             })
             .collect()
     }
@@ -435,19 +434,19 @@ mod tests {
     #[test]
     fn launches_that_differ_are_no_modes() {
         let mut random = Rng::with_seed(3);
-        let (mut told, mut pooled) = (0, 0);
+        let (mut found, mut pooled) = (0, 0);
         for _ in 0..100 {
             let medians: Vec<f64> = (0..9).map(|_| (0.05 * normal(&mut random)).exp()).collect();
             let launches = launches_around(&mut random, &medians);
-            told += usize::from(launch_modes(&launches).len() > 1);
+            found += usize::from(launch_modes(&launches).len() > 1);
             pooled += usize::from(modes(&launches.concat()).len() > 1);
         }
-        assert!(told <= 1, "{told}");
+        assert!(found <= 1, "{found}");
         assert!(pooled >= 10, "the test shows nothing: {pooled}");
     }
 
     #[test]
-    fn modes_inside_launches_are_told() {
+    fn modes_inside_launches_are_found() {
         let mut random = Rng::with_seed(3);
         let launches: Vec<Vec<f64>> = (0..6).map(|_| round_trips(&mut random, 20, 3)).collect();
         let found = launch_modes(&launches);
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_in_two_modes_are_told_where_there_are_enough() {
+    fn launches_in_two_modes_are_found_where_there_are_enough() {
         let mut random = Rng::with_seed(3);
         let medians = [
             14.0, 14.2, 58.0, 14.1, 13.9, 59.0, 57.5, 14.3, 14.0, 58.4, 13.8, 14.1,

@@ -1,6 +1,6 @@
 //! How long warm-ups last, and what they leave.
 
-use costof_stats::drift::{MOST_WARM_UP_BATCHES, has_settled};
+use costof_stats::drift::{MAX_WARM_UP_BATCHES, has_settled};
 use costof_stats::{median, quantile};
 use fastrand::Rng;
 
@@ -60,7 +60,7 @@ pub(crate) fn print_warm_up() {
 
 fn batches_until_settled(random: &mut Rng, excess: f64, over: f64, scatter: f64) -> f64 {
     let mut costs = Vec::new();
-    while !has_settled(&costs) && costs.len() < MOST_WARM_UP_BATCHES {
+    while !has_settled(&costs) && costs.len() < MAX_WARM_UP_BATCHES {
         let warm_up = excess * (-(costs.len() as f64) / over).exp();
         costs.push((1.0 + warm_up) * lognormal(random, scatter));
     }

@@ -1,32 +1,31 @@
-//! What the kernel keeps of a file in memory: how much, and how it is made to let go of it.
+//! The page cache: how much of a file is in it, and evicting that.
 //!
 //! Source: posix_fadvise(2), cachestat(2) (Linux 6.5), mincore(2), Linux mm/filemap.c.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
-use rustix::mm::{MapFlags, ProtFlags};
 
+use super::map::{Mapping, Sharing};
 use crate::memory::arena::base_page_bytes;
 use crate::system_call::check;
 
 /// linux/syscalls: the same number on all architectures of this crate.
 const SYS_CACHESTAT: libc::c_long = 451;
-/// How often what is being read or written just now is asked for again.
+/// How often eviction is tried while pages are being read or written.
 const ATTEMPTS: u32 = 50;
 /// How long between them.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How much is looked at at a time where there is no cachestat.
+/// How much is mapped at a time where there is no cachestat.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Has the kernel let go of all it keeps of the file, and sees to it that it does: what is left, in
-/// bytes, 0 where all went. What is dirty, mapped or under way stays, so the file must be synced
-/// and unmapped; what is still being read ahead is waited for.
+/// Evicts the file from the page cache and checks that it is gone: how many bytes are left, 0 where all
+/// went. What is dirty, mapped or in flight stays, so the file must be synced and unmapped; what is
+/// still being read ahead is waited for.
 ///
 /// # Errors
 ///
@@ -50,8 +49,8 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which tells of a file only
-/// who owns it or may write to it.
+/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which answers only
+/// processes that own the file or may write to it.
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
         // EPERM: a seccomp filter that does not know it yet.
@@ -89,22 +88,10 @@ fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
     while at < len {
         let bytes = (len - at).min(WINDOW_BYTES) as usize;
         let mut resident = vec![0_u8; bytes.div_ceil(page)];
-        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
-        let start = unsafe {
-            rustix::mm::mmap(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                at,
-            )
-        }?;
+        let map = Mapping::new(file, at, bytes, Sharing::ReadShared)?;
+        let start = map.start().cast();
         // SAFETY: the range was just mapped, and there is a byte for each of its pages.
-        let known = check(unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) });
-        // SAFETY: the mapping is this function's own, and no borrow of it exists.
-        unsafe { rustix::mm::munmap(start, bytes) }?;
-        known?;
+        check(unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) })?;
         let count = resident.iter().filter(|page| **page & 1 == 1).count();
         cached += (count * page) as u64;
         at += bytes as u64;
@@ -119,12 +106,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_cached_until_it_is_evicted() {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
+        let len = 2 << 20;
+        let Some(data) = DataFile::for_test(len) else {
             return;
         };
-        let len = 2 << 20;
-        data.extend(len).unwrap();
         assert_eq!(cached_bytes(data.file(), len).unwrap(), len);
         assert_eq!(by_mincore(data.file(), len).unwrap(), len);
         if evict(data.file(), len).unwrap() > 0 {

@@ -1,6 +1,6 @@
-//! Other processes that read the same device as long as they live: each rereads a file of its own,
-//! past the page cache. They end when this process does, however that ends: the kernel kills them
-//! (`PR_SET_PDEATHSIG`), and each looks whether it came too late for that.
+//! Other processes that read the same device: each rereads a file of its own, past the page cache,
+//! until it ends. They end when this process does, however that ends: the kernel kills them
+//! (`PR_SET_PDEATHSIG`), and each checks whether its parent was gone before.
 //!
 //! A child runs one function that makes system calls alone, on memory that was there before the fork,
 //! and ends by _exit(2): no lock of another thread can hold it up.
@@ -18,6 +18,7 @@ use super::data::{Access, DataFile};
 use crate::memory::arena::{Arena, PageSize};
 use crate::memory::shared::SharedMemory;
 use crate::process::child::{self, Child};
+use crate::sched::affinity;
 
 /// Processes that read.
 #[derive(Debug)]
@@ -63,6 +64,7 @@ impl Contenders {
         let parent = rustix::process::getpid();
         for number in 0..all._files.len() {
             let (data, file) = &all._files[number];
+            let cpu = (!cpus.is_empty()).then(|| cpus[number % cpus.len()]);
             let work = Work {
                 parent,
                 file: file.as_raw_fd(),
@@ -70,7 +72,7 @@ impl Contenders {
                 buffer: all._buffer.as_mut_slice().as_mut_ptr(),
                 block_bytes,
                 status: all.status(number),
-                cpu: (!cpus.is_empty()).then(|| cpus[number % cpus.len()]),
+                cpu: cpu.map(|cpu| affinity::set(&[cpu])).transpose()?,
             };
             // SAFETY: the child runs `read` alone.
             match Child::started(unsafe { libc::fork() })? {
@@ -112,7 +114,7 @@ impl Contenders {
     }
 }
 
-/// What a child does.
+/// What a child needs.
 struct Work {
     parent: Pid,
     file: libc::c_int,
@@ -120,7 +122,7 @@ struct Work {
     buffer: *mut u8,
     block_bytes: usize,
     status: *const Status,
-    cpu: Option<usize>,
+    cpu: Option<Vec<u64>>,
 }
 
 impl Work {
@@ -131,12 +133,9 @@ impl Work {
             if !child::ends_with(self.parent) {
                 libc::_exit(1);
             }
-            if let Some(cpu) = self.cpu {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                if cpu < libc::CPU_SETSIZE as usize {
-                    libc::CPU_SET(cpu, &mut set);
-                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-                }
+            if let Some(cpu) = &self.cpu {
+                // Where that fails it runs elsewhere.
+                let _ = affinity::pin_to(cpu);
             }
             let status = &*self.status;
             let mut offset = 0;
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_one_is_told() {
+    fn an_error_that_ends_one_is_reported() {
         let Some(files) = files(1) else { return };
         files[0].file().set_len(4096).unwrap();
         let contenders = Contenders::start(files, 4096, &[]).unwrap();

@@ -18,7 +18,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// A file has whole steps of so many bytes.
 pub const STEP_BYTES: u64 = 4096;
 /// The part of what its disk has free that a file may take; the rest stays for others.
-const MOST_OF_FREE: f64 = 0.9;
+const MAX_SHARE_OF_FREE: f64 = 0.9;
 
 /// A nameless file: at byte `offset`, where a word begins, stands [`word_at`].
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct DataFile {
 /// Which file system cache a descriptor goes through, and what it tells the kernel to expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The page cache; the kernel is told nothing, and reads ahead of who reads in order.
+    /// The page cache, without advice: the kernel reads ahead where blocks are read in order.
     Cached,
     /// The page cache, with `POSIX_FADV_RANDOM`: nothing is read ahead.
     CachedRandom,
@@ -100,7 +100,7 @@ impl DataFile {
     pub fn most_bytes(&self) -> io::Result<u64> {
         let free = fstatvfs(&self.file)?;
         let bytes = free.f_bavail as f64 * free.f_frsize as f64;
-        Ok(self.len + (MOST_OF_FREE * bytes) as u64)
+        Ok(self.len + (MAX_SHARE_OF_FREE * bytes) as u64)
     }
 
     /// Makes it at least `len` bytes long, all written and on its device: `len` rounded up to whole
@@ -154,6 +154,19 @@ impl DataFile {
     }
 }
 
+#[cfg(test)]
+impl DataFile {
+    /// A file of so many bytes, where a test finds a folder for one.
+    pub(crate) fn for_test(bytes: u64) -> Option<Self> {
+        let made = Self::create(None);
+        let mut data = made
+            .inspect_err(|error| eprintln!("skipped: {error}"))
+            .ok()?;
+        data.extend(bytes).expect("a file can be written");
+        Some(data)
+    }
+}
+
 /// The word at this byte of a file.
 #[inline]
 pub fn word_at(offset: u64) -> u64 {
@@ -186,8 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_known_by_where_it_stands() {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
+        let Some(mut data) = DataFile::for_test(0) else {
             return;
         };
         data.extend(3 << 20).unwrap();
@@ -206,8 +218,7 @@ mod tests {
 
     #[test]
     fn it_is_as_long_as_was_asked_for_in_whole_steps() {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
+        let Some(mut data) = DataFile::for_test(0) else {
             return;
         };
         for (asked, len) in [

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
 
-/// Requests to flush its cache that this disk has had so far, by whomever (Linux 5.5). As
+/// How often this disk was told to flush its cache so far, by any process (Linux 5.5). As
 /// [`read_bytes`], of a disk alone: a partition has none.
 pub fn flushes(name: &str) -> Option<u64> {
     count(name, 15)
@@ -29,7 +29,7 @@ pub fn numbers(file: &File) -> io::Result<(u32, u32)> {
     Ok((major(device), minor(device)))
 }
 
-/// Bytes that this block device has had read from it so far, by whomever; `name` is the kernel's,
+/// Bytes that were read from this block device so far, by any process; `name` is the kernel's,
 /// of a disk or a partition. None where it has no such counter. Allocates.
 pub fn read_bytes(name: &str) -> Option<u64> {
     sectors(name, 2)

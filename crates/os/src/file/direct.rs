@@ -7,36 +7,23 @@ use std::io;
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-/// To what a direct read or write is aligned, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alignment {
-    /// Where the memory begins.
-    pub memory: u32,
-    /// Where in the file it begins, and how long it is.
-    pub file: u32,
-}
+/// What a file system that does not report an alignment is assumed to need: more than any that is known
+/// needs.
+const ASSUMED_BYTES: u32 = 4096;
 
-/// What a file system that does not tell is taken to ask for: more than any asks that is known.
-const UNTOLD: Alignment = Alignment {
-    memory: 4096,
-    file: 4096,
-};
-
-/// The alignment that this file asks for; none where it cannot be read past the page cache.
+/// To how many bytes the place and the length of each direct read and write of this file are aligned;
+/// none where it cannot be read past the page cache.
 ///
 /// # Errors
 ///
 /// What statx(2) says.
-pub fn alignment(file: &File) -> io::Result<Option<Alignment>> {
+pub fn alignment(file: &File) -> io::Result<Option<u32>> {
     let status = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     if status.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
-        return Ok(Some(UNTOLD));
+        return Ok(Some(ASSUMED_BYTES));
     }
-    let told = Alignment {
-        memory: status.stx_dio_mem_align,
-        file: status.stx_dio_offset_align,
-    };
-    Ok((told.memory > 0 && told.file > 0).then_some(told))
+    let bytes = status.stx_dio_offset_align;
+    Ok((status.stx_dio_mem_align > 0 && bytes > 0).then_some(bytes))
 }
 
 #[cfg(test)]
@@ -47,28 +34,26 @@ mod tests {
 
     #[test]
     fn what_is_aligned_so_can_be_read() {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
+        let Some(data) = DataFile::for_test(1 << 20) else {
             return;
         };
-        data.extend(1 << 20).unwrap();
         let Some(aligned) = alignment(data.file()).unwrap() else {
             eprintln!("skipped: no direct reads on this file system");
             return;
         };
-        assert!(aligned.file.is_power_of_two() && aligned.memory.is_power_of_two());
+        assert!(aligned.is_power_of_two());
         let Ok(file) = data.open(Access::Direct) else {
             eprintln!("skipped: no direct reads on this file system");
             return;
         };
-        let bytes = aligned.file as usize;
+        let bytes = aligned as usize;
         let mut arena =
             crate::memory::arena::Arena::map(8192, crate::memory::arena::PageSize::Base).unwrap();
-        file.read_exact_at(&mut arena.as_mut_slice()[..bytes], u64::from(aligned.file))
+        file.read_exact_at(&mut arena.as_mut_slice()[..bytes], aligned.into())
             .unwrap();
         assert!(crate::file::data::is_content(
             &arena.as_slice()[..bytes],
-            u64::from(aligned.file)
+            aligned.into()
         ));
     }
 }

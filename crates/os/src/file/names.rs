@@ -2,9 +2,9 @@
 //! own. When this process ends, however it does, a child of it removes the folder with all that is
 //! in it: a killed process removes nothing itself.
 //!
-//! The child does nothing but wait for a pipe to close, which the kernel closes when the process
-//! that holds its other end is gone. It leaves the process group, so that what ends that does not end
-//! it, and ends by itself as soon as it has removed what there is.
+//! The child only waits until a pipe closes, which the kernel does when the process that holds its other
+//! end is gone. It leaves the process group, so that it is not ended with the group, and ends by itself
+//! as soon as it has removed what there is.
 //!
 //! ext4 without a journal passes over inodes that were removed within the last minutes, one by one: making
 //! a file took 8 µs, and 50 to 650 where earlier launches had removed theirs in the same block group. So
@@ -74,7 +74,7 @@ impl Names {
         };
         let (names, others) = (called('a'), called('b'));
         // Before there is a folder, so that none is left where this process ends in between.
-        let janitor = Janitor::hire(parent, name, inside, most)?;
+        let janitor = Janitor::start(parent, name, inside, [&names, &others])?;
         let folder = janitor.make_folder()?;
         Ok(Self {
             folder,
@@ -85,12 +85,7 @@ impl Names {
         })
     }
 
-    /// How many files there may be.
-    pub fn most(&self) -> u64 {
-        self.names.len() as u64
-    }
-
-    /// Sees to it that none of the files is there.
+    /// Makes sure that none of the files is there.
     ///
     /// # Errors
     ///
@@ -108,7 +103,7 @@ impl Names {
         Ok(())
     }
 
-    /// Sees to it that the first `n` are there, under their names, and no others.
+    /// Makes sure that the first `n` are there, under their names, and no others.
     ///
     /// # Errors
     ///
@@ -122,7 +117,7 @@ impl Names {
         Ok(())
     }
 
-    /// Sees to it that there are `files` to rename, under whichever name.
+    /// Makes sure that there are `files` to rename, under either name.
     ///
     /// # Errors
     ///
@@ -153,7 +148,7 @@ impl Names {
         Ok(())
     }
 
-    /// Looks up what is known of the first `n` files.
+    /// Looks up the first `n` files.
     ///
     /// # Errors
     ///
@@ -237,7 +232,7 @@ fn open_folder(at: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     Ok(openat(at, name, flags, Mode::empty())?)
 }
 
-/// A child that removes a folder when this process is gone, or lets it go.
+/// A child that removes a folder when this process has ended.
 #[derive(Debug)]
 struct Janitor {
     parent: OwnedFd,
@@ -250,15 +245,21 @@ struct Janitor {
 }
 
 impl Janitor {
-    fn hire(parent: OwnedFd, name: CString, inside: CString, most: u64) -> io::Result<Self> {
-        let mut stage = [0_u8; NAME_BYTES];
+    /// Starts a child that removes the folder `inside`, with the files of these names, and the folder
+    /// `name` around it, both in `parent`.
+    fn start(
+        parent: OwnedFd,
+        name: CString,
+        inside: CString,
+        files: [&[CString]; 2],
+    ) -> io::Result<Self> {
         let (waits, open) = std::io::pipe()?;
         // SAFETY: the child makes system calls alone, on memory that was there before, and ends by
         // _exit: no lock of another thread can hold it up.
         let pid = check(unsafe { libc::fork() })?;
         if pid == 0 {
             let (waits, parent) = (waits.as_raw_fd(), parent.as_raw_fd());
-            remove_when_closed(waits, parent, [&name, &inside], most, &mut stage);
+            remove_when_closed(waits, parent, [&name, &inside], files);
         }
         Ok(Self {
             parent,
@@ -279,8 +280,7 @@ impl Janitor {
     }
 }
 
-/// Asks the file system to put each of a folder's subfolders where others are not, as far as it does such
-/// a thing.
+/// Asks the file system to spread a folder's subfolders over the disk, where it can do that.
 fn spread_subfolders(folder: &OwnedFd) {
     /// `FS_TOPDIR_FL` of linux/fs.h.
     const FS_TOPDIR_FL: libc::c_int = 0x0002_0000;
@@ -311,16 +311,12 @@ impl Drop for Names {
     }
 }
 
-/// The longest name of a file, with its zero byte: a letter and a number.
-const NAME_BYTES: usize = 24;
-
 /// The child: waits, and removes. Only system calls on memory that was there before the fork.
 fn remove_when_closed(
     waits: RawFd,
     parent: RawFd,
     [name, inside]: [&CStr; 2],
-    most: u64,
-    stage: &mut [u8; NAME_BYTES],
+    files: [&[CString]; 2],
 ) -> ! {
     // SAFETY: numbers, and addresses of memory that is there and long enough.
     unsafe {
@@ -340,10 +336,8 @@ fn remove_when_closed(
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let folder = libc::openat(parent, inside.as_ptr(), flags);
         if folder >= 0 {
-            for number in 0..most {
-                for letter in [b'a', b'b'] {
-                    libc::unlinkat(folder, called(letter, number, stage).cast(), 0);
-                }
+            for file in files.into_iter().flatten() {
+                libc::unlinkat(folder, file.as_ptr(), 0);
             }
         }
         libc::unlinkat(parent, inside.as_ptr(), libc::AT_REMOVEDIR);
@@ -352,16 +346,16 @@ fn remove_when_closed(
     }
 }
 
-/// Closes what the process has open but these two, so that nobody waits for it in vain: whoever
-/// reads this process's output waits until all have closed it.
+/// Closes what the process has open but these two: who reads this process's output waits until all
+/// copies of it are closed.
 ///
 /// # Safety
 ///
-/// Nothing of what is closed may be used any more.
-unsafe fn close_all_but(mut kept: [RawFd; 2]) {
-    kept.sort_unstable();
+/// Nothing that is closed may be used any more.
+unsafe fn close_all_but(mut open: [RawFd; 2]) {
+    open.sort_unstable();
     let mut first = 0;
-    for end in kept.into_iter().chain([RawFd::MAX]) {
+    for end in open.into_iter().chain([RawFd::MAX]) {
         if end > first {
             let (from, to) = (first.cast_unsigned(), end.cast_unsigned() - 1);
             // SAFETY: takes numbers; Linux 5.9. Before, the usual ones one by one.
@@ -375,23 +369,6 @@ unsafe fn close_all_but(mut kept: [RawFd; 2]) {
         }
         first = end.saturating_add(1);
     }
-}
-
-/// The name of a file, with its zero byte, without allocating.
-fn called(letter: u8, number: u64, stage: &mut [u8; NAME_BYTES]) -> *const u8 {
-    let mut at = NAME_BYTES - 1;
-    stage[at] = 0;
-    let mut rest = number;
-    loop {
-        at -= 1;
-        stage[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    stage[at - 1] = letter;
-    stage[at - 1..].as_ptr()
 }
 
 #[cfg(test)]
@@ -408,18 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_told_alike_by_both() {
-        let mut stage = [0; NAME_BYTES];
-        for number in [0, 9, 10, 123_456, u64::MAX] {
-            let name = called(b'b', number, &mut stage);
-            // SAFETY: it ends in a zero byte.
-            let name = unsafe { CStr::from_ptr(name.cast()) };
-            assert_eq!(name.to_str().unwrap(), format!("b{number}"));
-        }
-    }
-
-    #[test]
-    fn files_come_and_go_as_they_are_told() {
+    fn files_come_and_go() {
         let parent = folder();
         let mut names = Names::new(&parent, 10).unwrap();
         let janitor = names.janitor();

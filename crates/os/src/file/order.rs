@@ -33,7 +33,7 @@ impl Order {
     /// # Panics
     ///
     /// If there is none.
-    pub fn of(offsets: Vec<u64>, block_bytes: u64) -> Self {
+    pub fn from_offsets(offsets: Vec<u64>, block_bytes: u64) -> Self {
         assert!(!offsets.is_empty(), "there is a block");
         Self {
             count: offsets.len() as u64,
@@ -86,7 +86,7 @@ mod tests {
         let two_rounds: Vec<u64> = (0..6).map(|_| order.advance()).collect();
         assert_eq!(two_rounds, [0, 256, 512, 0, 256, 512]);
         assert_eq!((order.count(), order.end()), (3, 768));
-        let mut order = Order::of(vec![512, 0], 256);
+        let mut order = Order::from_offsets(vec![512, 0], 256);
         let some: Vec<u64> = (0..3).map(|_| order.advance()).collect();
         order.rewind();
         assert_eq!((some, order.advance()), (vec![512, 0, 512], 512));

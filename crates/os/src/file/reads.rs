@@ -1,4 +1,4 @@
-//! Measured: reading blocks of a file, by pread(2), by io_uring with several reads under way, or by
+//! Measured: reading blocks of a file, by pread(2), by io_uring with several reads in flight, or by
 //! copying them from a mapping. What is read goes into memory of this reader's own, as in a program
 //! that uses it.
 //!
@@ -14,31 +14,30 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use io_uring::{IoUring, opcode, types::Fd};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
-
+use super::map::{Mapping, Sharing};
 use super::order::Order;
 use super::shrunk::Guard;
 use crate::memory::arena::{Arena, PageSize};
 use crate::system_call::{invalid, retry};
+use io_uring::{IoUring, opcode, types::Fd};
 
 /// How blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// pread(2), one block a call.
     Pread,
-    /// io_uring, with so many reads under way.
+    /// io_uring, with so many reads in flight.
     Uring(u32),
-    /// A copy from a shared mapping of the file. Where blocks come at random the kernel is told
-    /// (`MADV_RANDOM`), so that it reads nothing ahead.
+    /// A copy from a shared mapping of the file. Where blocks come in random order the kernel reads
+    /// nothing ahead (`MADV_RANDOM`).
     Map,
 }
 
-/// Reads under way at once, at most.
-pub const DEPTH_MOST: u32 = 1024;
+/// The most reads in flight at once.
+pub const MAX_DEPTH: u32 = 1024;
 
-/// How often a ring may refuse to be waited for.
-const REFUSED_MOST: u32 = 1000;
+/// After so many failures to wait for a ring its reads are given up.
+const MAX_FAILED_WAITS: u32 = 1000;
 
 /// Buffers begin this far apart at least, to be aligned for all direct reads that are known.
 const BUFFER_ALIGNMENT: usize = 4096;
@@ -57,18 +56,18 @@ pub struct Reader {
 enum Inner {
     Pread(File),
     Uring(Ring, File),
-    Map(Mapping),
+    Map(Mapped),
 }
 
-/// Where what is read goes: a buffer for each read that may be under way.
+/// Where what is read goes: a buffer for each read that may be in flight.
 #[derive(Debug)]
 struct Slots {
     memory: Arena,
     apart: usize,
     block_bytes: usize,
-    /// Where the block of each begins in the file, and when its read was asked for.
+    /// Where the block of each begins in the file, and when its read was requested.
     offsets: Box<[u64]>,
-    asked: Box<[u64]>,
+    requested_at: Box<[u64]>,
     /// The one read last.
     last: usize,
 }
@@ -81,11 +80,10 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// A shared mapping of a file that may be read, unmapped on drop.
+/// A shared mapping of a file that may get shorter.
 #[derive(Debug)]
-struct Mapping {
-    start: *const u8,
-    len: usize,
+struct Mapped {
+    mapping: Mapping,
     guard: Guard,
 }
 
@@ -96,15 +94,15 @@ impl Reader {
     ///
     /// For [`Engine::Uring`] what io_uring_setup(2) says: `ENOSYS` without it, `EPERM` where
     /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it. For [`Engine::Map`]
-    /// what mmap(2) says. `InvalidInput` for a depth of 0 or more than [`DEPTH_MOST`].
+    /// what mmap(2) says. `InvalidInput` for a depth of 0 or more than [`MAX_DEPTH`].
     pub fn new(engine: Engine, file: File, order: Order, is_random: bool) -> io::Result<Self> {
         let depth = match engine {
             Engine::Uring(depth) => depth,
             Engine::Pread | Engine::Map => 1,
         };
-        if !(1..=DEPTH_MOST).contains(&depth) {
+        if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(invalid(format!(
-                "{depth} reads cannot be under way at once"
+                "{depth} reads cannot be in flight at once"
             )));
         }
         let block_bytes = order.block_bytes() as usize;
@@ -114,7 +112,7 @@ impl Reader {
         let inner = match engine {
             Engine::Pread => Inner::Pread(file),
             Engine::Uring(depth) => Inner::Uring(Ring(ring(depth)?), file),
-            Engine::Map => Inner::Map(Mapping::new(&file, order.end() as usize, is_random)?),
+            Engine::Map => Inner::Map(Mapped::new(&file, order.end() as usize, is_random)?),
         };
         Ok(Self {
             inner,
@@ -124,15 +122,14 @@ impl Reader {
                 apart,
                 block_bytes,
                 offsets: vec![0; depth as usize].into(),
-                asked: vec![0; depth as usize].into(),
+                requested_at: vec![0; depth as usize].into(),
                 last: 0,
             },
             count: 0,
         })
     }
 
-    /// Has what is read go into this memory instead: a device is told of every stretch of it that
-    /// lies together, so that the pages under it are part of what a large direct read costs.
+    /// Reads into this memory instead. A request names every stretch of it that lies together, so that the pages under it are part of what a large direct read costs.
     ///
     /// # Errors
     ///
@@ -148,7 +145,7 @@ impl Reader {
         Ok(self)
     }
 
-    /// The memory that what is read goes into, in bytes: a buffer for each read under way.
+    /// The size of the memory that is read into: a buffer for each read in flight.
     pub fn memory_bytes(&self) -> usize {
         self.slots.offsets.len() * self.slots.apart
     }
@@ -162,7 +159,7 @@ impl Reader {
         self.read_each(n, || 0, |_, _| {})
     }
 
-    /// Reads the next `n` blocks; `stamp` is called as each read is asked for and when it is seen to
+    /// Reads the next `n` blocks; `stamp` is called as each read is requested and when it is seen to
     /// be complete, and `each` with both stamps.
     ///
     /// # Errors
@@ -185,13 +182,13 @@ impl Reader {
                 }
                 Ok(())
             }
-            Inner::Map(mapping) => {
+            Inner::Map(mapped) => {
                 for _ in 0..n {
                     let start = stamp();
-                    self.slots.copy(mapping, self.order.advance());
+                    self.slots.copy(&mapped.mapping, self.order.advance());
                     each(start, stamp());
                 }
-                if mapping.guard.shrank() {
+                if mapped.guard.shrank() {
                     return Err(shorter());
                 }
                 Ok(())
@@ -209,7 +206,7 @@ impl Reader {
         self.order.rewind();
     }
 
-    /// Has the mapping, where there is one, let go of its pages, so that they can be evicted: the
+    /// Unmaps the pages of the mapping, where there is one, so that they can be evicted: the
     /// next copy of each faults.
     ///
     /// # Errors
@@ -217,7 +214,7 @@ impl Reader {
     /// What madvise(2) says.
     pub fn unmap_pages(&self) -> io::Result<()> {
         match &self.inner {
-            Inner::Map(mapping) => mapping.advise(Advice::LinuxDontNeed),
+            Inner::Map(mapped) => mapped.mapping.unmap_pages(),
             Inner::Pread(_) | Inner::Uring(..) => Ok(()),
         }
     }
@@ -268,12 +265,12 @@ impl Slots {
         // SAFETY: the order's blocks lie inside the mapping, whose pages are there or are put there
         // by the guard; the slot holds a block.
         unsafe {
-            ptr::copy_nonoverlapping(mapping.start.add(offset as usize), buffer, bytes);
+            ptr::copy_nonoverlapping(mapping.start().add(offset as usize), buffer, bytes);
         }
         std::hint::black_box(buffer);
     }
 
-    /// Keeps as many reads under way as there are slots, until `n` are complete.
+    /// Keeps as many reads in flight as there are slots, until `n` are complete.
     #[inline]
     fn uring(
         &mut self,
@@ -285,22 +282,22 @@ impl Slots {
         mut each: impl FnMut(u64, u64),
     ) -> io::Result<()> {
         let mut failed = None;
-        let (mut asked, mut under_way, mut refused) = (0, 0, 0);
-        while under_way < self.offsets.len() && asked < n {
-            self.ask(ring, file, under_way, order.advance(), &mut stamp);
-            under_way += 1;
-            asked += 1;
+        let (mut requested, mut in_flight, mut failed_waits) = (0, 0, 0);
+        while in_flight < self.offsets.len() && requested < n {
+            self.request(ring, file, in_flight, order.advance(), &mut stamp);
+            in_flight += 1;
+            requested += 1;
         }
-        while under_way > 0 {
+        while in_flight > 0 {
             match ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What is under way writes to this memory, so it is waited for; where that goes on
+                // What is in flight writes to this memory, so it is waited for; where that goes on
                 // failing, the memory is left to it for good.
                 Err(error) => {
                     failed = failed.or(Some(error));
-                    refused += 1;
-                    if refused > REFUSED_MOST {
+                    failed_waits += 1;
+                    if failed_waits > MAX_FAILED_WAITS {
                         let other = Arena::map(self.memory.len(), PageSize::Base)?;
                         std::mem::forget(std::mem::replace(&mut self.memory, other));
                         break;
@@ -311,7 +308,7 @@ impl Slots {
                 let Some(completion) = ring.completion().next() else {
                     break;
                 };
-                under_way -= 1;
+                in_flight -= 1;
                 let slot = completion.user_data() as usize;
                 self.last = slot;
                 match usize::try_from(completion.result()) {
@@ -322,11 +319,11 @@ impl Slots {
                         failed = failed.or(Some(error));
                     }
                 }
-                each(self.asked[slot], stamp());
-                if asked < n && failed.is_none() {
-                    self.ask(ring, file, slot, order.advance(), &mut stamp);
-                    under_way += 1;
-                    asked += 1;
+                each(self.requested_at[slot], stamp());
+                if requested < n && failed.is_none() {
+                    self.request(ring, file, slot, order.advance(), &mut stamp);
+                    in_flight += 1;
+                    requested += 1;
                 }
             }
         }
@@ -334,7 +331,7 @@ impl Slots {
     }
 
     #[inline]
-    fn ask(
+    fn request(
         &mut self,
         ring: &mut IoUring,
         file: Fd,
@@ -348,7 +345,7 @@ impl Slots {
             .offset(offset)
             .build()
             .user_data(slot as u64);
-        self.asked[slot] = stamp();
+        self.requested_at[slot] = stamp();
         // SAFETY: the slot's memory stays until the read is complete, which whoever asks waits for,
         // and nobody uses it meanwhile.
         let pushed = unsafe { ring.submission().push(&request) };
@@ -372,43 +369,14 @@ fn shorter() -> io::Error {
     )
 }
 
-impl Mapping {
+impl Mapped {
     fn new(file: &File, len: usize, is_random: bool) -> io::Result<Self> {
-        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
-        let start = unsafe {
-            rustix::mm::mmap(
-                ptr::null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                0,
-            )
-        }?;
-        let start = start.cast_const().cast();
-        let mapping = Self {
-            start,
-            len,
-            guard: Guard::install(start, len)?,
-        };
+        let mapping = Mapping::new(file, 0, len, Sharing::ReadShared)?;
+        let guard = Guard::install(mapping.start(), len)?;
         if is_random {
-            mapping.advise(Advice::Random)?;
+            mapping.disable_read_ahead()?;
         }
-        Ok(mapping)
-    }
-
-    fn advise(&self, advice: Advice) -> io::Result<()> {
-        let start = self.start.cast_mut().cast();
-        // SAFETY: the range is this mapping's own and only read; the advice changes no content.
-        Ok(unsafe { rustix::mm::madvise(start, self.len, advice) }?)
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and nothing points into it.
-        let unmapped = unsafe { rustix::mm::munmap(self.start.cast_mut().cast(), self.len) };
-        debug_assert_eq!(unmapped, Ok(()), "an own mapping can be unmapped");
+        Ok(Self { mapping, guard })
     }
 }
 
@@ -425,15 +393,6 @@ mod tests {
         Engine::Map,
     ];
 
-    fn data() -> Option<DataFile> {
-        let Ok(mut data) = DataFile::create(None) else {
-            eprintln!("skipped: no folder on a disk to write to");
-            return None;
-        };
-        data.extend(FILE_BYTES).unwrap();
-        Some(data)
-    }
-
     fn reader(engine: Engine, data: &DataFile, order: Order) -> Option<Reader> {
         let file = data.open(Access::CachedRandom).unwrap();
         match Reader::new(engine, file, order, true) {
@@ -447,7 +406,9 @@ mod tests {
 
     #[test]
     fn every_engine_reads_the_blocks_of_its_order() {
-        let Some(data) = data() else { return };
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
         for engine in ENGINES {
             for block in [256, 4096, 65536] {
                 let order = Order::sequential(FILE_BYTES, block);
@@ -475,9 +436,11 @@ mod tests {
 
     #[test]
     fn each_read_is_stamped_as_it_is_asked_for_and_when_it_is_there() {
-        let Some(data) = data() else { return };
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
         for engine in ENGINES {
-            let order = Order::of(vec![8192, 0, 4096], 4096);
+            let order = Order::from_offsets(vec![8192, 0, 4096], 4096);
             let Some(mut reader) = reader(engine, &data, order) else {
                 continue;
             };
@@ -502,7 +465,9 @@ mod tests {
     #[test]
     fn a_file_that_gets_shorter_is_an_error_for_every_engine() {
         for engine in ENGINES {
-            let Some(data) = data() else { return };
+            let Some(data) = DataFile::for_test(FILE_BYTES) else {
+                return;
+            };
             let order = Order::sequential(FILE_BYTES, 4096);
             let Some(mut reader) = reader(engine, &data, order) else {
                 continue;
@@ -516,7 +481,9 @@ mod tests {
 
     #[test]
     fn blocks_are_read_into_the_memory_that_is_given() {
-        let Some(data) = data() else { return };
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
         for engine in ENGINES {
             let order = Order::sequential(FILE_BYTES, 65536);
             let Some(reader) = reader(engine, &data, order) else {
@@ -538,9 +505,11 @@ mod tests {
     }
 
     #[test]
-    fn no_read_or_too_many_cannot_be_under_way() {
-        let Some(data) = data() else { return };
-        for depth in [0, DEPTH_MOST + 1] {
+    fn no_read_or_too_many_cannot_be_in_flight() {
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
+        for depth in [0, MAX_DEPTH + 1] {
             let file = data.open(Access::Cached).unwrap();
             let order = Order::sequential(FILE_BYTES, 4096);
             assert!(Reader::new(Engine::Uring(depth), file, order, true).is_err());

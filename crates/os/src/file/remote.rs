@@ -1,4 +1,5 @@
-//! Remote files that are mounted: reading them past the page cache, and asking whoever serves them.
+//! Remote files that are mounted: reading them past the page cache, and asking their server for
+//! attributes.
 //!
 //! Source: open(2) on `O_DIRECT` (Linux 2.4), statx(2) on `AT_STATX_FORCE_SYNC` (Linux 4.11).
 
@@ -21,7 +22,7 @@ pub fn open_direct(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Measured: has the kernel ask for a file's attributes, of which it may know those of a remote one from
+/// Measured: has the kernel ask for a file's attributes, even where it knows those of a remote file from
 /// before. One system call.
 ///
 /// # Errors

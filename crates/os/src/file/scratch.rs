@@ -1,5 +1,5 @@
-//! A file on a real file system that has no name, so that nothing is left of it however this
-//! process ends, and its mappings.
+//! A file without a name on a real file system, so that nothing is left of it however this process
+//! ends, and its mappings.
 //!
 //! Source: open(2) on `O_TMPFILE` (Linux 3.11, most file systems), statfs(2), posix_fadvise(2),
 //! mmap(2), madvise(2).
@@ -9,11 +9,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::ptr;
 
-use rustix::fs::{Advice as FileAdvice, fadvise, fstatfs};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::fs::{Advice, fadvise, fstatfs};
 
+use super::map::Mapping;
+pub use super::map::Sharing;
 use crate::memory::arena::base_page_bytes;
 
 /// A nameless file, of pages that lie a fixed distance apart. What lies between them is a hole.
@@ -28,39 +28,22 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a file of `pages` pages every `stride` bytes and has it written to its device; every
     /// byte of them is [`CONTENT`]. It lies in the first of these folders that is on no file system
-    /// in memory and lets a file be made: the one for temporary files (`TMPDIR`, else /tmp), the
+    /// in memory and allows a file: the one for temporary files (`TMPDIR`, else /tmp), the
     /// current one, `XDG_CACHE_HOME`, `HOME`, /var/tmp.
     ///
     /// # Errors
     ///
     /// `Unsupported` with why each folder was left out; else what writing says, with the folder.
     pub fn write(pages: usize, stride: usize) -> io::Result<Self> {
-        let mut refused = Vec::new();
-        let folders = candidates();
-        for (position, folder) in folders.iter().enumerate() {
-            if folders[..position].contains(folder) {
-                continue;
-            }
-            match nameless_file(folder) {
-                Ok(file) => {
-                    let scratch = Self {
-                        len: (pages - 1) * stride + base_page_bytes(),
-                        file,
-                        folder: folder.clone(),
-                    };
-                    scratch.fill(pages, stride).map_err(|error| {
-                        let folder = scratch.folder.display();
-                        io::Error::new(
-                            error.kind(),
-                            format!("writing to a file in {folder}: {error}"),
-                        )
-                    })?;
-                    return Ok(scratch);
-                }
-                Err(error) => refused.push(format!("{}: {error}", folder.display())),
-            }
-        }
-        Err(no_folder(&refused))
+        let (file, folder) = nameless_and_where()?;
+        let len = (pages - 1) * stride + base_page_bytes();
+        let scratch = Self { file, folder, len };
+        scratch.fill(pages, stride).map_err(|error| {
+            let folder = scratch.folder.display();
+            let text = format!("writing to a file in {folder}: {error}");
+            io::Error::new(error.kind(), text)
+        })?;
+        Ok(scratch)
     }
 
     fn fill(&self, pages: usize, stride: usize) -> io::Result<()> {
@@ -76,15 +59,15 @@ impl Scratch {
         &self.folder
     }
 
-    /// Asks the kernel to forget what it keeps of the file in memory. Pages that are mapped stay,
-    /// and some file systems keep all: what is read afterwards shows it
+    /// Asks the kernel to evict the file from the page cache. Pages that are mapped stay, and some file
+    /// systems keep all: what is read afterwards shows it
     /// ([`crate::sched::usage::device_read_bytes`]).
     ///
     /// # Errors
     ///
     /// What posix_fadvise(2) says.
     pub fn evict(&self) -> io::Result<()> {
-        Ok(fadvise(&self.file, 0, None, FileAdvice::DontNeed)?)
+        Ok(fadvise(&self.file, 0, None, Advice::DontNeed)?)
     }
 
     /// Maps the file, none of its pages yet. The kernel reads nothing ahead (`MADV_RANDOM`).
@@ -93,44 +76,18 @@ impl Scratch {
     ///
     /// What mmap(2) and madvise(2) say.
     pub fn map(&self, sharing: Sharing) -> io::Result<FileMap> {
-        let (flags, protection) = match sharing {
-            Sharing::ReadShared => (MapFlags::SHARED, ProtFlags::READ),
-            Sharing::WritePrivate => (MapFlags::PRIVATE, ProtFlags::READ | ProtFlags::WRITE),
-        };
-        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
-        let start = unsafe {
-            rustix::mm::mmap(ptr::null_mut(), self.len, protection, flags, &self.file, 0)
-        }?;
-        let map = FileMap {
-            start: start.cast(),
-            len: self.len,
-            sharing,
-        };
-        // SAFETY: the range was just mapped, and this advice changes no content.
-        unsafe { rustix::mm::madvise(start, self.len, Advice::Random) }?;
-        Ok(map)
+        let mapping = Mapping::new(&self.file, 0, self.len, sharing)?;
+        mapping.disable_read_ahead()?;
+        Ok(FileMap(mapping))
     }
 }
 
 /// What each page of a [`Scratch`] is full of.
 pub const CONTENT: u8 = 7;
 
-/// Whose the written pages of a mapping are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// The file's, and they are only read (`MAP_SHARED`).
-    ReadShared,
-    /// Copies of the mapping's own (`MAP_PRIVATE`): the first write to a page copies it.
-    WritePrivate,
-}
-
-/// A file in memory, unmapped on drop.
+/// A scratch file in memory, unmapped on drop.
 #[derive(Debug)]
-pub struct FileMap {
-    start: *mut u8,
-    len: usize,
-    sharing: Sharing,
-}
+pub struct FileMap(Mapping);
 
 impl FileMap {
     /// Its bytes.
@@ -138,36 +95,37 @@ impl FileMap {
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len` readable bytes. The file has no name and is written to before it is mapped
         // alone, so nobody changes or shortens it.
-        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+        unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
     }
 
     /// Its bytes, to write to; none where it is only read.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        let len = match self.sharing {
+        let len = match self.0.sharing() {
             Sharing::ReadShared => 0,
-            Sharing::WritePrivate => self.len,
+            Sharing::WritePrivate => self.0.len(),
         };
         // SAFETY: as above; a private mapping is writable, and borrowed mutably as this is.
-        unsafe { std::slice::from_raw_parts_mut(self.start, len) }
+        unsafe { std::slice::from_raw_parts_mut(self.0.start(), len) }
     }
 }
 
-impl Drop for FileMap {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and no borrow of it is left.
-        let unmapped = unsafe { rustix::mm::munmap(self.start.cast(), self.len) };
-        debug_assert_eq!(unmapped, Ok(()), "an own mapping can be unmapped");
-    }
-}
-
+/// The folders in which a file may lie, the best first, each once.
 fn candidates() -> Vec<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let mut folders = vec![env::temp_dir()];
-    folders.extend(env::current_dir());
-    folders.extend(variable("XDG_CACHE_HOME").map(PathBuf::from));
-    folders.extend(variable("HOME").map(PathBuf::from));
-    folders.push("/var/tmp".into());
+    let all = [
+        Some(env::temp_dir()),
+        env::current_dir().ok(),
+        variable("XDG_CACHE_HOME").map(PathBuf::from),
+        variable("HOME").map(PathBuf::from),
+        Some("/var/tmp".into()),
+    ];
+    let mut folders = Vec::new();
+    for folder in all.into_iter().flatten() {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
     folders
 }
 
@@ -194,14 +152,8 @@ pub(crate) fn nameless_and_where() -> io::Result<(File, PathBuf)> {
             Err(error) => refused.push(format!("{}: {error}", folder.display())),
         }
     }
-    Err(no_folder(&refused))
-}
-
-fn no_folder(refused: &[String]) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        format!("no folder on a disk to write to ({})", refused.join("; ")),
-    )
+    let text = format!("no folder on a disk to write to ({})", refused.join("; "));
+    Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }
 
 fn nameless_file(folder: &Path) -> io::Result<File> {
@@ -312,13 +264,13 @@ mod tests {
         scratch.evict().unwrap();
         let map = scratch.map(Sharing::ReadShared).unwrap();
         let (before, Ok(read_before)) = (usage::thread(), usage::device_read_bytes()) else {
-            eprintln!("skipped: what is read from devices is not told");
+            eprintln!("skipped: what is read from devices is not reported");
             return;
         };
         read_at(map.as_slice(), &offsets());
         let faults = usage::thread().since(&before).major_faults;
         let read = usage::device_read_bytes().unwrap() - read_before;
-        // A file system that keeps its files in memory all the same is told by both.
+        // Both show a file system that keeps its files in memory all the same.
         assert_eq!(
             faults == 0,
             read == 0,
@@ -333,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn files_in_memory_are_told_from_others() {
+    fn files_in_memory_are_recognised() {
         let shared_memory = Path::new("/dev/shm");
         if let Ok(status) = rustix::fs::statfs(shared_memory)
             && status.f_type as u32 == 0x0102_1994

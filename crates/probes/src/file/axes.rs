@@ -4,8 +4,7 @@ use crate::prelude::*;
 use costof_model::Text;
 use costof_model::typed::AxisOf;
 
-/// Where files lie that a probe makes itself: the word that stands for [`costof_os::file::scratch`]'s
-/// choice.
+/// The word for the folder that [`costof_os::file::scratch`] chooses.
 pub(crate) const TEMPORARY: &str = "temporary";
 
 words! {
@@ -23,16 +22,16 @@ words! {
 
 impl Pattern {
     /// The axis `pattern` of reads.
-    pub(crate) fn of_reads() -> AxisOf<Pattern> {
+    pub(crate) fn reads() -> AxisOf<Pattern> {
         words().about(ABOUT_PATTERN)
     }
 
     /// The axis `pattern` of writes.
-    pub(crate) fn of_writes() -> AxisOf<Pattern> {
+    pub(crate) fn writes() -> AxisOf<Pattern> {
         words_of(&[Pattern::Random, Pattern::Sequential]).about(ABOUT_PATTERN)
     }
 
-    /// Whether each block is somewhere else than the one before.
+    /// Whether a block does not follow the one before.
     pub(crate) fn jumps(self) -> bool {
         match self {
             Pattern::Random | Pattern::Seek => true,

@@ -2,29 +2,27 @@
 
 use super::axes;
 use super::expect;
-use super::target_file::{TargetFile, is_there};
+use super::target_file::{TargetFile, verify_last};
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use costof_measure::schedule::Precision;
 use costof_model::Text;
-use costof_os::file::cache;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
-use std::io;
 use std::time::Duration;
 
 /// What is read at a time.
 const BLOCK: u64 = 1 << 20;
-/// What is read again of a file, at most: of one that is too large, as much of its beginning is gone
-/// as it is too large, and what is read anew takes the place of what comes next.
-const AGAIN_BYTES: u64 = 512 << 20;
-/// How often that is timed.
+/// The most that is read again of a file. Of a file that is too large for the cache, as much of its
+/// beginning is gone, and what is read anew takes the place of what comes next.
+const MAX_REREAD_BYTES: u64 = 512 << 20;
+/// In how many parts that is timed.
 const STRETCHES: u64 = 8;
-/// Around at most so much, sizes are planned without being asked for: a launch writes as much, and
-/// reads it a dozen times.
-const PLANNED_MOST: u64 = 4 << 30;
-/// Sizes beside what the kernel and the limits leave, as shares of that.
+/// Around up to so much, sizes are planned by default: a launch writes as much, and reads it a dozen
+/// times.
+const MAX_PLANNED_BYTES: u64 = 4 << 30;
+/// Sizes, as shares of what the kernel and the limits leave for the cache.
 const SHARES: [f64; 12] = [
     0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
 ];
@@ -37,9 +35,9 @@ point! {
     /// A file without a name is written, synced and evicted, so that none of it is dirty and no
     /// limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its beginning to
     /// its end, and then up to 512 MiB of it once more, from its beginning on, in blocks of 1 MiB.
-    /// The kernel lets go of what was read longest ago: of a file that is larger than what it may
-    /// keep, the beginning is gone, and what is read of it again drives out what comes next, so
-    /// that nothing comes from memory. A launch writes the largest size once. Where a control
+    /// The kernel evicts what was read longest ago: of a file that is larger than the cache, the
+    /// beginning is gone, and reading it again evicts what comes next, so that nothing comes from
+    /// memory. A launch writes the largest size once. Where a control
     /// group, or the machine, leaves up to 4 GiB, sizes around that are planned; else they are to
     /// be named (--set size=), and the finding below the table says which: they take minutes, and
     /// as much of the disk as there is memory.
@@ -72,8 +70,8 @@ impl Measure for CacheSize {
         cost: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// bytes that came from the device for each that was read again, by /proc/self/io and the
-        /// disk's own counter, whichever says less; absent where nobody can tell
+        /// bytes that came from the device for each that was read again: the smaller of /proc/self/io
+        /// and the disk's own counter; absent where neither counts
         device_share: One Neither,
         /// bytes of the file that were in the page cache when it had been read once, by
         /// cachestat(2) or mincore(2)
@@ -89,12 +87,10 @@ impl Measure for CacheSize {
     });
     const ROLES: &'static [StartRole] = &[|_| role::<CacheSize>(Rereader::default())];
 
-    /// None where that is more than a run should write without being told: `--set size=` tells it.
+    /// None where that is more than a run should write by default; `--set size=` asks for it.
     fn more_points(facts: &Facts) -> Vec<Planned> {
-        let Some(most) = facts
-            .most_cached_bytes()
-            .filter(|most| *most <= PLANNED_MOST)
-        else {
+        let most = facts.most_cached_bytes();
+        let Some(most) = most.filter(|most| *most <= MAX_PLANNED_BYTES) else {
             return Vec::new();
         };
         let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
@@ -115,21 +111,22 @@ impl Measure for CacheSize {
     }
 
     fn predict(point: &At<CacheSize>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        /// Below the first share of what may be kept all comes from memory; above the second, nothing.
-        const SURE: (f64, f64) = (0.8, 1.15);
+        /// Below the first share of what may be cached everything comes from memory; above the second,
+        /// nothing.
+        const ALL_OR_NOTHING: (f64, f64) = (0.8, 1.15);
         let share = point.size as f64 / facts.most_cached_bytes()? as f64;
         let memory = expect::cached(known, BLOCK as f64)?;
         let rates = expect::rates(&point.dir, facts)?;
         let device = Cost::bytes(BLOCK as f64, rates, "from the device");
         let device = device + memory.clone() * (0.0, 1.0);
-        let cost = if share < SURE.0 {
+        let cost = if share < ALL_OR_NOTHING.0 {
             memory
-        } else if share > SURE.1 {
+        } else if share > ALL_OR_NOTHING.1 {
             device
         } else {
             memory.up_to(device)
         };
-        let name = format!("at {share:.2} of what may be kept");
+        let name = format!("at {share:.2} of what may be cached");
         cost.named(name).predict("cost")
     }
 
@@ -140,7 +137,7 @@ impl Measure for CacheSize {
 
 #[derive(Default)]
 struct Rereader {
-    place: Option<TargetFile>,
+    target: Option<TargetFile>,
     reader: Option<Reader>,
     cached: u64,
     share: Option<f64>,
@@ -155,49 +152,44 @@ impl RoleAt<CacheSize> for Rereader {
     fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
         let size = point.size;
-        let place = TargetFile::again(&mut self.place, &point.dir)?;
-        place.must_have_a_device("nothing else holds them")?;
-        place.extend(size)?;
-        let failed = |error: io::Error| place.failed("read", &error);
-        let left = cache::evict(place.data.file(), place.data.len()).map_err(failed)?;
-        if left > 0 {
-            unsupported!(
-                "{} KiB of a file in {} stay in the page cache when it is evicted",
-                left >> 10,
-                place.folder()
-            );
-        }
-        let file = place.data.open(Access::Cached).map_err(failed)?;
+        let target = TargetFile::reuse(&mut self.target, &point.dir)?;
+        target.require_device("nothing else holds them")?;
+        target.extend(size)?;
+        target.evict()?;
         let order = Order::sequential(size, BLOCK);
-        let mut reader = Reader::new(Engine::Pread, file, order, false).map_err(failed)?;
-        reader.read(reader.blocks()).map_err(failed)?;
-        reader.rewind();
-        self.cached = cache::cached_bytes(place.data.file(), size).map_err(failed)?;
+        let reader = target.data.open(Access::Cached).and_then(|file| {
+            let mut reader = Reader::new(Engine::Pread, file, order, false)?;
+            reader.read(reader.blocks())?;
+            reader.rewind();
+            Ok(reader)
+        });
+        let reader = target.check("read", reader)?;
+        self.cached = target.cached(size)?;
         self.reader = Some(reader);
         Ok(Offers::new())
     }
 
     fn run(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a prepared point has a file");
+        let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let clock = meter.clock();
-        let before = (place.counters(), reader.read_bytes());
-        let blocks = reader.blocks().min(AGAIN_BYTES / BLOCK);
+        let before = target.counters(reader.read_bytes());
+        let blocks = reader.blocks().min(MAX_REREAD_BYTES / BLOCK);
         let each = (blocks / STRETCHES).max(1);
         for _ in 0..blocks / each {
             let start = clock.start();
             let read = reader.read(each);
             let ns = clock.ns(clock.end().saturating_sub(start));
-            read.map_err(|error| place.failed("read", &error))?;
+            target.check("read", read)?;
             meter.batch_done("cost", each, ns);
         }
-        self.share = place.share_read(&before.0, reader.read_bytes() - before.1);
+        self.share = target.share_read(&before, reader.read_bytes());
         Ok(())
     }
 
     fn finish(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let reader = self.reader.take().expect("a measured point has a reader");
-        is_there(&reader)?;
+        verify_last(&reader)?;
         meter.value("cached", self.cached as f64);
         if let Some(share) = self.share {
             meter.value("device_share", share);
@@ -209,8 +201,7 @@ impl RoleAt<CacheSize> for Rereader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{measure, value};
-    use costof_model::failure::FailureKind;
+    use crate::file::tests::{measure_if_supported, value};
 
     #[test]
     fn sizes_lie_around_what_may_be_kept() {
@@ -240,16 +231,10 @@ mod tests {
             size: 8 << 20,
             ..CacheSize::default()
         };
-        match measure(small) {
-            Ok(report) => {
-                assert_eq!(value(&report, "cached"), Some((8 << 20) as f64));
-                let share = value(&report, "device_share");
-                assert!(share.is_none_or(|share| share < 0.01), "{share:?}");
-            }
-            Err(failure) => {
-                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                eprintln!("skipped: {failure}");
-            }
+        if let Some(report) = measure_if_supported(&small) {
+            assert_eq!(value(&report, "cached"), Some((8 << 20) as f64));
+            let share = value(&report, "device_share");
+            assert!(share.is_none_or(|share| share < 0.01), "{share:?}");
         }
     }
 }

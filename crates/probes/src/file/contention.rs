@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::expect;
-use super::target_file::{self, TargetFile, all_by_the_device, is_there};
+use super::target_file::{self, TargetFile, require_all_by_device, verify_last};
 use crate::prelude::*;
 use costof_measure::schedule::Precision;
 use costof_model::Text;
@@ -14,18 +14,17 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Reads whose latency is measured in a launch, as the study did.
+/// Reads whose latency is measured in a launch, as in the study.
 const READS: u64 = 1000;
-/// After so long no more of them are made: a disk that turns, shared by ten, takes a minute for them.
-const MOST_NS: f64 = 20e9;
-/// Reads before the time is looked at.
-const AT_ONCE: u64 = 10;
-/// How long each other process may take until it has read its first block: on a disk that turns, 64
+/// The longest time for them: a rotational disk, shared by ten, takes a minute.
+const MAX_NS: f64 = 20e9;
+/// Reads between two checks of the time.
+const READS_PER_CHECK: u64 = 10;
+/// How long each other process may take until it has read its first block: on a rotational disk, 64
 /// of them take a second.
-const BEGUN_WITHIN: Duration = Duration::from_secs(10);
-/// How often that is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// The file of each other process; that of a block where a block is longer.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// The file of each other process; one block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe::new::<Contention>();
@@ -64,7 +63,7 @@ point! {
 
 impl Measure for Contention {
     const METRICS: &'static [Metric] = metrics! {
-        /// a direct read, from when it is asked for until it is there: 1,000 of them a launch
+        /// a direct read, from its request until it is complete: 1,000 of them a launch
         latency: Nanoseconds Lower,
         /// reads a second of each contender, all of them together by their number
         rate: One Higher,
@@ -101,11 +100,10 @@ impl Measure for Contention {
             dir: &point.dir,
             block: point.block,
             jump: true,
-            by_read: false,
         };
         let all = 1.0 + point.contenders as f64;
-        let requests = expect::request(&blocks, facts, known)? * (1.0, all);
-        (requests + expect::bytes(&blocks, facts)?).predict("latency")
+        let requests = expect::request(blocks, facts, known)? * (1.0, all);
+        (requests + expect::bytes(blocks, facts)?).predict("latency")
     }
 }
 
@@ -114,7 +112,7 @@ struct Contended {
     random: Rng,
     /// Where contenders run.
     others: Vec<usize>,
-    place: Option<TargetFile>,
+    target: Option<TargetFile>,
     reader: Option<Reader>,
     contenders: Option<Contenders>,
     share: Option<f64>,
@@ -130,22 +128,21 @@ impl RoleAt<Contention> for Contended {
         self.contenders = None;
         self.reader = None;
         let (size, block) = (point.size, point.block);
-        target_file::has_blocks(size, block)?;
-        let place = TargetFile::again(&mut self.place, &point.dir)?;
-        place.must_have_a_device("nobody waits for another there")?;
-        place.must_be_direct(block, "--set dir= for another folder")?;
-        place.extend(size)?;
-        let failed = |error: io::Error| place.failed("read", &error);
-        let file = place.data.open(Access::Direct).map_err(failed)?;
+        target_file::require_blocks(size, block)?;
+        let target = TargetFile::reuse(&mut self.target, &point.dir)?;
+        target.require_device("there is no device to wait for")?;
+        target.require_direct(block, "--set dir= for another folder")?;
+        target.extend(size)?;
         let order = target_file::random_order(size, block, block, &mut self.random);
-        let reader = Reader::new(Engine::Pread, file, order, true).map_err(failed)?;
+        let file = target.data.open(Access::Direct);
+        let reader = file.and_then(|file| Reader::new(Engine::Pread, file, order, true));
+        let reader = target.check("read", reader)?;
         let files = (0..point.contenders).map(|_| {
-            let mut data = DataFile::create(Some(place.data.folder()))?;
+            let mut data = DataFile::create(Some(target.data.folder()))?;
             data.extend(CONTENDER_BYTES.max(block))?;
             Ok(data)
         });
-        let files: io::Result<Vec<DataFile>> = files.collect();
-        let files = files.map_err(|error| place.failed("write", &error))?;
+        let files = target.check("write", files.collect())?;
         let contenders = Contenders::start(files, block as usize, &self.others);
         let contenders = contenders.or_unsupported("cannot start other processes that read")?;
         wait_until_all_read(&contenders)?;
@@ -155,24 +152,23 @@ impl RoleAt<Contention> for Contended {
     }
 
     fn run(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a prepared point has a file");
+        let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let contenders = self.contenders.as_ref().expect("and its contenders");
-        let failed = |error: io::Error| place.failed("read", &error);
         let clock = meter.clock();
-        reader.read(AT_ONCE).map_err(failed)?;
-        let before = (place.counters(), reader.read_bytes());
+        target.check("read", reader.read(READS_PER_CHECK))?;
+        let before = target.counters(reader.read_bytes());
         let theirs = contenders.reads().map_err(ended)?;
         let start = clock.start();
         let ns_since = |start: u64| clock.ns(clock.end().saturating_sub(start));
         let mut count = 0;
-        while count < READS && ns_since(start) < MOST_NS {
+        while count < READS && ns_since(start) < MAX_NS {
             let each = |start: u64, end: u64| {
                 meter.latency("latency", clock.ns(end.saturating_sub(start)));
             };
-            let read = reader.read_each(AT_ONCE, || clock.end(), each);
-            read.map_err(failed)?;
-            count += AT_ONCE;
+            let read = reader.read_each(READS_PER_CHECK, || clock.end(), each);
+            target.check("read", read)?;
+            count += READS_PER_CHECK;
         }
         let seconds = ns_since(start) / 1e9;
         let now = contenders.reads().map_err(ended)?;
@@ -181,19 +177,19 @@ impl RoleAt<Contention> for Contended {
             meter.value("rate", read as f64 / now.len() as f64 / seconds);
         }
         meter.value("rate_all", (read + count) as f64 / seconds);
-        self.share = place.share_read(&before.0, reader.read_bytes() - before.1);
+        self.share = target.share_read(&before, reader.read_bytes());
         Ok(())
     }
 
     fn finish(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         self.contenders = None;
-        let place = self.place.as_ref().expect("a measured point has a file");
+        let target = self.target.as_ref().expect("a measured point has a file");
         let reader = self.reader.take().expect("a measured point has a reader");
-        is_there(&reader)?;
-        all_by_the_device(self.share, meter, |share| {
+        verify_last(&reader)?;
+        require_all_by_device(self.share, meter, |share| {
             format!(
                 "for each byte read past the page cache in {}, {share:.2} came from the device",
-                place.folder()
+                target.folder()
             )
         })
     }
@@ -208,15 +204,15 @@ fn wait_until_all_read(contenders: &Contenders) -> Result<(), Failure> {
         if waiting == 0 {
             return Ok(());
         }
-        if began.elapsed() > BEGUN_WITHIN {
+        if began.elapsed() > START_TIMEOUT {
             unsupported!(
                 "{waiting} of {} contenders have read no block within {} s (--set contenders= for \
                  fewer, --set dir= for another folder)",
                 reads.len(),
-                BEGUN_WITHIN.as_secs()
+                START_TIMEOUT.as_secs()
             );
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -227,8 +223,7 @@ fn ended(error: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{run, value};
-    use costof_model::failure::FailureKind;
+    use crate::file::tests::{alone, measure_if_supported, run, supported, value};
 
     #[test]
     fn a_block_longer_than_a_contenders_file_makes_that_longer() {
@@ -238,12 +233,8 @@ mod tests {
             block: 1 << 20,
             ..Contention::default()
         };
-        match crate::file::tried::measure(axes) {
-            Ok(report) => assert!(value(&report, "rate").is_some()),
-            Err(failure) => {
-                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                eprintln!("checked less: {failure}");
-            }
+        if let Some(report) = measure_if_supported(&axes) {
+            assert!(value(&report, "rate").is_some());
         }
     }
 
@@ -255,11 +246,9 @@ mod tests {
                 size: 1 << 20,
                 ..Contention::default()
             });
-            let _alone = crate::file::tried::alone();
+            let _alone = alone();
             let mut role = Contended::default();
-            if let Err(failure) = role.prepare(&point, &Offers::new()) {
-                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                eprintln!("skipped: {failure}");
+            if supported(role.prepare(&point, &Offers::new())).is_none() {
                 return;
             }
             let started = role.contenders.as_ref().unwrap();

@@ -1,5 +1,5 @@
-//! The terms of what files should take: calls, copies, and what a device takes by its kind or by what
-//! it has answered already.
+//! The terms of what files should cost: calls, copies, and requests to a device, by its kind or by what
+//! has been measured of it.
 
 use super::axes::TEMPORARY;
 use super::target_file::medium;
@@ -11,25 +11,24 @@ use costof_model::facts::{Facts, Medium};
 use costof_model::prediction::Known;
 
 const PAGE_BYTES: f64 = 4096.0;
-/// What a call takes that finds a file and a page, beside one that reads a byte.
+/// A call that finds a file and a page, compared with one that reads a byte.
 const CALLS: Range = Range(0.8, 2.5);
-/// Another request to the same device, by what a fault took that read a page.
+/// Another request to the same device, compared with a fault that read a page.
 const OF_A_FAULT: Range = Range(0.5, 1.4);
-/// A write, by what a read took.
+/// A write, compared with a read.
 const OF_A_READ: Range = Range(0.4, 2.5);
 
-/// To find a page of the page cache and to take it, of a large folio and of one alone.
+/// To find a page of the page cache, of a large folio and of one alone.
 const FIND_PAGE_NS: Range = Range(5.0, 150.0);
 
 /// Blocks that are read from a device, or written to it.
+#[derive(Clone, Copy)]
 pub(super) struct Blocks<'a> {
     /// The folder of their file.
     pub(super) dir: &'a str,
     pub(super) block: u64,
-    /// Whether each is somewhere else than the one before.
+    /// Whether a block does not follow the one before.
     pub(super) jump: bool,
-    /// Whether it is file.read that reads them, so that it has measured none before.
-    pub(super) by_read: bool,
 }
 
 /// A system call that reads or writes a file.
@@ -60,9 +59,23 @@ pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Cost> {
     Some(Cost::new(range, "to copy the block"))
 }
 
-/// A request to the device under the folder, of few bytes: by what the same device has
-/// answered already, where that is known, else by its kind. None where nothing is known of it.
-pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+/// A request of few bytes to the device under the folder: by a direct read or a page fault that was
+/// measured on the same device, where there is one, else by its kind. None where neither is known.
+pub(super) fn request(blocks: Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+    let measured = || measured_read(known).or_else(|| measured_fault(known));
+    request_as_measured(blocks, facts, measured)
+}
+
+/// The same for file.read itself, without its own measurements.
+pub(super) fn read_request(blocks: Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+    request_as_measured(blocks, facts, || measured_fault(known))
+}
+
+fn request_as_measured(
+    blocks: Blocks<'_>,
+    facts: &Facts,
+    measured: impl FnOnce() -> Option<Cost>,
+) -> Option<Cost> {
     let (by_kind, name) = match (medium(blocks.dir, facts), blocks.jump) {
         (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
         (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
@@ -70,29 +83,25 @@ pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> 
         (Medium::Virtual, _) => (Range(15e3, 400e3), "for a request to a virtual disk"),
         (Medium::Memory | Medium::Unknown, _) => return None,
     };
-    let read = || {
-        let direct = [
-            ("cache", "direct"),
-            ("pattern", "random"),
-            ("block", "4096"),
-            ("depth", "1"),
-        ];
-        let ns = known.primary("file.read", &direct)?;
-        Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
-    };
-    let fault = || {
-        let ns = known.primary("os.page_fault", &[("kind", "major")])?;
-        Some(Cost::new(ns, "for a page fault that read (os.page_fault)") * OF_A_FAULT)
-    };
-    // Both were in the temporary folder.
-    let answered = if blocks.dir != TEMPORARY {
-        None
-    } else if blocks.by_read {
-        fault()
-    } else {
-        read().or_else(fault)
-    };
-    Some(answered.unwrap_or_else(|| Cost::new(by_kind, name)))
+    // Both are measured in the temporary folder.
+    let measured = (blocks.dir == TEMPORARY).then(measured).flatten();
+    Some(measured.unwrap_or_else(|| Cost::new(by_kind, name)))
+}
+
+fn measured_read(known: &Known<'_>) -> Option<Cost> {
+    let direct = [
+        ("cache", "direct"),
+        ("pattern", "random"),
+        ("block", "4096"),
+        ("depth", "1"),
+    ];
+    let ns = known.primary("file.read", &direct)?;
+    Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
+}
+
+fn measured_fault(known: &Known<'_>) -> Option<Cost> {
+    let ns = known.primary("os.page_fault", &[("kind", "major")])?;
+    Some(Cost::new(ns, "for a page fault that read (os.page_fault)") * OF_A_FAULT)
 }
 
 /// Bytes a nanosecond of the device under the folder, slow and fast, by its kind.
@@ -104,8 +113,8 @@ pub(super) fn rates(dir: &str, facts: &Facts) -> Option<(f64, f64)> {
     }
 }
 
-/// What the bytes of a block take beside the request, beyond the first page.
-pub(super) fn bytes(blocks: &Blocks<'_>, facts: &Facts) -> Option<Cost> {
+/// The bytes of a block beyond its first page, which the request includes.
+pub(super) fn bytes(blocks: Blocks<'_>, facts: &Facts) -> Option<Cost> {
     let more = (blocks.block as f64 - PAGE_BYTES).max(0.0);
     Some(Cost::bytes(more, rates(blocks.dir, facts)?, "more"))
 }

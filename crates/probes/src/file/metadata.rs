@@ -9,10 +9,9 @@ use costof_os::file::names::Names;
 use std::cell::RefCell;
 use std::io;
 
-/// Files in the folder, at most: what a file system keeps of them stays in memory.
+/// The most files in the folder: few enough that the file system's records of them stay in memory.
 const FILES: u64 = 1024;
-/// Files that stat asks of, and that are renamed: to make more takes longer than that, and what is made has
-/// to be removed.
+/// Files that are looked up or renamed: making and removing more would take longer than that.
 const STAYING_FILES: u64 = 128;
 
 words! {
@@ -110,9 +109,9 @@ impl Namer {
 impl RoleAt<Metadata> for Namer {
     fn prepare(&mut self, point: &At<Metadata>, _: &Offers) -> Result<Offers, Failure> {
         if self.names.is_none() {
-            let place = TargetFile::of(&point.dir)?;
-            self.folder = place.folder();
-            let names = Names::new(place.data.folder(), FILES);
+            let target = TargetFile::new(&point.dir)?;
+            self.folder = target.folder();
+            let names = Names::new(target.data.folder(), FILES);
             self.names = Some(names.map_err(|error| self.refused(&error))?);
         }
         Ok(Offers::new())
@@ -162,7 +161,7 @@ impl RoleAt<Metadata> for Namer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::run;
+    use crate::file::tests::run;
 
     #[test]
     fn every_call_is_carried_out_and_nothing_is_left() {

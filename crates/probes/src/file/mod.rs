@@ -10,5 +10,5 @@ pub(crate) mod remote;
 pub(crate) mod sync;
 pub(crate) mod target_file;
 #[cfg(test)]
-pub(crate) mod tried;
+pub(crate) mod tests;
 pub(crate) mod write;

@@ -1,47 +1,38 @@
 //! `file.read`: what reading a block of a file costs.
 
+mod batch;
+mod conditions;
 mod predict;
 
 use super::axes::{self, Pattern};
-use super::target_file::{self, ALL, TargetFile, has_blocks, is_there, temporary_name};
+use super::target_file::{self, TargetFile, verify_last};
 use crate::arenas;
 use crate::derived::with_throughput;
 use crate::prelude::*;
+use batch::Batch;
 use costof_model::Text;
-use costof_model::facts::Medium;
-use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::file::cache;
 use costof_os::file::data::Access;
-use costof_os::file::order::Order;
 use costof_os::file::reads::{self, Reader};
 use costof_os::memory::arena::base_page_bytes;
 use fastrand::Rng;
 use std::cell::RefCell;
-use std::io;
 
 /// The file of the headlines, and the default: more than caches hold, and soon written.
 const SIZE: u64 = 64 << 20;
 /// The file over which a seek is measured.
 const SEEK_SIZE: u64 = 1 << 30;
-/// A share of bytes from the device at which none came from there.
-const NONE: f64 = 0.01;
-/// A latency is measured where it is so many readings of the clock.
-const CLOCK_READS: f64 = 100.0;
-/// Reads that are stamped before the time is looked at again, for each that is under way.
+/// Reads that are stamped between two checks of the time, for each that is in flight.
 const STAMPED: u64 = 16;
-/// Reads that a batch has for each that is under way at least, so that how it begins and ends
-/// hardly counts.
+/// The fewest reads of a batch for each that is in flight, so that how it begins and ends hardly
+/// counts.
 const BATCH_PER_DEPTH: f64 = 32.0;
-/// A stretch of a cold file that is read in order: long beside what the kernel reads ahead, which
-/// is read in vain where the stretch ends.
-const COLD_STRETCH_BYTES: u64 = 32 << 20;
-/// Such stretches that a point has in a round, at most.
+/// The most stretches of a cold file that are read in order, for a point in a round.
 const STRETCHES: u64 = 64;
 /// What is read once more and compared, byte by byte: so many blocks, fewer where those come to so
 /// many bytes.
 const COMPARED: u64 = 64;
 const COMPARED_BYTES: u64 = 4 << 20;
-/// What else may be asked of a file that cannot be read past the page cache.
+/// What to set instead where a file cannot be read past the page cache.
 const NOT_DIRECT: &str = "--set dir= for another folder, or another value of --set cache=";
 
 words! {
@@ -72,10 +63,10 @@ words! {
 words! {
     /// The pages of what is read into, not of the file.
     pub(crate) enum Pages {
-        /// the smallest: a device is told of each stretch of them that happens to lie together, so that
-        /// large direct reads differ from process to process
+        /// the smallest: a request names each stretch of them that happens to lie together, so that large
+        /// direct reads differ from process to process
         Base = "4KiB",
-        /// transparent huge pages, seen in smaps: a block lies together, and a device is told of it once
+        /// transparent huge pages, verified in smaps: a block lies together, and a request names it once
         Huge = "2MiB",
     }
 }
@@ -119,12 +110,12 @@ point! {
     pub(crate) struct Read of "file.read" {
         /// where the file is before it is read
         cache: Cache = words(),
-        pattern: Pattern = Pattern::of_reads(),
+        pattern: Pattern = Pattern::reads(),
         block: u64 = axes::block(&[4 << 10, 256, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
         /// how a block is read
         engine: Engine = words(),
-        /// reads under way at once, by io_uring; of the others one is
+        /// reads in flight at once, by io_uring; one for the others
         depth: u64 = count(1..=64, &[1]),
         /// the pages of the memory that is read into
         pages: Pages = words(),
@@ -136,16 +127,16 @@ impl Measure for Read {
     const METRICS: &'static [Metric] = metrics! {
         /// one block, time of many by their number
         cost: Nanoseconds Lower,
-        /// each read, from when it is asked for until it is seen to be there; where it takes 100
-        /// readings of the clock
+        /// each read, from its request until it is seen to be complete; where it takes 100 readings of
+        /// the clock
         latency: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// processor time of the reading thread for a KiB that it reads
+        /// CPU time of the reading thread for each KiB
         cpu: Nanoseconds Lower,
-        /// bytes that came from the device for each that was read, by /proc/self/io and the disk's
-        /// own counter, whichever says less: over 1 where more was read than asked for; absent
-        /// where nobody can tell
+        /// bytes that came from the device for each that was read: the smaller of /proc/self/io and
+        /// the disk's own counter; over 1 where more was read than requested; absent where neither
+        /// counts
         device_share: One Neither,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
@@ -160,7 +151,7 @@ impl Measure for Read {
     }];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
+        let disk = target_file::temporary_name(facts);
         vec![
             Headline::new(
                 format!("read 4 KiB randomly from {disk}"),
@@ -180,7 +171,7 @@ impl Measure for Read {
         ]
     }
 
-    /// Blocks of each size from each place, and several reads under way.
+    /// Blocks of each size from each place, and several reads in flight.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let mut points = Vec::new();
         for cache in [Cache::Cold, Cache::Direct] {
@@ -231,7 +222,7 @@ fn at(cache: Cache, pattern: Pattern, block: u64) -> Read {
 struct Reading {
     random: Rng,
     /// Made once, for all points of the launch.
-    place: Option<TargetFile>,
+    target: Option<TargetFile>,
     reader: Option<Reader>,
     /// Which share of what was read in the timed batches came from the device.
     share: Option<f64>,
@@ -246,266 +237,139 @@ impl RoleAt<Read> for Reading {
     fn prepare(&mut self, point: &At<Read>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
         self.share = None;
-        can_be(point)?;
-        let size = point.size;
-        let place = TargetFile::again(&mut self.place, &point.dir)?;
-        fits_the_place(point, place)?;
-        place.extend(size)?;
-        let is_random = point.pattern.jumps();
-        let order = if is_random {
-            target_file::random_order(size, point.block, apart(point), &mut self.random)
-        } else {
-            Order::sequential(size, point.block)
-        };
-        let access = match point.cache {
-            Cache::Direct => Access::Direct,
-            Cache::Warm | Cache::Cold if is_random => Access::CachedRandom,
-            Cache::Warm | Cache::Cold => Access::Cached,
-        };
-        let file = place.data.open(access).map_err(|error| match access {
-            Access::Direct => place.no_direct(&error.to_string(), NOT_DIRECT),
-            _ => place.failed("open", &error),
-        })?;
-        let engine = engine(point);
-        let mut reader = Reader::new(engine, file, order, is_random).map_err(|error| {
-            let forbidden = match engine {
-                reads::Engine::Uring(_) => {
-                    " (kernel.io_uring_disabled, or a seccomp filter, may forbid it)"
-                }
-                _ => "",
-            };
-            Failure::unsupported(format!(
-                "cannot read by {}: {error}{forbidden}",
-                point.engine.word()
-            ))
-        })?;
+        conditions::check_axes(point)?;
+        let target = TargetFile::reuse(&mut self.target, &point.dir)?;
+        conditions::check_target(point, target)?;
+        target.extend(point.size)?;
+        let mut reader = open(point, target, &mut self.random)?;
         if point.pages == Pages::Huge {
             let memory = arenas::in_memory(reader.memory_bytes() as u64, arenas::Pages::Huge)?;
             reader = reader.into_memory(memory).expect("as much as it needs");
         }
         match point.cache {
-            Cache::Warm => warm(place, &mut reader, size)?,
-            Cache::Cold | Cache::Direct => evict(place, &reader)?,
+            Cache::Warm => warm(target, &mut reader, point.size)?,
+            Cache::Cold | Cache::Direct => evict(target, &reader)?,
         }
         self.reader = Some(reader);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a prepared point has a file");
+        let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
-        let is_cold = point.cache == Cache::Cold;
         let depth = point.depth;
-        let most = most_at_once(point, reader);
+        let batch = Batch::new(point, reader);
         // Preparing and reading take turns.
         let reader = RefCell::new(reader);
         let failed = RefCell::new(FirstError::default());
         let read = |n: u64| failed.borrow_mut().note(reader.borrow_mut().read(n));
-        let prepare = || {
-            if is_cold {
-                evict(place, &reader.borrow())?;
-            }
-            if most.is_stretch {
-                reader.borrow_mut().rewind();
-            }
-            Ok(())
-        };
+        let prepare = || batch.prepare(target, &mut reader.borrow_mut());
         if depth > 1 {
             let each = time_ns(meter, || read(8 * depth)) / (8 * depth) as f64;
             meter.batches_last(BATCH_PER_DEPTH * depth as f64 * each);
         }
-        let before = (place.counters(), reader.borrow().read_bytes());
+        let before = target.counters(reader.borrow().read_bytes());
         let mut half = meter.share(2);
-        match (is_cold, most.is_stretch) {
-            (_, true) => half.repeat(STRETCHES, |meter| {
+        match batch {
+            Batch::Any => half.repeatable("cost", read),
+            Batch::UpTo(blocks) => half.used_up("cost", blocks, |_| prepare(), read)?,
+            Batch::Stretch(blocks) => half.repeat(STRETCHES, |meter| {
                 prepare()?;
-                let ns = time_ns(meter, || read(most.blocks));
-                meter.batch_done("cost", most.blocks, ns);
+                let ns = time_ns(meter, || read(blocks));
+                meter.batch_done("cost", blocks, ns);
                 Ok(())
             })?,
-            (true, _) => half.used_up("cost", most.blocks, |_| prepare(), read)?,
-            (false, _) => half.repeatable("cost", read),
         }
-        let clock = half.clock();
-        let each_ns = half.cost_ns("cost").unwrap_or(0.0);
-        if each_ns >= CLOCK_READS * clock.read_ns() {
-            let stamped = if most.is_stretch {
-                most.blocks
-            } else {
-                (STAMPED * depth).min(most.blocks)
-            };
+        if target_file::may_stamp(&half) {
+            let clock = half.clock();
+            let count = batch.count(STAMPED * depth);
             half.repeat(u64::MAX, |meter| {
                 prepare()?;
                 let each = |start: u64, end: u64| {
                     meter.latency("latency", clock.ns(end.saturating_sub(start)));
                 };
-                let read = reader.borrow_mut().read_each(stamped, || clock.end(), each);
-                read.map_err(|error| place.failed("read", &error))
+                let read = reader.borrow_mut().read_each(count, || clock.end(), each);
+                target.check("read", read)
             })?;
         }
-        let bytes = reader.borrow().read_bytes() - before.1;
-        self.share = place.share_read(&before.0, bytes);
-        let read = failed.into_inner().into_result();
-        read.map_err(|error| place.failed("read", &error))
+        self.share = target.share_read(&before, reader.borrow().read_bytes());
+        target.check("read", failed.into_inner().into_result())
     }
 
-    /// That the file was read, where it came from, and what that took of the processor.
+    /// Checks that the file was read and where it came from, and counts the CPU time.
     fn finish(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a measured point has a file");
+        let target = self.target.as_ref().expect("a measured point has a file");
         let mut reader = self.reader.take().expect("a measured point has a reader");
-        let failed = |error| place.failed("read", &error);
-        is_there(&reader)?;
-        let is_cold = point.cache == Cache::Cold;
-        if is_cold {
-            evict(place, &reader)?;
+        verify_last(&reader)?;
+        let batch = Batch::new(point, &reader);
+        if point.cache == Cache::Cold {
+            evict(target, &reader)?;
             reader.rewind();
         }
-        let (depth, block) = (point.depth, point.block);
-        let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
-        let wanted = (meter.time_ns() / 4.0 / each_ns) as u64;
-        let most = most_at_once(point, &reader);
-        let count = if most.is_stretch {
-            most.blocks
-        } else {
-            wanted.max(STAMPED * depth).min(most.blocks)
-        };
-        let before = now_ns(ClockId::ThreadCpu);
-        reader.read(count).map_err(failed)?;
-        let cpu_ns = now_ns(ClockId::ThreadCpu) - before;
-        meter.value("cpu", cpu_ns as f64 / (count * block) as f64 * 1024.0);
+        let block = point.block;
+        let count = batch.count(target_file::quarter_of_time(meter).max(STAMPED * point.depth));
+        target_file::report_cpu(meter, count * block, || {
+            target.check("read", reader.read(count))
+        })?;
         for _ in 0..(COMPARED_BYTES / block).min(COMPARED) {
-            reader.read(1).map_err(failed)?;
-            is_there(&reader)?;
+            target.check("read", reader.read(1))?;
+            verify_last(&reader)?;
         }
         if let Some(share) = self.share {
             meter.value("device_share", share);
-            came_from_where_it_should(point, place, share)?;
+            conditions::check_share(point, target, share)?;
         }
         Ok(())
     }
 }
 
-fn engine(point: &Read) -> reads::Engine {
-    match point.engine {
-        Engine::Pread => reads::Engine::Pread,
-        Engine::IoUring => reads::Engine::Uring(point.depth as u32),
-        Engine::Mmap => reads::Engine::Map,
-    }
-}
-
-/// How far blocks at random lie apart at least: of blocks that share a page one alone is read where
-/// the page must not be in memory.
-fn apart(point: &Read) -> u64 {
-    match point.cache {
-        Cache::Cold => point.block.max(base_page_bytes() as u64),
-        Cache::Warm | Cache::Direct => point.block,
-    }
-}
-
-/// How many blocks are read before the file is evicted again.
-#[derive(Clone, Copy)]
-struct Most {
-    blocks: u64,
-    /// Whether it is always as many, from the file's beginning on: the kernel reads ahead of who
-    /// reads in order, in vain where that ends soon; and half as many do not take half the time.
-    is_stretch: bool,
-}
-
-fn most_at_once(point: &At<Read>, reader: &Reader) -> Most {
-    let is_cold = point.cache == Cache::Cold;
-    let is_stretch = is_cold && point.pattern == Pattern::Sequential;
-    let in_stretch = COLD_STRETCH_BYTES / point.block;
-    Most {
-        blocks: match (is_cold, is_stretch) {
-            (true, true) => reader.blocks().min(in_stretch),
-            (true, false) => reader.blocks(),
-            (false, _) => u64::MAX,
-        },
-        is_stretch,
-    }
-}
-
-/// Whether the axes go together.
-fn can_be(point: &At<Read>) -> Result<(), Failure> {
-    if point.depth > 1 && point.engine != Engine::IoUring {
-        unsupported!("several reads under way at once are for io_uring (--set engine=io_uring)");
-    }
-    if point.engine == Engine::Mmap && point.cache == Cache::Direct {
-        unsupported!(
-            "a mapping is one of the page cache, which direct reads go past (--set cache=cold)"
-        );
-    }
-    has_blocks(point.size, point.block)
-}
-
-/// Whether what the file lies on can answer the point, before anything is written there.
-fn fits_the_place(point: &At<Read>, place: &TargetFile) -> Result<(), Failure> {
-    if point.pattern == Pattern::Seek {
-        if place.medium != Medium::Rotational {
-            unsupported!(
-                "nothing seeks: {} lies on {}, which is not known to turn (--set dir= for a \
-                 folder on a rotational disk)",
-                place.folder(),
-                place.name
-            );
+/// A reader of the point's blocks.
+fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reader, Failure> {
+    let (size, block, is_random) = (point.size, point.block, point.pattern.jumps());
+    let order = match point.cache {
+        // Only one block of a page is read where the page must not be in memory.
+        Cache::Cold if is_random => {
+            let apart = block.max(base_page_bytes() as u64);
+            target_file::random_order(size, block, apart, random)
         }
-        if point.cache == Cache::Warm {
-            unsupported!("nothing seeks in the page cache (--set cache=direct)");
+        Cache::Cold | Cache::Warm | Cache::Direct => {
+            target_file::order(point.pattern, size, block, random)
         }
-    }
-    match point.cache {
-        Cache::Warm => Ok(()),
-        Cache::Cold => place.must_have_a_device("--set cache=warm"),
-        Cache::Direct => {
-            place.must_have_a_device("--set cache=warm")?;
-            place.must_be_direct(point.block, NOT_DIRECT)
+    };
+    let file = match point.cache {
+        Cache::Direct => (target.data.open(Access::Direct))
+            .map_err(|error| target.not_direct(&error.to_string(), NOT_DIRECT)),
+        Cache::Warm | Cache::Cold if is_random => {
+            target.check("open", target.data.open(Access::CachedRandom))
         }
-    }
+        Cache::Warm | Cache::Cold => target.check("open", target.data.open(Access::Cached)),
+    }?;
+    let (engine, hint) = match point.engine {
+        Engine::Pread => (reads::Engine::Pread, ""),
+        Engine::Mmap => (reads::Engine::Map, ""),
+        Engine::IoUring => (
+            reads::Engine::Uring(point.depth as u32),
+            " (kernel.io_uring_disabled, or a seccomp filter, may forbid it)",
+        ),
+    };
+    Reader::new(engine, file, order, is_random).map_err(|error| {
+        let engine = point.engine.word();
+        Failure::unsupported(format!("cannot read by {engine}: {error}{hint}"))
+    })
 }
 
 /// Has all of the file in the page cache, and its mapping's pages mapped.
-fn warm(place: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failure> {
-    place.read_into_cache(size)?;
-    let read = reader.read(reader.blocks());
-    read.map_err(|error| place.failed("read", &error))?;
+fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failure> {
+    target.read_into_cache(size)?;
+    target.check("read", reader.read(reader.blocks()))?;
     reader.rewind();
-    place.must_be_cached(size)
+    target.require_cached(size)
 }
 
 /// Has none of the file in the page cache.
-fn evict(place: &TargetFile, reader: &Reader) -> Result<(), Failure> {
-    let failed = |error: io::Error| place.failed("evict", &error);
-    reader.unmap_pages().map_err(failed)?;
-    let left = cache::evict(place.data.file(), place.data.len()).map_err(failed)?;
-    match left {
-        0 => Ok(()),
-        left => Err(Failure::unsupported(format!(
-            "{} KiB of a file in {} stay in the page cache when it is evicted: {} keeps them \
-             (--set dir= for another folder)",
-            left >> 10,
-            place.folder(),
-            place.name
-        ))),
-    }
-}
-
-fn came_from_where_it_should(
-    point: &At<Read>,
-    place: &TargetFile,
-    share: f64,
-) -> Result<(), Failure> {
-    let (meant, right) = match point.cache {
-        Cache::Warm => ("from memory", share <= NONE),
-        Cache::Cold | Cache::Direct => ("from the device", share >= ALL),
-    };
-    if right {
-        return Ok(());
-    }
-    Err(Failure::unsupported(format!(
-        "for each byte read from a file in {}, {share:.2} came from the device, where all should \
-         have come {meant}",
-        place.folder()
-    )))
+fn evict(target: &TargetFile, reader: &Reader) -> Result<(), Failure> {
+    target.check("evict", reader.unmap_pages())?;
+    target.evict()
 }
 
 /// How long it takes, by this meter's clock.

@@ -1,20 +1,23 @@
 //! `file.remote`: reading a file of another machine.
 
-mod calls;
+mod client;
 mod expect;
 mod mounted;
 pub(crate) mod null;
 mod reads;
 mod reply;
 mod server;
+mod source;
+mod stream;
+#[cfg(test)]
+mod tests;
 mod url;
-mod wire;
 
 use crate::prelude::*;
 use costof_model::Text;
 use costof_model::typed::AxisOf;
 use fastrand::Rng;
-use reads::{Reading, Way};
+use source::{Reader, Source};
 
 words! {
     /// Which block comes next.
@@ -32,10 +35,10 @@ point! {
     /// How long does it take to read a file of another machine?
     ///
     /// An URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process,
-    /// without a mount: the portmapper, MOUNT and LOOKUP are asked by the crate nfs3_client,
-    /// before; a READ is then written once and sent with another offset each time, and its answer
-    /// looked at where it was received, so that no block is copied but by the kernel. Each answer
-    /// must have the call's number and all bytes of the block. No memory of this machine holds the
+    /// without a mount: the crate nfs3_client asks the portmapper, MOUNT and LOOKUP before; a READ is
+    /// then written once and sent with another offset each time, and its reply is read where it was
+    /// received, so that only the kernel copies a block. Each reply must have the call's xid and all
+    /// bytes of the block. No memory of this machine holds the
     /// file: each block crosses the link. The server's may: what is read is read before, for up to
     /// half of the point's time, so that a file of some MiB comes from the server's memory, and of
     /// a large one what fits the time. A path on a mounted file system that is remote (nfs, cifs,
@@ -48,7 +51,7 @@ point! {
     ///
     /// # Predicted from
     /// an NFS call that does nothing, as file.remote_call has measured it; the rate of the
-    /// machine's fastest network device, where its driver tells; copies at both ends
+    /// machine's fastest network device, where its driver reports it; copies at both ends
     ///
     /// # Sources
     /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs
@@ -65,16 +68,16 @@ point! {
         /// which block comes next
         pattern: Pattern = words(),
         /// bytes that one call reads
-        block: usize = bytes(512..=BLOCK_MOST_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
-        /// calls under way at a time, each for a block of its own; of a mounted path 1
+        block: usize = bytes(512..=MAX_BLOCK_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
+        /// calls in flight at a time, each for a block of its own; 1 for a mounted path
         depth: usize = count(1..=64, &[1, 16]),
     }
 }
 
 impl Measure for Remote {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before a block is asked for until it is there; with several under way, also what it
-        /// waits for the others
+        /// from before a block is requested until it is complete; with several in flight, including
+        /// what it waits for the others
         latency: Nanoseconds Lower,
         /// bytes of the file that arrived
         throughput: BytesPerSecond Higher,
@@ -82,23 +85,23 @@ impl Measure for Remote {
         /// mounted path, asking the server for the file's attributes
         null_call: Nanoseconds Lower,
         /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
-        /// under way: the link's round trip, without a process of the server
+        /// in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
-        /// the same while the reads are under way: where it takes longer, packets wait in the link
+        /// the same while the reads are in flight: where it takes longer, packets wait in the link
         handshake_loaded: Nanoseconds Lower,
-        /// processor time of the reading thread for a KiB that it reads
+        /// CPU time of the reading thread for each KiB
         cpu: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["file.remote_call"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["pattern", "block"], &["block", "depth"]];
-    // The patterns and blocks are held against each other.
+    // The patterns and blocks are compared with each other.
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["path"];
     const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Remote>(Reader {
+        role::<Remote>(Reading {
             random: Rng::with_seed(launch.seed),
-            ..Reader::default()
+            ..Reading::default()
         })
     }];
 
@@ -111,8 +114,8 @@ impl Measure for Remote {
     }
 }
 
-/// The largest block: what most servers give by one call at most.
-const BLOCK_MOST_BYTES: u64 = 1 << 20;
+/// The largest block: the most that most servers send for one call.
+const MAX_BLOCK_BYTES: u64 = 1 << 20;
 /// The word for no path at all.
 const UNSET: &str = "unset";
 
@@ -125,52 +128,56 @@ fn path() -> AxisOf<Text> {
     .about("the file, which is only read")
 }
 
-/// How a file is reached.
+/// The file that the path names.
 ///
 /// # Errors
-/// Where none is named, or what is named cannot be one.
-fn way(path: &str) -> Result<Way, Failure> {
-    match path {
-        UNSET => Err(Failure::unsupported(
+/// Where none is named, it is not found, or it is not remote.
+fn find(path: &str) -> Result<Source, Failure> {
+    if path == UNSET {
+        unsupported!(
             "no remote file is named (--set path=nfs://HOST/EXPORT/FILE, or a path on a mounted \
-             remote file system)",
-        )),
-        text if url::is_url(text) => url::Url::parse(text).map(Way::Nfs).map_err(Failure::error),
-        text => mounted::remote(text).map(Way::Mounted),
+             remote file system)"
+        );
+    }
+    if url::is_url(path) {
+        let url = url::Url::parse(path).map_err(Failure::error)?;
+        Ok(Source::Nfs(url.to_string(), server::find(&url)?))
+    } else {
+        mounted::find(path).map(Source::Mounted)
     }
 }
 
-/// Reads one file, by however many points.
+/// Reads one file, for all points of a launch.
 #[derive(Default)]
-struct Reader {
+struct Reading {
     random: Rng,
-    /// Why the file cannot be read: a server that is silent is not waited for at each point.
+    /// Why the file cannot be read: a silent server is not waited for at each point.
     refused: Option<Failure>,
-    reading: Option<Reading>,
+    reader: Option<Reader>,
 }
 
-impl RoleAt<Remote> for Reader {
+impl RoleAt<Remote> for Reading {
     fn blocks(&self, _: &At<Remote>) -> bool {
         true
     }
 
     fn prepare(&mut self, point: &At<Remote>, _: &Offers) -> Result<Offers, Failure> {
-        self.reading = None;
+        self.reader = None;
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
-        let way = way(&point.path).inspect_err(|failure| self.refused = Some(failure.clone()))?;
-        let file = reads::find(way).inspect_err(|failure| self.refused = Some(failure.clone()))?;
-        self.reading = Some(file.open(point.block, point.depth)?);
+        let source =
+            find(&point.path).inspect_err(|failure| self.refused = Some(failure.clone()))?;
+        self.reader = Some(source.open(point.block, point.depth)?);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut reading = self.reading.take().expect("it is prepared");
+        let mut reader = self.reader.take().expect("it is prepared");
         let random = match point.pattern {
             Pattern::Random => Some(self.random.fork()),
             Pattern::Sequential => None,
         };
-        reads::measure(&mut reading, random, meter)
+        reads::measure(&mut reader, random, meter)
     }
 }

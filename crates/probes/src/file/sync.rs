@@ -2,18 +2,17 @@
 
 use super::axes;
 use super::expect;
-use super::target_file::{self, TargetFile, all_by_the_device, temporary_name};
+use super::target_file::{self, TargetFile};
 use crate::prelude::*;
 use costof_model::Text;
 use costof_model::facts::Medium;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{self, How, Writer};
-use std::io;
 
 /// Writes before the first that counts.
 const WARM_UP: u64 = 2;
-/// Writes before the time is looked at again.
-const AT_ONCE: u64 = 4;
+/// Writes between two checks of the time.
+const WRITES_PER_CHECK: u64 = 4;
 
 words! {
     /// What makes it last.
@@ -79,11 +78,11 @@ impl Measure for Sync {
         latency: Nanoseconds Lower,
         /// the write alone, each stamped; with dsync it is all
         write: Nanoseconds Lower,
-        /// bytes that went to the device for each that was written, by /proc/self/io and the disk's
-        /// own counter, whichever says less; absent where nobody can tell
+        /// bytes that went to the device for each that was written: the smaller of /proc/self/io and
+        /// the disk's own counter; absent where neither counts
         device_share: One Neither,
-        /// how often the device was told to empty its own cache, for each write, by the disk's
-        /// counter for everybody (Linux 5.5): 0 where it says that it has none
+        /// how often the device was told to flush its own cache, for each write, by the disk's counter
+        /// for all processes (Linux 5.5): 0 where it reports that it has no cache
         flushes: One Neither,
     };
     const AFTER: &'static [&'static str] =
@@ -94,7 +93,7 @@ impl Measure for Sync {
     const ROLES: &'static [StartRole] = &[|_| role::<Sync>(Syncing::default())];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
+        let disk = target_file::temporary_name(facts);
         let label = format!("write 4 KiB and fsync, to {disk}");
         vec![Headline::new(label, Sync::default())]
     }
@@ -104,46 +103,32 @@ impl Measure for Sync {
     }
 
     fn predict(point: &At<Sync>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let request = expect::request(&point.blocks(), facts, known)?;
-        // A write of the data, and one more where its place in the file is noted too.
+        let blocks = expect::Blocks {
+            dir: &point.dir,
+            block: point.block,
+            jump: true,
+        };
+        let request = expect::request(blocks, facts, known)?;
+        // A write of the data, and one more where its place in the file is written too.
         let mut cost = (request.clone() * (1.0, 2.0)).named("to write the data");
-        // To commit a journal, or write a log, behind that. Times of files are kept by the tick: not
-        // every fsync finds one that has changed.
+        // To commit a journal, or write a log, after that. A file's times change once a tick: not every
+        // fsync finds a new one to write.
         let journal = match (point.r#where, point.call) {
             (Where::Append, _) => (1.0, 4.0),
             (Where::Overwrite, Call::Fsync) => (0.0, 4.0),
-            (Where::Overwrite, _) => (0.0, 0.0),
+            (Where::Overwrite, Call::Fdatasync | Call::Dsync) => (0.0, 0.0),
         };
         cost += (request * journal).named("a journal");
-        cost += flush(&point.dir, facts) + expect::bytes(&point.blocks(), facts)?;
+        cost += flush(&point.dir, facts) + expect::bytes(blocks, facts)?;
         cost.predict("latency")
     }
 }
 
 #[derive(Default)]
 struct Syncing {
-    place: Option<TargetFile>,
+    target: Option<TargetFile>,
     writer: Option<Writer>,
     share: Option<f64>,
-}
-
-impl Sync {
-    /// What the device gets.
-    fn blocks(&self) -> expect::Blocks<'_> {
-        expect::Blocks {
-            dir: &self.dir,
-            block: self.block,
-            jump: true,
-            by_read: false,
-        }
-    }
-
-    fn how(&self) -> How {
-        How {
-            is_direct: false,
-            sync: self.call.into(),
-        }
-    }
 }
 
 impl RoleAt<Sync> for Syncing {
@@ -156,47 +141,49 @@ impl RoleAt<Sync> for Syncing {
         self.writer = None;
         self.share = None;
         let (size, block) = (point.size, point.block);
-        target_file::has_blocks(size, block)?;
-        let place = match point.r#where {
-            // What was emptied is as long as its length says no more.
-            Where::Append => self.place.insert(TargetFile::of(&point.dir)?),
-            Where::Overwrite => TargetFile::again(&mut self.place, &point.dir)?,
+        target_file::require_blocks(size, block)?;
+        let target = match point.r#where {
+            // A file that was emptied is shorter than it is known to be.
+            Where::Append => self.target.insert(TargetFile::new(&point.dir)?),
+            Where::Overwrite => TargetFile::reuse(&mut self.target, &point.dir)?,
         };
-        place.must_have_a_device("nothing lasts there")?;
-        place.extend(size)?;
-        let failed = |error: io::Error| place.failed("write", &error);
-        let order = Order::sequential(size, block);
-        let mut writer = Writer::new(&place.data, point.how(), order).map_err(failed)?;
+        target.require_device("nothing lasts there")?;
+        target.extend(size)?;
+        let how = How {
+            is_direct: false,
+            sync: point.call.into(),
+        };
+        let writer = Writer::new(&target.data, how, Order::sequential(size, block));
+        let mut writer = target.check("write", writer)?;
         if point.r#where == Where::Append {
-            writer.empty().map_err(failed)?;
+            target.check("write", writer.empty())?;
         }
-        writer.write(WARM_UP).map_err(failed)?;
+        target.check("write", writer.write(WARM_UP))?;
         self.writer = Some(writer);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a prepared point has a file");
+        let target = self.target.as_ref().expect("a prepared point has a file");
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
-        let failed = |error: io::Error| place.failed("write and sync", &error);
-        let (size, block) = (point.size, point.block);
+        let failed = |result| target.check("write and sync", result);
         let appends = point.r#where == Where::Append;
-        let blocks = size / block;
+        let blocks = point.size / point.block;
         let mut until_full = blocks - WARM_UP;
         let clock = meter.clock();
-        let before = (place.counters(), writer.written_bytes());
+        let before = target.counters(writer.written_bytes());
         let mut count = 0;
         meter.repeat(u64::MAX, |meter| {
-            for _ in 0..AT_ONCE {
+            for _ in 0..WRITES_PER_CHECK {
                 if appends && until_full == 0 {
-                    writer.empty().map_err(failed)?;
+                    failed(writer.empty())?;
                     until_full = blocks;
                 }
                 until_full = until_full.saturating_sub(1);
                 let start = clock.start();
-                writer.write_one().map_err(failed)?;
+                failed(writer.write_one())?;
                 let written = clock.end();
-                writer.sync().map_err(failed)?;
+                failed(writer.sync())?;
                 let end = clock.end();
                 meter.latency("write", clock.ns(written.saturating_sub(start)));
                 meter.latency("latency", clock.ns(end.saturating_sub(start)));
@@ -204,30 +191,27 @@ impl RoleAt<Sync> for Syncing {
             }
             Ok(())
         })?;
-        let bytes = writer.written_bytes() - before.1;
-        self.share = place.share_written(&before.0, bytes);
-        if let Some(flushes) = place.flushes_since(&before.0) {
+        self.share = target.share_written(&before, writer.written_bytes());
+        if let Some(flushes) = target.flushes_since(&before) {
             meter.value("flushes", flushes as f64 / f64::from(count));
         }
         Ok(())
     }
 
     fn finish(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a measured point has a file");
+        let target = self.target.as_ref().expect("a measured point has a file");
         let writer = self.writer.take().expect("a measured point has a writer");
-        let is_written = writer.is_written(&place.data);
-        if !is_written.map_err(|error| place.failed("read", &error))? {
+        if !target.check("read", writer.is_written(&target.data))? {
             fail!("the last block does not stand as it was written");
         }
-        let share = self.share;
         if point.r#where == Where::Append {
-            // Shorter than it is known to be.
-            self.place = None;
+            // It is shorter than it is known to be.
+            self.target = None;
         }
-        all_by_the_device(share, meter, |share| {
+        target_file::require_all_by_device(self.share, meter, |share| {
             format!(
                 "for each byte that {} was to make last, {share:.2} went to the device: the file \
-                 system, or who mounted it, does not do what is asked (--set dir= for another \
+                 system, or its mount options, do not do what is asked (--set dir= for another \
                  folder)",
                 point.call.word()
             )
@@ -235,22 +219,25 @@ impl RoleAt<Sync> for Syncing {
     }
 }
 
-/// What it takes until the device has emptied its own cache, once or twice.
+/// How long the device takes to flush its own cache, once or twice.
 fn flush(dir: &str, facts: &Facts) -> Cost {
     match target_file::medium(dir, facts) {
         Medium::Rotational => Cost::new((2e6, 24e6), "until a disk has turned once or twice"),
-        // Of capacitors that keep it, or of cells that must be programmed.
+        // By capacitors that keep it, or by programming its cells.
         Medium::Flash => Cost::new((0.0, 5e6), "until flash has emptied its cache"),
-        // Nothing, or an fsync of the host's on a disk of whatever kind.
-        _ => Cost::new((0.0, 10e6), "until the host has emptied its cache"),
+        // Not at all, or by an fsync of the host on a disk of any kind.
+        Medium::Virtual | Medium::Memory | Medium::Unknown => {
+            Cost::new((0.0, 10e6), "until the host has emptied its cache")
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{measure, value};
-    use costof_model::failure::FailureKind;
+    use crate::file::target_file::ALL;
+    use crate::file::tests::{facts, measure, measure_if_supported, value};
+    use costof_model::facts::DiskKind;
 
     #[test]
     fn what_lasts_has_gone_to_the_device() {
@@ -262,18 +249,9 @@ mod tests {
                     size: 64 << 10,
                     ..Sync::default()
                 };
-                match measure(axes.clone()) {
-                    Ok(report) => {
-                        let share = value(&report, "device_share");
-                        assert!(
-                            share.is_none_or(|share| share >= crate::file::target_file::ALL),
-                            "{axes:?}"
-                        );
-                    }
-                    Err(failure) => {
-                        assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                        eprintln!("checked less: {axes:?}: {failure}");
-                    }
+                if let Some(report) = measure_if_supported(&axes) {
+                    let share = value(&report, "device_share");
+                    assert!(share.is_none_or(|share| share >= ALL), "{axes:?}");
                 }
             }
         }
@@ -281,21 +259,6 @@ mod tests {
 
     #[test]
     fn a_disk_that_turns_takes_a_turn() {
-        use costof_model::facts::{Disk, DiskKind, FileSystem};
-        let facts = |kind| Facts {
-            disks: vec![Disk {
-                name: "sda".to_owned(),
-                kind,
-                ..Disk::default()
-            }],
-            file_systems: vec![FileSystem {
-                mount_point: "/".to_owned(),
-                disk: Some("sda".to_owned()),
-                ..FileSystem::default()
-            }],
-            temporary_folder: Some("/tmp".to_owned()),
-            ..Facts::default()
-        };
         let point = At::from(Sync::default());
         let expect = |kind| Sync::predict(&point, &facts(kind), &Known(&[]));
         let turns = expect(DiskKind::Rotational).unwrap();

@@ -1,13 +1,12 @@
-//! Where a probe's file lies: what is under its folder, and how much of what is read or written
-//! reaches that.
+//! A probe's file, the disk under it, and which share of the bytes that are read or written reaches
+//! that disk.
 
-use super::axes::TEMPORARY;
+use super::axes::{Pattern, TEMPORARY};
+use crate::prelude::*;
 use costof_measure::facts;
-use costof_measure::meter::Meter;
-use costof_model::facts::{Facts, Medium};
-use costof_model::failure::Failure;
+use costof_model::facts::Medium;
 use costof_model::unit::display_bytes;
-use costof_model::unsupported;
+use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
@@ -17,15 +16,18 @@ use fastrand::Rng;
 use std::io;
 use std::path::Path;
 
-/// A share of bytes at which a device had part in all of them.
+/// From this share on all bytes came from the device, or went there.
 pub(super) const ALL: f64 = 0.99;
 
-/// File systems on several disks, or that share one with others in a way of their own: what the
-/// first disk counts is not all.
+/// File systems on several disks, or that share one with others in a way of their own: the counters of
+/// the first disk do not show everything.
 const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
 
-/// Blocks of a random order, at most: the list of them stays small beside the caches.
-const RANDOM_MOST: u64 = 1 << 18;
+/// The most blocks of a random order, so that their list stays small compared with the caches.
+const MAX_RANDOM_BLOCKS: u64 = 1 << 18;
+
+/// A latency is measured where it is so many times the cost of reading the clock.
+const CLOCK_READS: f64 = 100.0;
 
 /// A file that the launch has made, and what it lies on.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(super) struct TargetFile {
     /// `vda (virtual)`.
     pub(super) name: String,
     pub(super) medium: Medium,
-    /// The disk whose counters tell what the file system has it do.
+    /// The disk whose counters show what the file system has it do.
     disk: Option<String>,
 }
 
@@ -45,8 +47,8 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Why there is none.
-    pub(super) fn of(dir: &str) -> Result<TargetFile, Failure> {
+    /// Why no file can be made there.
+    pub(super) fn new(dir: &str) -> Result<TargetFile, Failure> {
         let folder = (dir != TEMPORARY).then(|| Path::new(dir));
         let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
         let facts = facts::storage();
@@ -71,60 +73,60 @@ impl TargetFile {
         })
     }
 
-    /// The one that is there, where it is in this folder; else a new one.
+    /// The file that is there, if it is in this folder; else a new one.
     ///
     /// # Errors
     ///
-    /// Why there is none.
-    pub(super) fn again<'a>(
-        place: &'a mut Option<TargetFile>,
+    /// Why no file can be made there.
+    pub(super) fn reuse<'a>(
+        target: &'a mut Option<TargetFile>,
         dir: &str,
     ) -> Result<&'a mut TargetFile, Failure> {
-        let same = place.take().filter(|place| place.dir == dir);
-        let found = same.map_or_else(|| TargetFile::of(dir), Ok)?;
-        Ok(place.insert(found))
+        let same = target.take().filter(|target| target.dir == dir);
+        let found = same.map_or_else(|| TargetFile::new(dir), Ok)?;
+        Ok(target.insert(found))
     }
 
-    /// Refuses a file system in memory; `else_how` is what may be asked of it.
+    /// Refuses a file system in memory; `advice` is what to set instead.
     ///
     /// # Errors
     ///
     /// Where it is one.
-    pub(super) fn must_have_a_device(&self, else_how: &str) -> Result<(), Failure> {
-        if self.medium != Medium::Memory {
-            return Ok(());
+    pub(super) fn require_device(&self, advice: &str) -> Result<(), Failure> {
+        if self.medium == Medium::Memory {
+            unsupported!(
+                "{} lies on {}: its files are in memory alone ({advice}, or --set dir= for a \
+                 folder on a disk)",
+                self.folder(),
+                self.name
+            );
         }
-        Err(Failure::unsupported(format!(
-            "{} lies on {}: its files are in memory alone ({else_how}, or --set dir= for a folder \
-             on a disk)",
-            self.folder(),
-            self.name
-        )))
+        Ok(())
     }
 
-    /// Refuses what cannot be read and written past the page cache in such blocks;
-    /// `advice` is what to set instead.
+    /// Refuses a file that cannot be read and written past the page cache in such blocks; `advice` is
+    /// what to set instead.
     ///
     /// # Errors
     ///
-    /// Where the file system does not, or the blocks are no whole sectors.
-    pub(super) fn must_be_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
-        let aligned = direct::alignment(self.data.file());
-        let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
-        let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so", advice))?;
-        if block.is_multiple_of(u64::from(aligned.file)) {
-            return Ok(());
+    /// Where the file system cannot, or a block is not a whole number of sectors.
+    pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
+        let aligned = self.check("look at", direct::alignment(self.data.file()))?;
+        let aligned = aligned.ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
+        let aligned = u64::from(aligned);
+        if !block.is_multiple_of(aligned) {
+            unsupported!(
+                "direct reads and writes in {} are of whole {}, which {} is not",
+                self.folder(),
+                display_bytes(aligned),
+                display_bytes(block)
+            );
         }
-        Err(Failure::unsupported(format!(
-            "direct reads and writes in {} are of whole {}, which {} is not",
-            self.folder(),
-            display_bytes(u64::from(aligned.file)),
-            display_bytes(block)
-        )))
+        Ok(())
     }
 
-    /// Why a file has none that go past the page cache, and what to set instead.
-    pub(super) fn no_direct(&self, why: &str, advice: &str) -> Failure {
+    /// Why a file has no direct reads and writes, and what to set instead.
+    pub(super) fn not_direct(&self, why: &str, advice: &str) -> Failure {
         Failure::unsupported(format!(
             "files in {} cannot be read and written past the page cache: {why} ({advice})",
             self.folder()
@@ -140,7 +142,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where that would fill the disk, or writing says no.
+    /// Where that would fill the disk, or writing fails.
     pub(super) fn extend(&mut self, len: u64) -> Result<(), Failure> {
         let most = self.data.most_bytes().unwrap_or(u64::MAX);
         if len > most && len > self.data.len() {
@@ -152,33 +154,52 @@ impl TargetFile {
                 most >> 20
             );
         }
-        self.data
-            .extend(len)
-            .map_err(|error| self.failed("write", &error))
+        let extended = self.data.extend(len);
+        self.check("write", extended)
     }
 
     /// Reads the file's first `size` bytes, so that they are in the page cache where it has room.
     ///
     /// # Errors
     ///
-    /// Where reading says no.
+    /// Where reading fails.
     pub(super) fn read_into_cache(&self, size: u64) -> Result<(), Failure> {
-        let failed = |error: io::Error| self.failed("read", &error);
-        let file = self.data.open(Access::Cached).map_err(failed)?;
         // The file has whole steps, so none of it is left out.
         let order = Order::sequential(size.next_multiple_of(STEP_BYTES), STEP_BYTES);
-        let mut all = Reader::new(Engine::Pread, file, order, false).map_err(failed)?;
-        all.read(all.blocks()).map_err(failed)
+        let read = self.data.open(Access::Cached).and_then(|file| {
+            let mut all = Reader::new(Engine::Pread, file, order, false)?;
+            all.read(all.blocks())
+        });
+        self.check("read", read)
+    }
+
+    /// Drops the file from the page cache, and checks that none of it stays there.
+    ///
+    /// # Errors
+    ///
+    /// Where the file system keeps it.
+    pub(super) fn evict(&self) -> Result<(), Failure> {
+        let left = cache::evict(self.data.file(), self.data.len());
+        let left = self.check("evict", left)?;
+        if left > 0 {
+            unsupported!(
+                "{} KiB of a file in {} stay in the page cache when it is evicted: {} keeps them \
+                 (--set dir= for another folder)",
+                left >> 10,
+                self.folder(),
+                self.name
+            );
+        }
+        Ok(())
     }
 
     /// How many of the file's first `size` bytes are in the page cache, in whole pages.
     ///
     /// # Errors
     ///
-    /// Where the kernel does not tell.
+    /// Where the kernel does not report it.
     pub(super) fn cached(&self, size: u64) -> Result<u64, Failure> {
-        let cached = cache::cached_bytes(self.data.file(), size);
-        cached.map_err(|error| self.failed("look at", &error))
+        self.check("look at", cache::cached_bytes(self.data.file(), size))
     }
 
     /// Refuses a file whose first `size` bytes are not all in the page cache.
@@ -186,31 +207,41 @@ impl TargetFile {
     /// # Errors
     ///
     /// Where they are not.
-    pub(super) fn must_be_cached(&self, size: u64) -> Result<(), Failure> {
+    pub(super) fn require_cached(&self, size: u64) -> Result<(), Failure> {
         let cached = self.cached(size)?;
-        if self.medium == Medium::Memory || cached >= size {
-            return Ok(());
+        if self.medium != Medium::Memory && cached < size {
+            unsupported!(
+                "only {} MiB of {} stay in the page cache: memory, or the limit of a control \
+                 group, is too small (--set size= for a smaller file)",
+                cached >> 20,
+                display_bytes(size)
+            );
         }
-        Err(Failure::unsupported(format!(
-            "only {} MiB of {} stay in the page cache: memory, or the limit of a control group, \
-             is too small (--set size= for a smaller file)",
-            cached >> 20,
-            display_bytes(size)
-        )))
+        Ok(())
     }
 
-    /// Why a point has no number for whose file a call has failed.
-    pub(super) fn failed(&self, what: &str, error: &io::Error) -> Failure {
-        Failure::unsupported(format!(
-            "cannot {what} a file in {}: {error}",
-            self.folder()
-        ))
+    /// The result of a call that was to do `what` with the file; a failure names both. On measured paths:
+    /// a success costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where the call failed.
+    #[inline]
+    pub(super) fn check<T>(&self, what: &str, result: io::Result<T>) -> Result<T, Failure> {
+        result.map_err(|error| self.failed(what, &error))
     }
 
-    /// What is read from devices, and written to them, from now on.
-    pub(super) fn counters(&self) -> Counters {
+    #[cold]
+    fn failed(&self, what: &str, error: &io::Error) -> Failure {
+        let folder = self.folder();
+        Failure::unsupported(format!("cannot {what} a file in {folder}: {error}"))
+    }
+
+    /// What devices have done so far, when this process has read or written `bytes` of the file.
+    pub(super) fn counters(&self, bytes: u64) -> Counters {
         let disk = self.disk.as_deref();
         Counters {
+            bytes,
             process: usage::process_read_bytes().ok(),
             process_written: usage::process_written_bytes().ok(),
             flushes: disk.and_then(device::flushes),
@@ -219,34 +250,33 @@ impl TargetFile {
         }
     }
 
-    /// Which share of so many bytes that this process has read since then came from a device: none
-    /// where nobody can tell.
+    /// Which share of the bytes that this process has read since then, `bytes` by now, came from a
+    /// device: none where no counter shows it.
     pub(super) fn share_read(&self, since: &Counters, bytes: u64) -> Option<f64> {
-        let now = self.counters();
-        let by_process = grown([since.process, now.process])?;
-        share(by_process, grown([since.disk, now.disk]), bytes)
+        let now = self.counters(bytes);
+        let by_process = grown(since.process, now.process)?;
+        share(by_process, grown(since.disk, now.disk), bytes - since.bytes)
     }
 
-    /// How often the disk was told to empty its cache since then, by whomever.
-    pub(super) fn flushes_since(&self, since: &Counters) -> Option<u64> {
-        grown([since.flushes, self.counters().flushes])
-    }
-
-    /// The same of what it has written.
+    /// The same of the bytes that it has written.
     pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
-        let now = self.counters();
-        let by_process = grown([since.process_written, now.process_written])?;
-        share(
-            by_process,
-            grown([since.disk_written, now.disk_written]),
-            bytes,
-        )
+        let now = self.counters(bytes);
+        let by_process = grown(since.process_written, now.process_written)?;
+        let by_disk = grown(since.disk_written, now.disk_written);
+        share(by_process, by_disk, bytes - since.bytes)
+    }
+
+    /// How often the disk was told to flush its cache since then, by any process.
+    pub(super) fn flushes_since(&self, since: &Counters) -> Option<u64> {
+        grown(since.flushes, self.counters(0).flushes)
     }
 }
 
 /// What devices have done so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters {
+    /// What this process has read or written of the file.
+    bytes: u64,
     /// For this process, as the kernel accounts it.
     process: Option<u64>,
     process_written: Option<u64>,
@@ -256,96 +286,132 @@ pub(super) struct Counters {
     flushes: Option<u64>,
 }
 
-/// What both agree on: what the process has caused, and not more than the disk has done. Where no
-/// disk is known, nothing for the process may be something that is not accounted.
+/// What both agree on: what the process has caused, and not more than the disk has done. Where no disk
+/// is known, a process without any may be one that is not accounted.
 fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
-    let came = match by_disk {
+    let moved = match by_disk {
         Some(by_disk) => by_process.min(by_disk),
         None if by_process > 0 => by_process,
         None => return None,
     };
-    (bytes > 0).then(|| came as f64 / bytes as f64)
+    (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
-/// By how much a counter has grown, from then until now.
-fn grown([then, now]: [Option<u64>; 2]) -> Option<u64> {
+/// By how much a counter has grown.
+fn grown(then: Option<u64>, now: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(then?))
 }
 
-/// Says which share of bytes the device had part in, where that is known.
+/// Reports which share of the bytes the device had part in, where that is known.
 ///
 /// # Errors
 ///
-/// Where that is not all of them: what `refused` says.
-pub(super) fn all_by_the_device(
+/// Where that is not all of them: what `reason` says of the share.
+pub(super) fn require_all_by_device(
     share: Option<f64>,
     meter: &mut Meter<'_>,
-    refused: impl FnOnce(f64) -> String,
+    reason: impl FnOnce(f64) -> String,
 ) -> Result<(), Failure> {
-    let Some(share) = share else {
-        return Ok(());
-    };
-    meter.value("device_share", share);
-    if share >= ALL {
-        return Ok(());
+    if let Some(share) = share {
+        meter.value("device_share", share);
+        if share < ALL {
+            return Err(Failure::unsupported(reason(share)));
+        }
     }
-    Err(Failure::unsupported(refused(share)))
+    Ok(())
 }
 
-/// Whether the last block that was read is what stands there in the file.
+/// Whether one operation takes so long that reading the clock before and after it hardly counts.
+pub(super) fn may_stamp(meter: &Meter<'_>) -> bool {
+    let each_ns = meter.cost_ns("cost").unwrap_or(0.0);
+    each_ns >= CLOCK_READS * meter.clock().read_ns()
+}
+
+/// How many operations fit into a quarter of the point's time.
+pub(super) fn quarter_of_time(meter: &Meter<'_>) -> u64 {
+    (meter.time_ns() / 4.0 / meter.cost_ns("cost").unwrap_or(1.0)) as u64
+}
+
+/// Reports the CPU time of this thread for each KiB of so many bytes that an operation moves.
+///
+/// # Errors
+///
+/// Those of the operation.
+pub(super) fn report_cpu<E>(
+    meter: &mut Meter<'_>,
+    bytes: u64,
+    operation: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let before = now_ns(ClockId::ThreadCpu);
+    operation()?;
+    let cpu_ns = now_ns(ClockId::ThreadCpu) - before;
+    meter.value("cpu", cpu_ns as f64 / bytes as f64 * 1024.0);
+    Ok(())
+}
+
+/// Checks that the last block that was read is what stands there in the file.
 ///
 /// # Errors
 ///
 /// Where it is not.
-pub(super) fn is_there(reader: &Reader) -> Result<(), Failure> {
+pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
     let (offset, bytes) = reader.last();
-    if is_content(bytes, offset) {
-        return Ok(());
+    if !is_content(bytes, offset) {
+        fail!("the block at {offset} was not read as it was written");
     }
-    Err(Failure::error(format!(
-        "the block at {offset} was not read as it was written"
-    )))
+    Ok(())
 }
 
-/// Whether the file has blocks enough for an order.
+/// Refuses a file that has too few blocks for an order.
 ///
 /// # Errors
 ///
-/// Where it has not.
-pub(super) fn has_blocks(size: u64, block: u64) -> Result<(), Failure> {
-    if size >= 4 * block {
-        return Ok(());
+/// Where it has fewer than four.
+pub(super) fn require_blocks(size: u64, block: u64) -> Result<(), Failure> {
+    if size < 4 * block {
+        unsupported!(
+            "a file of {} has fewer than four blocks of {} (--set size= for a larger one)",
+            display_bytes(size),
+            display_bytes(block)
+        );
     }
-    Err(Failure::unsupported(format!(
-        "a file of {} has fewer than four blocks of {} (--set size= for a larger one)",
-        display_bytes(size),
-        display_bytes(block)
-    )))
+    Ok(())
+}
+
+/// The blocks of a file in the order of a point: at random, or one after the other.
+pub(super) fn order(pattern: Pattern, size: u64, block: u64, random: &mut Rng) -> Order {
+    if pattern.jumps() {
+        random_order(size, block, block, random)
+    } else {
+        Order::sequential(size, block)
+    }
 }
 
 /// Blocks of a file at random, one alone in each `apart` bytes.
 pub(super) fn random_order(size: u64, block: u64, apart: u64, random: &mut Rng) -> Order {
-    let chosen = some_of(size / apart, random).into_iter();
-    Order::of(chosen.map(|place| place * apart).collect(), block)
+    let chosen = sample(size / apart, random).into_iter();
+    Order::from_offsets(chosen.map(|number| number * apart).collect(), block)
 }
 
-/// As many of these places as an order has, at random, none twice.
-fn some_of(places: u64, random: &mut Rng) -> Vec<u64> {
-    let mut chosen: Vec<u64> = if places <= 4 * RANDOM_MOST {
-        (0..places).collect()
+/// As many of the first numbers as an order has, at random, none twice.
+fn sample(numbers: u64, random: &mut Rng) -> Vec<u64> {
+    let mut chosen: Vec<u64> = if numbers <= 4 * MAX_RANDOM_BLOCKS {
+        (0..numbers).collect()
     } else {
-        // One of each part: of so many all cannot be shuffled.
-        (0..RANDOM_MOST)
-            .map(|part| part * places / RANDOM_MOST..(part + 1) * places / RANDOM_MOST)
+        // One of each part: there are too many to shuffle all.
+        (0..MAX_RANDOM_BLOCKS)
+            .map(|part| {
+                part * numbers / MAX_RANDOM_BLOCKS..(part + 1) * numbers / MAX_RANDOM_BLOCKS
+            })
             .map(|part| random.u64(part))
             .collect()
     };
     random.shuffle(&mut chosen);
-    chosen.truncate(RANDOM_MOST as usize);
+    chosen.truncate(MAX_RANDOM_BLOCKS as usize);
     chosen
 }
 
-/// What a folder without a number is told of, and what to do about it.
+/// Why no file can be made in a folder, and what to do about it.
 fn no_file(dir: &str, error: &io::Error) -> Failure {
     Failure::unsupported(match dir {
         TEMPORARY => format!("{error} (--set dir=/FOLDER names one)"),
@@ -353,13 +419,14 @@ fn no_file(dir: &str, error: &io::Error) -> Failure {
     })
 }
 
-/// What the default folder lies on, as the facts tell: `vda (virtual)`.
-pub(super) fn temporary_name(facts: &Facts) -> Option<String> {
-    let storage = facts.storage_of(facts.temporary_folder.as_deref()?)?;
-    Some(storage.name())
+/// What the default folder lies on, as headlines name it: `vda (virtual)`.
+pub(super) fn temporary_name(facts: &Facts) -> String {
+    let folder = facts.temporary_folder.as_deref();
+    let storage = folder.and_then(|folder| facts.storage_of(folder));
+    storage.map_or_else(|| "its disk".to_owned(), |storage| storage.name())
 }
 
-/// What a folder lies on, as the facts tell.
+/// What a folder lies on, by the facts.
 pub(super) fn medium(dir: &str, facts: &Facts) -> Medium {
     let folder = match dir {
         TEMPORARY => facts.temporary_folder.as_deref(),
@@ -385,27 +452,31 @@ mod tests {
     }
 
     #[test]
-    fn no_place_comes_twice_however_many_there_are() {
+    fn no_number_is_sampled_twice_however_many_there_are() {
         let mut random = Rng::with_seed(1);
-        let most = 4 * RANDOM_MOST;
-        for places in [64, RANDOM_MOST, most, most + 1, most + 77, 1 << 32] {
-            let mut chosen = some_of(places, &mut random);
-            assert_eq!(chosen.len() as u64, places.min(RANDOM_MOST), "{places}");
-            assert!(!chosen.is_sorted(), "{places}");
+        let most = 4 * MAX_RANDOM_BLOCKS;
+        for numbers in [64, MAX_RANDOM_BLOCKS, most, most + 1, most + 77, 1 << 32] {
+            let mut chosen = sample(numbers, &mut random);
+            assert_eq!(
+                chosen.len() as u64,
+                numbers.min(MAX_RANDOM_BLOCKS),
+                "{numbers}"
+            );
+            assert!(!chosen.is_sorted(), "{numbers}");
             chosen.sort_unstable();
-            assert!(chosen.windows(2).all(|two| two[0] < two[1]), "{places}");
-            assert!(chosen.last() < Some(&places), "{places}");
+            assert!(chosen.windows(2).all(|two| two[0] < two[1]), "{numbers}");
+            assert!(chosen.last() < Some(&numbers), "{numbers}");
         }
     }
 
     #[test]
     fn the_default_folder_has_a_name_where_facts_tell() {
-        assert_eq!(temporary_name(&Facts::default()), None);
+        assert_eq!(temporary_name(&Facts::default()), "its disk");
         let facts = facts::gather();
         if facts.temporary_folder.is_none() {
             eprintln!("skipped: no folder on a disk to write to");
             return;
         }
-        assert!(temporary_name(&facts).is_some());
+        assert_ne!(temporary_name(&facts), "its disk");
     }
 }

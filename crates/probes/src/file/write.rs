@@ -2,21 +2,16 @@
 
 use super::axes::{self, Pattern};
 use super::expect;
-use super::target_file::{self, TargetFile, all_by_the_device};
+use super::target_file::{self, TargetFile, may_stamp, report_cpu, require_all_by_device};
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use costof_model::Text;
-use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Sync, Writer};
 use fastrand::Rng;
 use std::cell::RefCell;
-use std::io;
 
-/// A latency is measured where it is so many readings of the clock.
-const CLOCK_READS: f64 = 100.0;
-/// Writes that are counted for the processor time of one, at least.
-const COUNTED: u64 = 16;
+/// The fewest writes whose CPU time is counted.
+const MIN_COUNTED: u64 = 16;
 
 words! {
     /// Where the block goes.
@@ -31,13 +26,13 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Write>();
 
 point! {
-    /// What does writing a block of a file cost, before anybody waits for it to last?
+    /// What does writing a block of a file cost, without waiting until it is durable?
     ///
     /// pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and synced
     /// before, so that no room has to be found. Each write carries its number, and what was written
     /// last is read back and compared. cache=warm, for which all of the file is read before, is a
-    /// copy and a page marked: the kernel writes pages back when it likes, and a file that is
-    /// larger than what may be dirty (vm.dirty_ratio) would measure the device.
+    /// copy and a page marked dirty: the kernel writes pages back later, and a file that is larger
+    /// than what may be dirty (vm.dirty_ratio) would measure the device.
     ///
     /// # Predicted from
     /// warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500
@@ -54,7 +49,7 @@ point! {
     pub(crate) struct Write of "file.write" {
         /// where the block goes
         cache: Cache = words(),
-        pattern: Pattern = Pattern::of_writes(),
+        pattern: Pattern = Pattern::writes(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[16 << 20]),
         dir: Text = axes::dir(),
@@ -69,11 +64,10 @@ impl Measure for Write {
         latency: Nanoseconds Lower,
         /// bytes of blocks by the time that they cost
         throughput: BytesPerSecond Higher,
-        /// processor time of the writing thread for a KiB
+        /// CPU time of the writing thread for each KiB
         cpu: Nanoseconds Lower,
-        /// of cache=direct: bytes that went to the device for each that was written, by
-        /// /proc/self/io and the disk's own counter, whichever says less; absent where nobody can
-        /// tell
+        /// of cache=direct: bytes that went to the device for each that was written: the smaller of
+        /// /proc/self/io and the disk's own counter; absent where neither counts
         device_share: One Neither,
     };
     const AFTER: &'static [&'static str] =
@@ -112,8 +106,12 @@ impl Measure for Write {
         const NOTE_NS: Range = Range(50.0, 2500.0);
         let block = point.block as f64;
         let cost = if point.is_direct() {
-            let blocks = point.blocks();
-            expect::request(&blocks, facts, known)? + expect::bytes(&blocks, facts)?
+            let blocks = expect::Blocks {
+                dir: &point.dir,
+                block: point.block,
+                jump: point.pattern.jumps(),
+            };
+            expect::request(blocks, facts, known)? + expect::bytes(blocks, facts)?
         } else {
             expect::call(known)?
                 + Cost::new(NOTE_NS, "for what the file system notes")
@@ -143,7 +141,7 @@ fn at(cache: Cache, pattern: Pattern, block: u64) -> Write {
 #[derive(Default)]
 struct Writing {
     random: Rng,
-    place: Option<TargetFile>,
+    target: Option<TargetFile>,
     writer: Option<Writer>,
     share: Option<f64>,
 }
@@ -155,28 +153,17 @@ impl Write {
             Cache::Direct => true,
         }
     }
-
-    /// What the device gets.
-    fn blocks(&self) -> expect::Blocks<'_> {
-        expect::Blocks {
-            dir: &self.dir,
-            block: self.block,
-            jump: self.pattern.jumps(),
-            by_read: false,
-        }
-    }
 }
 
-/// Has all of the file in the page cache: writes past it, of a point before, have dropped what was
-/// there.
-fn warm(place: &TargetFile, size: u64) -> Result<(), Failure> {
-    place.read_into_cache(size)?;
+/// Has all of the file in the page cache: direct writes, of a point before, have dropped what was there.
+fn warm(target: &TargetFile, size: u64) -> Result<(), Failure> {
+    target.read_into_cache(size)?;
     // None of what was just read: the kernel counts another file's pages, as of overlayfs, or the
     // file system has a cache of its own.
-    match place.cached(size)? {
-        0 => Ok(()),
-        _ => place.must_be_cached(size),
+    if target.cached(size)? == 0 {
+        return Ok(());
     }
+    target.require_cached(size)
 }
 
 impl RoleAt<Write> for Writing {
@@ -188,72 +175,57 @@ impl RoleAt<Write> for Writing {
     fn prepare(&mut self, point: &At<Write>, _: &Offers) -> Result<Offers, Failure> {
         self.writer = None;
         self.share = None;
-        let (size, block) = (point.size, point.block);
-        target_file::has_blocks(size, block)?;
-        let place = TargetFile::again(&mut self.place, &point.dir)?;
-        if point.is_direct() {
-            place.must_have_a_device("--set cache=warm")?;
-            place.must_be_direct(block, "--set dir= for another folder, or --set cache=warm")?;
+        let (size, block, is_direct) = (point.size, point.block, point.is_direct());
+        target_file::require_blocks(size, block)?;
+        let target = TargetFile::reuse(&mut self.target, &point.dir)?;
+        if is_direct {
+            target.require_device("--set cache=warm")?;
+            target.require_direct(block, "--set dir= for another folder, or --set cache=warm")?;
         }
-        place.extend(size)?;
-        if !point.is_direct() {
-            warm(place, size)?;
+        target.extend(size)?;
+        if !is_direct {
+            warm(target, size)?;
         }
-        let order = if point.pattern.jumps() {
-            target_file::random_order(size, block, block, &mut self.random)
-        } else {
-            Order::sequential(size, block)
-        };
-        let how = How {
-            is_direct: point.is_direct(),
-            sync: Sync::Nothing,
-        };
-        let writer = Writer::new(&place.data, how, order);
-        self.writer = Some(writer.map_err(|error| place.failed("write", &error))?);
+        let sync = Sync::Nothing;
+        let order = target_file::order(point.pattern, size, block, &mut self.random);
+        let writer = Writer::new(&target.data, How { is_direct, sync }, order);
+        self.writer = Some(target.check("write", writer)?);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a prepared point has a file");
+        let target = self.target.as_ref().expect("a prepared point has a file");
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
-        let before = (place.counters(), writer.written_bytes());
+        let before = target.counters(writer.written_bytes());
         let writer = RefCell::new(writer);
         let mut failed = FirstError::default();
         let mut write = |n: u64| failed.note(writer.borrow_mut().write(n));
         let mut half = meter.share(2);
         half.repeatable("cost", &mut write);
-        let each_ns = half.cost_ns("cost").unwrap_or(0.0);
-        if each_ns >= CLOCK_READS * half.clock().read_ns() {
+        if may_stamp(&half) {
             half.single("latency", || write(1));
         }
         if point.is_direct() {
-            let bytes = writer.borrow().written_bytes() - before.1;
-            self.share = place.share_written(&before.0, bytes);
+            self.share = target.share_written(&before, writer.borrow().written_bytes());
         }
-        failed
-            .into_result()
-            .map_err(|error| place.failed("write", &error))
+        target.check("write", failed.into_result())
     }
 
     fn finish(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let place = self.place.as_ref().expect("a measured point has a file");
+        let target = self.target.as_ref().expect("a measured point has a file");
         let mut writer = self.writer.take().expect("a measured point has a writer");
-        let failed = |error: io::Error| place.failed("write", &error);
-        let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
-        let count = ((meter.time_ns() / 4.0 / each_ns) as u64).max(COUNTED);
-        let before = now_ns(ClockId::ThreadCpu);
-        writer.write(count).map_err(failed)?;
-        let cpu_ns = (now_ns(ClockId::ThreadCpu) - before) as f64;
-        let block = point.block;
-        meter.value("cpu", cpu_ns / (count * block) as f64 * 1024.0);
-        if !writer.is_written(&place.data).map_err(failed)? {
+        let count = target_file::quarter_of_time(meter).max(MIN_COUNTED);
+        report_cpu(meter, count * point.block, || {
+            target.check("write", writer.write(count))
+        })?;
+        if !target.check("write", writer.is_written(&target.data))? {
             fail!("the last block does not stand as it was written");
         }
-        all_by_the_device(self.share, meter, |share| {
+        require_all_by_device(self.share, meter, |share| {
             format!(
                 "for each byte written to a file in {} past the page cache, {share:.2} went to \
                  the device",
-                place.folder()
+                target.folder()
             )
         })
     }
@@ -262,8 +234,7 @@ impl RoleAt<Write> for Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{alone, measure, value};
-    use costof_model::failure::FailureKind;
+    use crate::file::tests::{alone, measure, measure_if_supported, supported, value};
     use costof_os::file::cache;
 
     #[test]
@@ -274,17 +245,11 @@ mod tests {
                     size: 4 << 20,
                     ..at(cache, pattern, 4096)
                 };
-                match measure(axes.clone()) {
-                    Ok(report) => {
-                        assert_eq!(report.allocations, 0, "{axes:?}");
-                        assert!(value(&report, "throughput") > Some(0.0), "{axes:?}");
-                        let share = value(&report, "device_share");
-                        assert!(cache == Cache::Direct || share.is_none(), "{axes:?}");
-                    }
-                    Err(failure) => {
-                        assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                        eprintln!("checked less: {axes:?}: {failure}");
-                    }
+                if let Some(report) = measure_if_supported(&axes) {
+                    assert_eq!(report.allocations, 0, "{axes:?}");
+                    assert!(value(&report, "throughput") > Some(0.0), "{axes:?}");
+                    let share = value(&report, "device_share");
+                    assert!(cache == Cache::Direct || share.is_none(), "{axes:?}");
                 }
             }
         }
@@ -300,17 +265,15 @@ mod tests {
         let _alone = alone();
         let mut role = Writing::default();
         for _ in 0..2 {
-            if let Err(failure) = role.prepare(&point, &Offers::new()) {
-                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                eprintln!("skipped: {failure}");
+            if supported(role.prepare(&point, &Offers::new())).is_none() {
                 return;
             }
-            let place = role.place.as_ref().unwrap();
-            match place.cached(size).unwrap() {
-                0 => eprintln!("checked less: nobody tells what is cached"),
+            let target = role.target.as_ref().unwrap();
+            match target.cached(size).unwrap() {
+                0 => eprintln!("checked less: the kernel does not report what is cached"),
                 cached => assert!(cached >= size, "{cached}"),
             }
-            cache::evict(place.data.file(), place.data.len()).unwrap();
+            cache::evict(target.data.file(), target.data.len()).unwrap();
         }
     }
 

@@ -2,4 +2,7 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rudp::fuzzing::connections(bytes));
+#[path = "../../tests/fuzz/script.rs"]
+mod script;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| script::run(bytes));

@@ -26,7 +26,7 @@ pub(super) struct Checked<'a> {
 }
 
 impl Connection {
-    /// A handshake packet came from the other end's address.
+    /// A handshake packet was received from the other end's address.
     pub(crate) fn handle_handshake(&mut self, now: Time, packet: &Handshake) {
         if packet.nonce != self.ids.nonce {
             self.stats.packets_rejected += 1;
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// A data packet came for this connection, from the other end's address.
+    /// A data packet was received for this connection, from the other end's address.
     pub(crate) fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
         self.apply_deferred_ack();
         if matches!(self.state, State::Connecting(_) | State::Drained) {

@@ -3,8 +3,8 @@
 use super::{Connection, Finish, Nagle, State};
 use crate::ecn::Ecn;
 use crate::frame;
+use crate::outcome::Carried;
 use crate::packet::{self, Handshake, MAX_HEADER, Step, TAG_LEN};
-use crate::recovery::Carried;
 use crate::time::Time;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -328,7 +328,7 @@ impl Connection {
             || (self.sending.has_next(self.credit, messages) && !self.has_room(bytes))
     }
 
-    /// Ends a packet that nobody acknowledges.
+    /// Ends a packet that is not acknowledged.
     fn seal_non_eliciting(&mut self, now: Time, out: &mut Vec<u8>, start: usize) {
         packet::put_tag(out, start, self.ids.seed);
         self.recovery.sent_non_eliciting(now);

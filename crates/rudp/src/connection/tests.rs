@@ -64,9 +64,9 @@ fn events(connection: &mut Connection) -> Vec<Event> {
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
-    let mut came = RangeSet::new();
-    came.insert(numbers);
-    framed(|out| assert!(frame::put_ack(out, &came, Duration::ZERO, 99, 99)))
+    let mut received = RangeSet::new();
+    received.insert(numbers);
+    framed(|out| assert!(frame::put_ack(out, &received, Duration::ZERO, 99, 99)))
 }
 
 /// All that changes when something is believed.

@@ -11,7 +11,7 @@ const PERSISTENT_CONGESTION_TIMEOUTS: u32 = 3;
 
 impl Connection {
     /// When [`Connection::handle_timeout`] and [`Connection::write_datagram`] are to be called
-    /// though nothing came.
+    /// though nothing was received.
     pub(crate) fn timeout_at(&self) -> Option<Time> {
         match &self.state {
             State::Connecting(hello) => Some(hello.next_at.min(self.deadline)),

@@ -6,7 +6,7 @@ use crate::rtt::Rtt;
 use crate::time::Time;
 use std::time::Duration;
 
-/// What is left of the window after a loss (RFC 9438 section 4.6).
+/// What remains of the window after a loss (RFC 9438 section 4.6).
 const BETA: f64 = 0.7;
 /// How steeply it grows, in packets per second cubed (RFC 9438 section 5).
 const C: f64 = 0.4;
@@ -14,7 +14,7 @@ const C: f64 = 0.4;
 /// section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cubic {
     packet: f64,
     /// In packets, as everything below.
@@ -38,11 +38,7 @@ impl Cubic {
             packet: packet as f64,
             window: INITIAL_PACKETS,
             threshold: f64::INFINITY,
-            before_loss: 0.0,
-            reno: 0.0,
-            epoch: None,
-            recovering_since: None,
-            start: SlowStart::default(),
+            ..Cubic::default()
         }
     }
 
@@ -201,7 +197,7 @@ mod tests {
 
     #[test]
     fn it_doubles_then_gives_way_then_comes_back_to_where_it_was() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         rtt.sample(Duration::from_millis(100), Duration::ZERO);
         let mut cubic = Cubic::new(1000);
         let mut now = Time::from_nanos(1);
@@ -238,7 +234,7 @@ mod tests {
             let mut cubic = Cubic::new(1000);
             let mut delivered = 0;
             for round in 0..10 {
-                let mut rtt = Rtt::new();
+                let mut rtt = Rtt::default();
                 rtt.sample(Duration::from_millis(100) + grows * round, Duration::ZERO);
                 let prior_delivered = delivered;
                 for _ in 0..cubic.window() / 1000 {

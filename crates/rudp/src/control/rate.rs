@@ -40,7 +40,7 @@ const START_GAIN: f64 = 2.0;
 /// The start is over when the rate did not grow by this factor in so many rounds.
 const START_GROWTH: f64 = 1.25;
 const START_ROUNDS: u32 = 3;
-/// Rounds of fewer packets than this are too noisy to tell: so many more are waited for.
+/// Rounds of fewer packets than this are too noisy to judge: so many more are waited for.
 const START_PACKETS: f64 = 64.0;
 const START_ROUNDS_SMALL: u32 = 9;
 /// Trying whether there is more goes on while the rate grows by this factor in a round.
@@ -58,17 +58,18 @@ const MIN_QUEUE: Duration = Duration::from_millis(2);
 /// packet that overtook all others says how long it takes when nobody waits.
 const QUEUE_SAMPLES: usize = 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
+    #[default]
     Start,
-    /// Lets the queue go that was made, until it is gone.
+    /// Sends less until the queue has drained.
     Drain,
     Cruise,
     Up,
     Down,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rate {
     packet: f64,
     /// The window while no rate is known.
@@ -109,26 +110,8 @@ impl Rate {
         Rate {
             packet,
             initial_window: (INITIAL_PACKETS * packet).max(INITIAL_BYTES),
-            phase: Phase::Start,
-            rounds: 0,
-            round_end: 0,
-            rates: [0.0; ROUNDS],
-            has_rate: false,
-            rate: 0.0,
-            grown_rate: 0.0,
-            level_rounds: 0,
-            round_bytes: 0.0,
             losses: Vec::with_capacity(ROUNDS),
-            loss: 0.0,
-            acknowledged_bytes: 0.0,
-            lost_bytes: 0.0,
-            marked_packets: 0.0,
-            marked: 0.0,
-            min_rtt: None,
-            has_middle: false,
-            recent: [Duration::ZERO; QUEUE_SAMPLES],
-            samples: 0,
-            queue: Duration::ZERO,
+            ..Rate::default()
         }
     }
 
@@ -173,8 +156,8 @@ impl Rate {
             .map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
     }
 
-    /// Whether only what left at once has been acknowledged, if anything: its first packets tell of
-    /// a part of it, and of a rate that is far too low.
+    /// Whether only what left at once has been acknowledged, if anything: its first packets show
+    /// a part of it, and a rate that is far too low.
     fn is_initial_window(&self) -> bool {
         self.phase == Phase::Start && self.rounds < 2
     }

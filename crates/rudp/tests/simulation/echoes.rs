@@ -5,7 +5,7 @@ use crate::world::{CLIENT, SERVER, World};
 use rudp::{Accept, Config, Control, Event};
 
 const DELAY_NS: u64 = 95_000_000;
-/// As many are under way at first, and from then on where more are asked for than that.
+/// As many are in flight at first, and from then on where more are asked for than that.
 const ECHOES: usize = 1000;
 const CONTROLS: [Control; 3] = [
     Control::Fixed { messages: 1000 },
@@ -35,7 +35,7 @@ fn echoes(seed: u64, control: Control, loss: f64, all: usize) -> Vec<f64> {
     let mut took = Vec::new();
     let mut happened = Vec::new();
     while took.len() < all {
-        world.tell(|end, id, event| happened.push((end, id, event)));
+        world.take_events(|end, id, event| happened.push((end, id, event)));
         for (end, id, event) in happened.drain(..) {
             let now = world.now;
             let mut send = |id, message: Vec<u8>| {
@@ -98,7 +98,7 @@ fn a_thousand_echoes_at_once_are_back_after_few_round_trips() {
 }
 
 #[test]
-fn with_a_thousand_echoes_under_way_nearly_all_are_back_after_few_round_trips() {
+fn with_a_thousand_echoes_in_flight_nearly_all_are_back_after_few_round_trips() {
     for control in CONTROLS {
         for seed in 0..5 {
             let mut took = echoes(seed, control, 0.1, 20 * ECHOES);

@@ -2,7 +2,7 @@
 //! each way, a queue of a thousand packets.
 
 use crate::network::{Network, Path};
-use crate::world::{CLIENT, SERVER, World};
+use crate::world::{CLIENT, SECOND, SERVER, World};
 use rudp::{Accept, Config, ConnectionId, Control, Event, Stats, Time, study};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,6 @@ const LINK: Path = Path {
     ..Path::IDEAL
 };
 const MESSAGE: usize = 64 << 10;
-const SECOND: u64 = 1_000_000_000;
 
 /// What one connection did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +67,7 @@ fn share_changing(
         {
             world.network.paths[CLIENT].rate = Some(rate);
         }
-        world.tell(|end, _, event| {
+        world.take_events(|end, _, event| {
             if let (SERVER, Event::Message(message)) = (end, event) {
                 happened.push((usize::from(message[0]), message.len() as u64));
             }
@@ -337,7 +336,7 @@ fn the_study_waits_a_second_for_each_loss() {
                         .into_iter()
                         .flatten()
                         .min()
-                        .expect("something is under way"),
+                        .expect("something is in flight"),
                 );
                 while let Some(datagram) = network.receive(now) {
                     if datagram.to == here {

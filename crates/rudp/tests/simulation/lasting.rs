@@ -1,31 +1,26 @@
 //! Connections that last, go silent, are not listened to, or carry much.
 
 use crate::network::Path;
-use crate::world::{CLIENT, SERVER, World};
+use crate::world::{CLIENT, SECOND, SERVER, World};
 use rudp::{Accept, Config, ConnectionId, Event, Reason, SendError, Time};
 use std::time::Duration;
 
-const SECOND: u64 = 1_000_000_000;
 const PATH: Path = Path {
     delay_ns: 10_000_000,
     ..Path::IDEAL
 };
 
-type Told = Vec<(usize, Event)>;
-
-fn run(world: &mut World, until_ns: u64) -> Told {
-    let mut told = Vec::new();
-    world.until = until_ns;
-    while world.now < until_ns && world.step(|end, _, event| told.push((end, event))) {}
-    told
+fn run(world: &mut World, until_ns: u64) -> Vec<(usize, Event)> {
+    let events = world.run(until_ns).into_iter();
+    events.map(|(end, _, event)| (end, event)).collect()
 }
 
 fn connected(config: Config) -> (World, ConnectionId) {
     let mut world = World::new(1, [PATH, PATH], Accept::from(config.clone()));
     let id = world.connect(config);
-    let told = run(&mut world, SECOND);
+    let events = run(&mut world, SECOND);
     assert_eq!(
-        told,
+        events,
         [(CLIENT, Event::Connected), (SERVER, Event::Connected)]
     );
     (world, id)
@@ -41,9 +36,10 @@ fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
     world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
     let client = world.client(id);
     let message = client.send(vec![1; 3000]).unwrap();
-    let told = run(&mut world, 60 * SECOND);
+    let events = run(&mut world, 60 * SECOND);
     assert_eq!(
-        told.iter()
+        events
+            .iter()
             .filter(|(end, _)| *end == CLIENT)
             .collect::<Vec<_>>(),
         [
@@ -51,7 +47,7 @@ fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
             &(CLIENT, Event::Closed(Reason::TimedOut))
         ]
     );
-    assert!(told.contains(&(SERVER, Event::Closed(Reason::TimedOut))));
+    assert!(events.contains(&(SERVER, Event::Closed(Reason::TimedOut))));
     let at_s = world.now / SECOND;
     assert!((8..12).contains(&at_s), "{at_s} s");
     assert_eq!(world.ends[CLIENT].endpoint.connections(), 0);
@@ -66,8 +62,8 @@ fn a_silent_connection_is_kept_alive_where_that_was_asked_for() {
             keep_alive,
             ..Config::default()
         });
-        let told = run(&mut world, 600 * SECOND);
-        assert_eq!(told.is_empty(), is_kept);
+        let events = run(&mut world, 600 * SECOND);
+        assert_eq!(events.is_empty(), is_kept);
         assert_eq!(world.connection(CLIENT, id).is_some(), is_kept);
     }
 }
@@ -76,8 +72,8 @@ fn a_silent_connection_is_kept_alive_where_that_was_asked_for() {
 fn nobody_there_is_a_timeout_too() {
     let mut world = World::new(1, [Path { loss: 1.0, ..PATH }; 2], Accept::default());
     world.connect(Config::default());
-    let told = run(&mut world, 100 * SECOND);
-    assert_eq!(told, [(CLIENT, Event::Closed(Reason::TimedOut))]);
+    let events = run(&mut world, 100 * SECOND);
+    assert_eq!(events, [(CLIENT, Event::Closed(Reason::TimedOut))]);
     assert_eq!(world.now / SECOND, 30);
 }
 
@@ -102,13 +98,13 @@ fn the_longest_message_arrives_and_a_longer_one_is_refused() {
     );
     client.send(message.clone()).unwrap();
     world.close(id);
-    let told = run(&mut world, 2000 * SECOND);
-    let came = told.iter().find_map(|(_, event)| match event {
-        Event::Message(came) => Some(*came == message),
+    let events = run(&mut world, 2000 * SECOND);
+    let received = events.iter().find_map(|(_, event)| match event {
+        Event::Message(received) => Some(*received == message),
         _ => None,
     });
-    assert_eq!(came, Some(true));
-    assert!(told.contains(&(CLIENT, Event::Closed(Reason::Finished))));
+    assert_eq!(received, Some(true));
+    assert!(events.contains(&(CLIENT, Event::Closed(Reason::Finished))));
 }
 
 #[test]
@@ -128,19 +124,19 @@ fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
     assert_eq!(sent, 20);
     // The server's events stay where they are.
     world.deaf = Some(SERVER);
-    let told = run(&mut world, 100 * SECOND);
+    let events = run(&mut world, 100 * SECOND);
     assert_eq!(
-        told.len(),
+        events.len(),
         5,
         "as many are acknowledged as the window holds"
     );
     world.deaf = None;
-    let told = run(&mut world, 200 * SECOND);
-    let came = told.iter().filter_map(|(_, event)| match event {
+    let events = run(&mut world, 200 * SECOND);
+    let received = events.iter().filter_map(|(_, event)| match event {
         Event::Message(message) => Some(message[0]),
         _ => None,
     });
-    assert!(came.eq(0..sent));
+    assert!(received.eq(0..sent));
 }
 
 #[test]
@@ -150,13 +146,13 @@ fn a_window_hardly_longer_than_the_longest_message_lets_it_through() {
         window_bytes: 10_500,
         ..Config::default()
     });
-    // What the first has taken of the window is less than what is told of otherwise.
+    // The first takes less of the window than what credit is otherwise sent for.
     for bytes in [1_000, 10_000] {
         let client = world.client(id);
         client.send(vec![1; bytes]).unwrap();
         let until = world.now + SECOND;
-        let told = run(&mut world, until);
-        assert!(told.contains(&(SERVER, Event::Message(vec![1; bytes]))));
+        let events = run(&mut world, until);
+        assert!(events.contains(&(SERVER, Event::Message(vec![1; bytes]))));
     }
 }
 
@@ -173,16 +169,16 @@ fn what_the_ends_agree_on_is_the_lesser_of_both() {
     let mut world = World::new(1, [PATH, PATH], accept);
     let id = world.connect(Config::default());
     run(&mut world, SECOND);
-    world.network.keeps = Some(Vec::new());
+    world.network.record = Some(Vec::new());
     let client = world.client(id);
     client.send(vec![1; 20_000]).unwrap();
     run(&mut world, 2 * SECOND);
-    let kept = world.network.keeps.take().unwrap();
-    let longest = kept.iter().map(|datagram| datagram.bytes.len()).max();
+    let record = world.network.record.take().unwrap();
+    let longest = record.iter().map(|datagram| datagram.bytes.len()).max();
     assert_eq!(longest, Some(1000));
     world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
-    let told = run(&mut world, 100 * SECOND);
-    assert!(told.contains(&(CLIENT, Event::Closed(Reason::TimedOut))));
+    let events = run(&mut world, 100 * SECOND);
+    assert!(events.contains(&(CLIENT, Event::Closed(Reason::TimedOut))));
     let at_s = world.now / SECOND;
     assert!((8..12).contains(&at_s), "{at_s} s");
 }
@@ -221,9 +217,9 @@ fn who_has_everything_says_so_for_long_enough_whatever_it_could_not_say_before()
     world.close(id);
     run(&mut world, 13 * SECOND);
     world.network.paths[SERVER].loss = 0.0;
-    let told = run(&mut world, 60 * SECOND);
+    let events = run(&mut world, 60 * SECOND);
     for end in [CLIENT, SERVER] {
         let finished = (end, Event::Closed(Reason::Finished));
-        assert!(told.contains(&finished), "{told:?}");
+        assert!(events.contains(&finished), "{events:?}");
     }
 }

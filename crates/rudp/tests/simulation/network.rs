@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 
 /// What one direction does to datagrams.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) delay_ns: u64,
     /// Each is held up for up to so much more, without overtaking.
@@ -20,7 +20,7 @@ pub(crate) struct Path {
     pub(crate) duplicate: f64,
     /// The share that is held up for up to two more delays, so that others overtake.
     pub(crate) reorder: f64,
-    /// The share that is not held up at all, and overtakes everything under way.
+    /// The share that is not held up at all, and overtakes everything in flight.
     pub(crate) overtakes: f64,
     /// The share in which bits are turned over.
     pub(crate) corrupt: f64,
@@ -74,12 +74,13 @@ counters! {
     }
 }
 
-/// Datagrams under way, in both directions.
+/// Datagrams in flight, in both directions.
+#[derive(Default)]
 pub(crate) struct Network {
     pub(crate) paths: [Path; 2],
     pub(crate) faults: Faults,
-    /// Everything that was sent, if it is to be kept.
-    pub(crate) keeps: Option<Vec<Datagram>>,
+    /// Everything that was sent, if it is recorded.
+    pub(crate) record: Option<Vec<Datagram>>,
     lines: [Line; 2],
     random: Rng,
     /// When it arrives, its turn among those, and where it is kept.
@@ -108,14 +109,8 @@ impl Network {
     pub(crate) fn new(seed: u64, paths: [Path; 2]) -> Network {
         Network {
             paths,
-            faults: Faults::default(),
-            keeps: None,
-            lines: Default::default(),
             random: Rng::with_seed(seed),
-            in_flight: BinaryHeap::new(),
-            sent: 0,
-            datagrams: Vec::new(),
-            free: Vec::new(),
+            ..Network::default()
         }
     }
 
@@ -128,8 +123,8 @@ impl Network {
         mut ecn: Option<Ecn>,
         bytes: &[u8],
     ) {
-        if let Some(kept) = &mut self.keeps {
-            kept.push(Datagram {
+        if let Some(record) = &mut self.record {
+            record.push(Datagram {
                 from,
                 to,
                 ecn,
@@ -206,7 +201,7 @@ impl Network {
     }
 
     fn arrival(&mut self, path: &Path, way: usize, through: u64) -> u64 {
-        // Not drawn where nothing does, so that the networks of the other seeds stay what they were.
+        // Not sampled where nothing overtakes, so that the networks of the other seeds stay what they were.
         if path.overtakes > 0.0 && self.random.f64() < path.overtakes {
             self.faults.reordered += 1;
             return through;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 counters! {
-    /// What a seed, or many, came to.
+    /// What a seed, or many, add up to.
     Totals {
         seeds,
         connections,
@@ -28,13 +28,14 @@ counters! {
 }
 
 /// No more steps than these, and no more virtual time, for so few messages.
-const STEPS_MAX: u64 = 300_000;
-const TIME_MAX_NS: u64 = 900_000_000_000;
+const MAX_STEPS: u64 = 300_000;
+const MAX_TIME_NS: u64 = 900_000_000_000;
 /// A message's first bytes say which one it is; the shortest has none and counts alike.
 const LABEL: usize = 4;
 
 /// One end of one connection.
-struct Side {
+#[derive(Default)]
+struct End {
     random: Rng,
     /// How many messages it is to send; the rest of them are not sent yet.
     to_send: u32,
@@ -43,12 +44,12 @@ struct Side {
     next: Option<Vec<u8>>,
     acknowledged: BTreeSet<u64>,
     undeliverable: BTreeSet<u64>,
-    /// What came from the other side.
-    came: BTreeSet<u32>,
-    came_empty: u32,
-    last_came: Option<u32>,
+    /// What the other end sent.
+    received: BTreeSet<u32>,
+    received_empty: u32,
+    last_received: Option<u32>,
     closed: Option<Reason>,
-    window_most: u64,
+    max_window: u64,
     /// As it was counted last.
     stats: Stats,
 }
@@ -57,7 +58,7 @@ pub(crate) struct Scenario {
     world: World,
     random: Rng,
     configs: [Config; 2],
-    sides: BTreeMap<(usize, ConnectionId), Side>,
+    sides: BTreeMap<(usize, ConnectionId), End>,
     /// Which of the server's connections belongs to which of the client's: they become
     /// known in any order, so by what the first message says. `None` until then.
     connections: usize,
@@ -116,22 +117,12 @@ fn config(random: &mut Rng) -> Config {
     }
 }
 
-impl Side {
-    fn new(seed: u64, to_send: u32) -> Side {
-        Side {
+impl End {
+    fn new(seed: u64, to_send: u32) -> End {
+        End {
             random: Rng::with_seed(seed),
             to_send,
-            sent: 0,
-            sent_empty: 0,
-            next: None,
-            acknowledged: BTreeSet::new(),
-            undeliverable: BTreeSet::new(),
-            came: BTreeSet::new(),
-            came_empty: 0,
-            last_came: None,
-            closed: None,
-            window_most: 0,
-            stats: Stats::default(),
+            ..End::default()
         }
     }
 
@@ -195,30 +186,29 @@ impl Scenario {
     fn run_to_the_end(&mut self) -> Result<(), String> {
         for _ in 0..self.connections {
             let id = self.world.connect(self.configs[CLIENT].clone());
-            self.add_side(CLIENT, id);
+            self.add_end(CLIENT, id);
         }
         let mut happened = Vec::new();
         loop {
             let may_be_more = self
                 .world
-                .tell(|end, id, event| happened.push((end, id, event)));
+                .take_events(|end, id, event| happened.push((end, id, event)));
             for (end, id, event) in happened.drain(..) {
-                self.tell(end, id, event)?;
+                self.handle(end, id, event)?;
             }
-            self.push()?;
-            let is_more = match may_be_more {
-                true => {
-                    self.world.leave();
-                    true
-                }
-                false => self.world.advance(),
+            self.send()?;
+            let is_more = if may_be_more {
+                self.world.transmit_all();
+                true
+            } else {
+                self.world.advance()
             };
             self.totals.steps += 1;
             self.check_bounds()?;
             if !is_more {
                 break;
             }
-            if self.totals.steps > STEPS_MAX || self.world.now > TIME_MAX_NS {
+            if self.totals.steps > MAX_STEPS || self.world.now > MAX_TIME_NS {
                 let (steps, seconds) = (self.totals.steps, self.world.now / 1_000_000_000);
                 let standing = self.standing();
                 return Err(format!(
@@ -238,17 +228,17 @@ impl Scenario {
         Ok(())
     }
 
-    fn add_side(&mut self, end: usize, id: ConnectionId) {
+    fn add_end(&mut self, end: usize, id: ConnectionId) {
         // At least 20 messages for each connection, both ends together.
         let (least, most) = if end == CLIENT { (20, 24) } else { (0, 12) };
         let to_send = self.random.u32(least..=most);
         self.sides
-            .insert((end, id), Side::new(self.random.u64(..), to_send));
+            .insert((end, id), End::new(self.random.u64(..), to_send));
     }
 
-    fn tell(&mut self, end: usize, id: ConnectionId, event: Event) -> Result<(), String> {
+    fn handle(&mut self, end: usize, id: ConnectionId, event: Event) -> Result<(), String> {
         if event == Event::Connected && end == SERVER {
-            self.add_side(end, id);
+            self.add_end(end, id);
         }
         let is_ordered = self.configs[end].is_ordered;
         let side = self
@@ -264,20 +254,20 @@ impl Scenario {
                 self.totals.messages += 1;
                 self.totals.bytes += message.len() as u64;
                 let Some((label, _)) = message.split_first_chunk::<LABEL>() else {
-                    side.came_empty += 1;
+                    side.received_empty += 1;
                     return Ok(());
                 };
                 let label = u32::from_be_bytes(*label);
                 if message != fill(label, message.len()) {
                     return Err(format!("message {label} is not what was sent"));
                 }
-                if !side.came.insert(label) {
-                    return Err(format!("message {label} came twice"));
+                if !side.received.insert(label) {
+                    return Err(format!("message {label} received twice"));
                 }
-                if is_ordered && side.last_came.is_some_and(|last| last > label) {
-                    return Err(format!("message {label} after {:?}", side.last_came));
+                if is_ordered && side.last_received.is_some_and(|last| last > label) {
+                    return Err(format!("message {label} after {:?}", side.last_received));
                 }
-                side.last_came = Some(label);
+                side.last_received = Some(label);
             }
             Event::Acknowledged(id) => {
                 if !side.acknowledged.insert(id) {
@@ -296,7 +286,7 @@ impl Scenario {
     }
 
     /// Sends what may be sent; when all is sent, one end closes.
-    fn push(&mut self) -> Result<(), String> {
+    fn send(&mut self) -> Result<(), String> {
         let now = self.world.time();
         let mut is_all_sent = self.sides.len() == 2 * self.connections;
         for ((end, id), side) in &mut self.sides {
@@ -345,7 +335,7 @@ impl Scenario {
             };
             let stats = connection.stats();
             let config = &self.configs[*end];
-            side.window_most = side.window_most.max(stats.window_bytes);
+            side.max_window = side.max_window.max(stats.window_bytes);
             side.stats = stats;
             // Probes leave whatever the window says: two each time.
             let slack = (3 + 2 * stats.probe_timeouts) * config.datagram_bytes as u64;
@@ -364,7 +354,7 @@ impl Scenario {
                 (
                     "bytes under way",
                     stats.bytes_in_flight,
-                    side.window_most.saturating_add(slack),
+                    side.max_window.saturating_add(slack),
                 ),
                 ("packets remembered", stats.packets_remembered as u64, 5_000),
                 ("ranges remembered", stats.ranges_remembered as u64, 4_096),
@@ -387,7 +377,7 @@ impl Scenario {
                 self.connections
             ));
         }
-        let (mut sent, mut came) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        let (mut sent, mut received) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for ((end, id), side) in &self.sides {
             match side.closed {
                 Some(Reason::Finished) => {}
@@ -399,14 +389,19 @@ impl Scenario {
                 return Err(format!("{} messages sent, {all} reported", side.sent));
             }
             sent[*end].push((side.sent, side.sent_empty));
-            came[*end].push((side.came.len() as u32 + side.came_empty, side.came_empty));
+            received[*end].push((
+                side.received.len() as u32 + side.received_empty,
+                side.received_empty,
+            ));
         }
         for way in [CLIENT, SERVER] {
-            let (sent, came) = (&mut sent[way], &mut came[1 - way]);
+            let (sent, received) = (&mut sent[way], &mut received[1 - way]);
             sent.sort_unstable();
-            came.sort_unstable();
-            if sent != came && !self.aborts {
-                return Err(format!("end {way} sent {sent:?}, of which came {came:?}"));
+            received.sort_unstable();
+            if sent != received && !self.aborts {
+                return Err(format!(
+                    "end {way} sent {sent:?}, of which received {received:?}"
+                ));
             }
         }
         for end in &self.world.ends {
@@ -423,11 +418,11 @@ impl Scenario {
             let connection = self.world.connection(*end, *id);
             let stats = connection.map(|connection| connection.stats());
             text += &format!(
-                "end {end} {id:?} at {} ms: sent {} of {}, came {}, closed {:?}, {:?}, {stats:?}\n",
+                "end {end} {id:?} at {} ms: sent {} of {}, received {}, closed {:?}, {:?}, {stats:?}\n",
                 self.world.now / 1_000_000,
                 side.sent,
                 side.to_send,
-                side.came.len(),
+                side.received.len(),
                 side.closed,
                 self.configs[*end],
             );

@@ -2,7 +2,7 @@
 //! anything worth having.
 
 use crate::network::Path;
-use crate::world::{CLIENT, SERVER, World};
+use crate::world::{CLIENT, SECOND, SERVER, World};
 use fastrand::Rng;
 use rudp::{Accept, Config, ConnectionId, Endpoint, Event, Reason, Time};
 use std::net::SocketAddr;
@@ -134,24 +134,12 @@ fn rubbish_changes_nothing() {
     assert_eq!((server.connections(), sent(&mut server, T).len()), (0, 0));
 }
 
-/// Runs until nothing happens or this time has come; what the server was told.
+/// The server's events until this time.
 fn run(world: &mut World, until_ns: u64) -> Vec<(ConnectionId, Event)> {
-    let mut told = Vec::new();
-    world.until = until_ns;
-    while world.now < until_ns {
-        let is_more = world.step(|end, id, event| {
-            if end == SERVER {
-                told.push((id, event));
-            }
-        });
-        if !is_more {
-            break;
-        }
-    }
-    told
+    let events = world.run(until_ns).into_iter();
+    let events = events.filter(|(end, ..)| *end == SERVER);
+    events.map(|(_, id, event)| (id, event)).collect()
 }
-
-const SECOND: u64 = 1_000_000_000;
 
 fn world() -> World {
     let path = Path {
@@ -164,24 +152,25 @@ fn world() -> World {
 #[test]
 fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_nothing() {
     let mut world = world();
-    world.network.keeps = Some(Vec::new());
+    world.network.record = Some(Vec::new());
     let old = world.connect(Config::default());
     run(&mut world, SECOND / 10);
     let client = world.client(old);
     client.send(vec![1; 5000]).unwrap();
     world.close(old);
-    let told = run(&mut world, SECOND);
+    let events = run(&mut world, SECOND);
     assert!(
-        told.iter()
+        events
+            .iter()
             .any(|(_, event)| *event == Event::Closed(Reason::Finished))
     );
     assert_eq!(world.ends[SERVER].endpoint.connections(), 0);
 
     let new = world.connect(Config::default());
-    let told = run(&mut world, SECOND + SECOND / 10);
-    let (there, _) = told[0].clone();
-    let kept = world.network.keeps.take().unwrap();
-    assert!(kept.len() > 10);
+    let events = run(&mut world, SECOND + SECOND / 10);
+    let (there, _) = events[0].clone();
+    let record = world.network.record.take().unwrap();
+    assert!(record.len() > 10);
     let now = Time::from_nanos(world.now);
     let stats = |world: &mut World| {
         let server = world.connection(SERVER, there).unwrap().stats();
@@ -190,7 +179,7 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     };
     let before = stats(&mut world);
     for stranger in [None, Some(address(66, 6))] {
-        for datagram in &kept {
+        for datagram in &record {
             let end = world
                 .ends
                 .iter_mut()
@@ -209,16 +198,16 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     // The new connection still works.
     let client = world.client(new);
     client.send(vec![2; 100]).unwrap();
-    let told = run(&mut world, 2 * SECOND);
-    assert_eq!(told, [(there, Event::Message(vec![2; 100]))]);
+    let events = run(&mut world, 2 * SECOND);
+    assert_eq!(events, [(there, Event::Message(vec![2; 100]))]);
 }
 
 #[test]
 fn a_packet_is_taken_from_the_other_ends_address_alone() {
     let mut world = world();
     let id = world.connect(Config::default());
-    let told = run(&mut world, SECOND / 10);
-    let (there, _) = told[0].clone();
+    let events = run(&mut world, SECOND / 10);
+    let (there, _) = events[0].clone();
     let client = world.client(id);
     client.send(vec![1; 100]).unwrap();
     let now = Time::from_nanos(world.now);
@@ -228,6 +217,6 @@ fn a_packet_is_taken_from_the_other_ends_address_alone() {
     server.handle_datagram(now, address(66, 6), &datagram);
     assert_eq!(server.poll_event(), None);
     server.handle_datagram(now, from, &datagram);
-    let came = Event::Message(vec![1; 100]);
-    assert_eq!(server.poll_event(), Some((there, came)));
+    let message = Event::Message(vec![1; 100]);
+    assert_eq!(server.poll_event(), Some((there, message)));
 }

@@ -11,7 +11,7 @@ pub(crate) struct World {
     buffer: Vec<u8>,
     /// How many datagrams leave in one go at most.
     pub(crate) batch: usize,
-    /// The end whose events nobody fetches.
+    /// The end whose events are not fetched.
     pub(crate) deaf: Option<usize>,
     /// How many events of an end are fetched before something leaves again.
     pub(crate) events: usize,
@@ -23,6 +23,9 @@ pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
     pub(crate) address: SocketAddr,
 }
+
+/// Nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// The client's end and the server's.
 pub(crate) const CLIENT: usize = 0;
@@ -76,14 +79,24 @@ impl World {
         self.client(id).close(now);
     }
 
-    /// Hands over what happened, then moves on. Whether anything is still to happen.
-    pub(crate) fn step(&mut self, tell: impl FnMut(usize, ConnectionId, Event)) -> bool {
-        self.tell(tell);
-        self.advance()
+    /// Runs until this time, or until nothing is to happen any more. The events of both ends.
+    pub(crate) fn run(&mut self, until_ns: u64) -> Vec<(usize, ConnectionId, Event)> {
+        let mut events = Vec::new();
+        self.until = until_ns;
+        while self.now < until_ns {
+            self.take_events(|end, id, event| events.push((end, id, event)));
+            if !self.advance() {
+                break;
+            }
+        }
+        events
     }
 
-    /// Hands over what happened. Whether there may be more, since an end fetches no more at once.
-    pub(crate) fn tell(&mut self, mut tell: impl FnMut(usize, ConnectionId, Event)) -> bool {
+    /// Fetches events. Whether there may be more, since an end fetches only so many at once.
+    pub(crate) fn take_events(
+        &mut self,
+        mut handle: impl FnMut(usize, ConnectionId, Event),
+    ) -> bool {
         let mut may_be_more = false;
         for (which, end) in self.ends.iter_mut().enumerate() {
             let mut left = self.events;
@@ -91,7 +104,7 @@ impl World {
                 && left > 0
                 && let Some((id, event)) = end.endpoint.poll_event()
             {
-                tell(which, id, event);
+                handle(which, id, event);
                 left -= 1;
             }
             may_be_more |= left == 0;
@@ -99,8 +112,8 @@ impl World {
         may_be_more
     }
 
-    /// Lets out what is to leave.
-    pub(crate) fn leave(&mut self) {
+    /// Sends what both ends have to send.
+    pub(crate) fn transmit_all(&mut self) {
         for end in [CLIENT, SERVER] {
             self.transmit(end);
         }
@@ -109,7 +122,7 @@ impl World {
     /// The same, then moves on to when something happens and lets it happen. Whether anything is
     /// still to happen.
     pub(crate) fn advance(&mut self) -> bool {
-        self.leave();
+        self.transmit_all();
         let timers = self
             .ends
             .iter()

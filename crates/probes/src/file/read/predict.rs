@@ -1,4 +1,4 @@
-//! What reading a block should take.
+//! What reading a block should cost.
 
 use super::{Cache, Engine, Pattern, Read};
 use crate::file::expect;
@@ -7,8 +7,8 @@ use crate::prelude::*;
 
 /// To find room for a page that is read into the page cache, and to enter it there.
 const ADD_PAGE_NS: Range = Range(50.0, 800.0);
-/// What a request of io_uring costs beside a system call, in such calls: a request to be made, a
-/// completion to be seen, work to be run.
+/// A request of io_uring beyond a system call, in such calls: to make the request, to see its
+/// completion, to run its work.
 const REQUEST_CALLS: Range = Range(0.5, 4.0);
 
 pub(super) fn predict(point: &Read, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -37,16 +37,14 @@ fn from_the_device(point: &Read, facts: &Facts, known: &Known<'_>) -> Option<Cos
         dir: &point.dir,
         block: point.block,
         jump: point.pattern.jumps(),
-        by_read: true,
     };
-    let request = expect::request(&blocks, facts, known)?;
+    let request = expect::read_request(blocks, facts, known)?;
     let mut cost = if point.cache == Cache::Cold && point.pattern == Pattern::Sequential {
-        // The kernel reads ahead: it waits ahead of who reads, and all of a block comes in a large
-        // request.
+        // The kernel reads ahead: it waits before the reader does, and a block comes in a large request.
         request * (0.0, 0.5) + Cost::bytes(block, (0.3, 8.0), "read ahead")
     } else {
-        // Several wait at once, for a device that may answer several at once.
-        request * (1.0 / point.depth as f64, 1.0) + expect::bytes(&blocks, facts)?
+        // Several wait at once, and the device may answer several at once.
+        request * (1.0 / point.depth as f64, 1.0) + expect::bytes(blocks, facts)?
     };
     if point.cache == Cache::Cold {
         let added = ADD_PAGE_NS * expect::pages(block);

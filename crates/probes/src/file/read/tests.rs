@@ -1,11 +1,13 @@
+use super::conditions::NONE;
 use super::*;
 use crate::cpu::memcpy;
-use crate::file::tried::{alone, measure, run, value};
+use crate::file::target_file::ALL;
+use crate::file::tests::{alone, facts, measure, measure_if_supported, run, supported, value};
 use crate::os::page_fault::{self, Kind, PageFault};
 use crate::os::syscall::{self, Call, Syscall};
 use crate::testing::measured;
 use costof_model::axis::Domain;
-use costof_model::facts::{Disk, DiskKind, FileSystem};
+use costof_model::facts::{DiskKind, Medium};
 use costof_model::failure::FailureKind;
 
 /// A small file, so that tests take little.
@@ -20,22 +22,6 @@ fn in_folder(axes: Read, folder: &str) -> Read {
     Read {
         dir: folder.to_owned().into(),
         ..axes
-    }
-}
-
-/// What a point that may be refused here gives.
-fn tried(axes: Read) -> Option<Report> {
-    match measure(axes.clone()) {
-        Ok(report) => Some(report),
-        Err(failure) => {
-            assert_eq!(
-                failure.kind,
-                FailureKind::Unsupported,
-                "{axes:?}: {failure}"
-            );
-            eprintln!("checked less: {axes:?}: {failure}");
-            None
-        }
     }
 }
 
@@ -62,7 +48,7 @@ fn bytes_come_from_where_the_point_says() {
                     assert!(refused(axes).contains("page cache"));
                     continue;
                 }
-                let Some(report) = tried(axes.clone()) else {
+                let Some(report) = measure_if_supported(&axes) else {
                     continue;
                 };
                 assert_eq!(report.allocations, 0, "{axes:?}");
@@ -79,10 +65,10 @@ fn bytes_come_from_where_the_point_says() {
 #[test]
 fn small_blocks_are_read_where_the_cache_allows_it() {
     for cache in [Cache::Warm, Cache::Cold] {
-        let Some(report) = tried(small(cache, Pattern::Random, 256)) else {
+        let Some(report) = measure_if_supported(&small(cache, Pattern::Random, 256)) else {
             continue;
         };
-        // Of a cold page all is read, and only a part of it is asked for.
+        // All of a cold page is read, and only a part of it is requested.
         if let (Cache::Cold, Some(share)) = (cache, value(&report, "device_share")) {
             assert!(share > 4.0, "{share}");
         }
@@ -98,21 +84,21 @@ fn blocks_go_into_huge_pages_where_they_are_asked_for() {
             pages: Pages::Huge,
             ..small(cache, Pattern::Sequential, 1 << 20)
         };
-        if let Some(report) = tried(axes) {
+        if let Some(report) = measure_if_supported(&axes) {
             assert!(value(&report, "throughput") > Some(0.0), "{cache:?}");
         }
     }
 }
 
 #[test]
-fn several_reads_are_under_way_by_io_uring_alone() {
+fn several_reads_are_in_flight_by_io_uring_alone() {
     let axes = Read {
         depth: 8,
         ..small(Cache::Direct, Pattern::Random, 4096)
     };
     assert!(refused(axes.clone()).contains("engine=io_uring"));
     let engine = Engine::IoUring;
-    if let Some(report) = tried(Read { engine, ..axes }) {
+    if let Some(report) = measure_if_supported(&Read { engine, ..axes }) {
         let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
         assert!(names.contains(&"latency"), "{names:?}");
     }
@@ -159,18 +145,19 @@ fn files_in_memory_are_read_warm_and_nothing_else() {
         let reason = refused(in_folder(small(cache, Pattern::Random, 4096), folder));
         assert!(reason.contains("in memory alone"), "{reason}");
     }
-    tried(in_folder(small(Cache::Warm, Pattern::Random, 4096), folder));
+    let warm = small(Cache::Warm, Pattern::Random, 4096);
+    measure_if_supported(&in_folder(warm, folder));
 }
 
 #[test]
 fn nothing_seeks_where_nothing_turns() {
     let axes = small(Cache::Direct, Pattern::Seek, 4096);
-    let Ok(place) = TargetFile::of(&axes.dir) else {
+    let Ok(target) = TargetFile::new(&axes.dir) else {
         eprintln!("skipped: no folder on a disk to write to");
         return;
     };
-    match place.medium {
-        Medium::Rotational => eprintln!("checked less: {} turns", place.name),
+    match target.medium {
+        Medium::Rotational => eprintln!("checked less: {} turns", target.name),
         _ => assert!(refused(axes).contains("nothing seeks")),
     }
 }
@@ -192,34 +179,13 @@ fn a_file_that_gets_shorter_is_a_failure_row() {
             random: Rng::with_seed(1),
             ..Reading::default()
         };
-        if let Err(failure) = role.prepare(&point, &Offers::new()) {
-            assert_eq!(failure.kind, FailureKind::Unsupported);
-            eprintln!("checked less: {failure}");
+        if supported(role.prepare(&point, &Offers::new())).is_none() {
             continue;
         }
-        let file = role.place.as_ref().unwrap().data.file();
+        let file = role.target.as_ref().unwrap().data.file();
         file.set_len(1 << 20).unwrap();
         let failure = run(&mut role, &point).unwrap_err();
         assert!(failure.reason.contains("shorter"), "{engine:?}: {failure}");
-    }
-}
-
-/// A machine whose temporary folder lies on a disk of this kind.
-fn facts(kind: DiskKind) -> Facts {
-    Facts {
-        disks: vec![Disk {
-            name: "vda".to_owned(),
-            kind,
-            ..Disk::default()
-        }],
-        file_systems: vec![FileSystem {
-            mount_point: "/".to_owned(),
-            kind: "ext4".to_owned(),
-            disk: Some("vda".to_owned()),
-            ..FileSystem::default()
-        }],
-        temporary_folder: Some("/tmp".to_owned()),
-        ..Facts::default()
     }
 }
 

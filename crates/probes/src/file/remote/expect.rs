@@ -5,15 +5,15 @@ use super::url::{Url, is_url};
 use crate::prelude::*;
 use std::net::IpAddr;
 
-/// How fast a processor copies, in bytes per nanosecond: least and most.
+/// How fast a CPU copies, in bytes per nanosecond: least and most.
 const COPIES: (f64, f64) = (2.5, 20.0);
-/// What a link carries, in bytes per nanosecond, where no driver tells: at least 1 Gb/s.
+/// The rate of a link in bytes per nanosecond, where no driver reports it: at least 1 Gb/s.
 const LINK_LEAST: f64 = 0.125;
 /// What of a link's rate is headers.
 const HEADERS: f64 = 1.06;
 
-/// A call that does nothing, of a server on this machine: it hands a call on from the thread that
-/// received it, and wakes others for it.
+/// A call that does nothing, of a server on this machine: the thread that receives the call passes it on,
+/// and wakes others for it.
 pub(super) fn null_call(path: &str, known: &Known<'_>) -> Option<Prediction> {
     if !is_here(path) {
         return None;

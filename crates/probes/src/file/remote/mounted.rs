@@ -1,6 +1,6 @@
 //! A file on a mounted remote file system, read past the page cache.
 
-use super::calls::{Answered, ReadError};
+use super::client::{Completed, ReadError};
 use costof_measure::facts;
 use costof_model::failure::Failure;
 use costof_model::failure::OrFailure;
@@ -22,59 +22,27 @@ pub(super) struct Mounted {
     kind: String,
 }
 
-/// Kinds of file systems whose files are on another machine, or another's side of a hypervisor; those
-/// of FUSE beside them have names of their own.
-const REMOTE: &[&str] = &[
-    "9p",
-    "afs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "coda",
-    "glusterfs",
-    "gpfs",
-    "lustre",
-    "ncpfs",
-    "nfs",
-    "nfs4",
-    "orangefs",
-    "smb3",
-    "smbfs",
-    "virtiofs",
-    "wekafs",
-];
-/// File systems of FUSE that are remote: `fuse.sshfs`.
-const REMOTE_FUSE: &[&str] = &[
-    "ceph-fuse",
-    "cephfs",
-    "curlftpfs",
-    "davfs2",
-    "gcsfuse",
-    "glusterfs",
-    "goofys",
-    "httpfs",
-    "juicefs",
-    "mount-s3",
-    "moosefs",
-    "rclone",
-    "s3fs",
-    "smbnetfs",
-    "sshfs",
-];
+/// Kinds of file systems whose files are on another machine, or on the other side of a hypervisor.
+const REMOTE: &str = "9p afs beegfs ceph cifs coda glusterfs gpfs lustre ncpfs nfs nfs4 orangefs \
+                      smb3 smbfs virtiofs wekafs";
+/// The same of FUSE, which have names of their own: `fuse.sshfs`.
+const REMOTE_FUSE: &str = "ceph-fuse cephfs curlftpfs davfs2 gcsfuse glusterfs goofys httpfs \
+                           juicefs mount-s3 moosefs rclone s3fs smbnetfs sshfs";
 
 /// Whether files of this kind of file system are remote.
 pub(super) fn is_remote(kind: &str) -> bool {
-    match kind.strip_prefix("fuse.") {
-        Some(own) => REMOTE_FUSE.contains(&own),
-        None => REMOTE.contains(&kind),
-    }
+    let (kind, remote) = match kind.strip_prefix("fuse.") {
+        Some(kind) => (kind, REMOTE_FUSE),
+        None => (kind, REMOTE),
+    };
+    remote.split(' ').any(|remote| remote == kind)
 }
 
 /// The file at `path`, if it is remote.
 ///
 /// # Errors
 /// Where there is no such file, or it is local.
-pub(super) fn remote(path: &str) -> Result<Mounted, Failure> {
+pub(super) fn find(path: &str) -> Result<Mounted, Failure> {
     let failed = |error: io::Error| Failure::error(format!("{path} cannot be read: {error}"));
     let real = fs::canonicalize(path).map_err(failed)?;
     let status = fs::metadata(&real).map_err(failed)?;
@@ -110,7 +78,7 @@ impl Mounted {
     ///
     /// # Errors
     /// Where its file system reads nothing past the page cache, or nothing at all.
-    pub(super) fn open(&self, block: usize) -> Result<MountedCalls, Failure> {
+    pub(super) fn open(&self, block: usize) -> Result<MountedFile, Failure> {
         let file = open_direct(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => Failure::unsupported(format!(
                 "{} reads nothing past the page cache of this machine (O_DIRECT: {error}; an URL \
@@ -121,27 +89,27 @@ impl Mounted {
         })?;
         let bytes = block.next_multiple_of(base_page_bytes());
         let memory = Arena::map(bytes, PageSize::Base).or_fail("memory for a block")?;
-        Ok(MountedCalls {
+        Ok(MountedFile {
             file,
             memory,
             block,
-            asked: None,
+            requested: None,
         })
     }
 }
 
 /// Reads by one call at a time.
-pub(super) struct MountedCalls {
+pub(super) struct MountedFile {
     file: File,
     memory: Arena,
     block: usize,
-    /// The block that is asked for and not read yet.
-    asked: Option<Answered>,
+    /// The block that was requested and is not read yet.
+    requested: Option<Completed>,
 }
 
-impl MountedCalls {
+impl MountedFile {
     pub(super) fn in_flight(&self) -> usize {
-        usize::from(self.asked.is_some())
+        usize::from(self.requested.is_some())
     }
 
     /// Measured: asks the server for the file's attributes.
@@ -152,22 +120,22 @@ impl MountedCalls {
         ask_for_attributes(&self.file)
     }
 
-    /// Notes that the block at `offset` is to be read: nothing is in flight before [`Self::answered`],
-    /// so that what is counted from some moment on is read after it.
-    pub(super) fn ask(&mut self, offset: u64, began: u64) {
-        self.asked = Some(Answered { began, offset });
+    /// Notes that the block at `offset` is to be read. [`Self::complete`] reads it, so that what is counted
+    /// from some moment on is read after it.
+    pub(super) fn request(&mut self, offset: u64, began: u64) {
+        self.requested = Some(Completed { began, offset });
     }
 
-    /// Measured: reads the block that is asked for. One system call.
+    /// Measured: reads the block that was requested. One system call.
     ///
     /// # Errors
     /// What pread(2) says, and where it reads less.
     ///
     /// # Panics
-    /// Where none is asked for is a bug.
-    pub(super) fn answered(&mut self) -> Result<Answered, ReadError> {
-        let asked = self.asked.take().expect("a block is asked for");
-        let offset = asked.offset;
+    /// Where none was requested, which is a bug.
+    pub(super) fn complete(&mut self) -> Result<Completed, ReadError> {
+        let read = self.requested.take().expect("a block was requested");
+        let offset = read.offset;
         let block = &mut self.memory.as_mut_slice()[..self.block];
         let count = self.file.read_at(block, offset)?;
         if count != self.block {
@@ -177,7 +145,7 @@ impl MountedCalls {
                 block: self.block,
             });
         }
-        Ok(asked)
+        Ok(read)
     }
 }
 
@@ -186,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remote_kinds_are_told_from_local_ones() {
+    fn kinds_are_remote_or_local() {
         for kind in [
             "nfs",
             "nfs4",
@@ -213,41 +181,41 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_read_when_its_answer_is_wanted_and_not_before() {
+    fn a_block_is_read_when_it_is_completed_and_not_before() {
         const BLOCK: usize = 512;
-        let mut calls = MountedCalls {
+        let mut file = MountedFile {
             file: File::open("/proc/self/exe").unwrap(),
             memory: Arena::map(base_page_bytes(), PageSize::Base).unwrap(),
             block: BLOCK,
-            asked: None,
+            requested: None,
         };
-        calls.ask(0, 7);
-        assert_eq!(calls.in_flight(), 1);
+        file.request(0, 7);
+        assert_eq!(file.in_flight(), 1);
         assert!(
-            calls.memory.as_mut_slice()[..4] == [0; 4],
+            file.memory.as_mut_slice()[..4] == [0; 4],
             "nothing is read yet"
         );
-        let answered = calls.answered().unwrap();
-        assert_eq!((answered.began, answered.offset), (7, 0));
-        assert_eq!(calls.in_flight(), 0);
-        assert_eq!(&calls.memory.as_mut_slice()[..4], b"\x7fELF");
-        // Past the end, it is the answer that says so.
-        calls.ask(1 << 40, 0);
+        let completed = file.complete().unwrap();
+        assert_eq!((completed.began, completed.offset), (7, 0));
+        assert_eq!(file.in_flight(), 0);
+        assert_eq!(&file.memory.as_mut_slice()[..4], b"\x7fELF");
+        // Past the end, it is completing it that fails.
+        file.request(1 << 40, 0);
         assert!(matches!(
-            calls.answered(),
+            file.complete(),
             Err(ReadError::Count { count: 0, .. })
         ));
-        assert_eq!(calls.in_flight(), 0);
+        assert_eq!(file.in_flight(), 0);
     }
 
     #[test]
     fn a_local_file_and_one_that_is_not_there_are_refused() {
-        let local = remote("/etc/passwd").err().unwrap();
+        let local = find("/etc/passwd").err().unwrap();
         assert!(
             local.reason.contains("file system of this machine"),
             "{local}"
         );
-        let absent = remote("/nonexistent/costof").err().unwrap();
+        let absent = find("/nonexistent/costof").err().unwrap();
         assert!(absent.reason.contains("No such file"), "{absent}");
     }
 }

@@ -1,7 +1,7 @@
 //! `file.remote_call`: a call to a file server that does nothing.
 
 use super::reads;
-use super::{path, way};
+use super::{find, path};
 use crate::prelude::*;
 use costof_model::Text;
 
@@ -14,8 +14,8 @@ point! {
     /// time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. Of
     /// a path on a mounted remote file system, the server is asked for the file's attributes
     /// instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does not answer from
-    /// memory (the process of a FUSE file system may). The handshake beside it is what the link and
-    /// both kernels take; what is more, the server's process takes, and being woken.
+    /// memory (the process of a FUSE file system may). The handshake shows what the link and
+    /// both kernels take; the rest is the server's process and waking it.
     ///
     /// # Predicted from
     /// where the server is on this machine, the round trip by TCP that net.rtt has measured on
@@ -57,8 +57,8 @@ impl RoleAt<RemoteCall> for Caller {
     }
 
     fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut reading = reads::find(way(&point.path)?)?.for_calls()?;
-        reads::handshakes(&reading, meter)?;
-        reads::calls_alone(&mut reading, meter)
+        let mut reader = find(&point.path)?.open_for_calls()?;
+        reads::handshakes(&reader, meter)?;
+        reads::calls_alone(&mut reader, meter)
     }
 }

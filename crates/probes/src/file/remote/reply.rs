@@ -4,63 +4,56 @@
 //! Source: RFC 4506; RFC 5531, sections 8.2 and 9; RFC 1813, `NFS3_FHSIZE`.
 
 use nfs3_client::nfs3_types::rpc::{accept_stat, msg_type, reply_stat};
-use std::ops::Range;
 
 /// The longest verifier.
-pub(super) const VERIFIER_MOST_BYTES: usize = 400;
+pub(super) const MAX_VERIFIER_BYTES: usize = 400;
 /// The longest file handle.
-pub(super) const HANDLE_MOST_BYTES: usize = 64;
+pub(super) const MAX_HANDLE_BYTES: usize = 64;
 
-/// What a server sends instead of what it was asked for.
+/// Why a reply has no results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Malformed {
-    /// A reply that ends too early.
+    /// It ends too early.
     Short,
     /// The call was not executed.
     Rejected(&'static str),
-    /// No reply that can be.
+    /// It breaks the protocol.
     Invalid(&'static str),
 }
 
-/// A reply, or what is left of it.
-pub(super) struct Reply<'r> {
-    all: &'r [u8],
-    left: Range<usize>,
-}
+/// The unread rest of a reply.
+pub(super) struct Reply<'r>(pub(super) &'r [u8]);
 
-impl Reply<'_> {
-    /// What lies there of what was received.
-    pub(super) fn new(all: &[u8], left: Range<usize>) -> Reply<'_> {
-        Reply { all, left }
-    }
-
-    /// How many bytes are left.
-    pub(super) fn len(&self) -> usize {
-        self.left.len()
-    }
-
-    pub(super) fn bytes(&mut self, count: usize) -> Result<Range<usize>, Malformed> {
-        if count > self.left.len() {
-            return Err(Malformed::Short);
-        }
-        let taken = self.left.start..self.left.start + count;
-        self.left.start = taken.end;
+impl<'r> Reply<'r> {
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'r [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed::Short)?;
+        self.0 = rest;
         Ok(taken)
     }
 
     pub(super) fn word(&mut self) -> Result<u32, Malformed> {
-        let bytes = self.bytes(4)?;
-        let word = self.all[bytes].first_chunk().expect("four bytes");
+        let (word, rest) = self.0.split_first_chunk().ok_or(Malformed::Short)?;
+        self.0 = rest;
         Ok(u32::from_be_bytes(*word))
     }
 
-    /// Passes over something of variable length, of at most so many bytes.
-    pub(super) fn opaque(&mut self, most: usize, too_long: &'static str) -> Result<(), Malformed> {
-        let length = self.word()? as usize;
-        if length > most {
+    /// So many bytes, and what pads them to whole words.
+    pub(super) fn padded(&mut self, length: u32) -> Result<&'r [u8], Malformed> {
+        let length = length as usize;
+        Ok(&self.bytes(length.next_multiple_of(4))?[..length])
+    }
+
+    /// Passes over an opaque of variable length, of at most so many bytes.
+    pub(super) fn skip_opaque(
+        &mut self,
+        max: usize,
+        too_long: &'static str,
+    ) -> Result<(), Malformed> {
+        let length = self.word()?;
+        if length as usize > max {
             return Err(Malformed::Invalid(too_long));
         }
-        self.bytes(length.next_multiple_of(4)).map(drop)
+        self.padded(length).map(drop)
     }
 
     /// Reads on to the results of a call that was executed.
@@ -72,10 +65,20 @@ impl Reply<'_> {
             return Err(Malformed::Rejected("that it does not accept the call"));
         }
         let _flavor = self.word()?;
-        self.opaque(VERIFIER_MOST_BYTES, "a verifier that is too long")?;
+        self.skip_opaque(MAX_VERIFIER_BYTES, "a verifier that is too long")?;
         if self.word()? != accept_stat::SUCCESS as u32 {
             return Err(Malformed::Rejected("that it cannot carry the call out"));
         }
         Ok(())
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> Result<(), Malformed> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(Malformed::Invalid(
+            "an answer of another length than it says",
+        ))
     }
 }

@@ -1,17 +1,17 @@
-//! A file of an NFS server: where the server's programs listen, the export that the file is in, and the
-//! handle by which it is read.
+//! Finds a file of an NFS server: where the server's programs listen, the export that the file is in, and
+//! the handle by which it is read.
 //!
 //! Source: RFC 1813 (NFS version 3, and appendix I on MOUNT), RFC 1833 on the portmapper, RFC 5531.
 
-use super::reply::HANDLE_MOST_BYTES;
+use super::reply::MAX_HANDLE_BYTES;
+use super::stream::{BlockingStream, block_on};
 use super::url::Url;
-use super::wire::{Wire, at_once};
 use costof_model::failure::Failure;
 use costof_os::net::reserved_port;
 use nfs3_client::nfs3_types::mount::{self, dirpath, mountres3_ok, mountstat3};
 use nfs3_client::nfs3_types::nfs3::{
-    self, FSINFO3args, GETATTR3args, LOOKUP3args, Nfs3Option, Nfs3Result, diropargs3, fattr3,
-    filename3, ftype3, nfs_fh3, nfsstat3,
+    self, FSINFO3args, FSINFO3resok, GETATTR3args, LOOKUP3args, Nfs3Option, Nfs3Result, diropargs3,
+    fattr3, filename3, ftype3, nfs_fh3, nfsstat3,
 };
 use nfs3_client::nfs3_types::portmap::{IPPROTO_TCP, PMAP_PORT};
 use nfs3_client::nfs3_types::rpc::{auth_flavor, auth_unix, opaque_auth};
@@ -24,41 +24,33 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// How long a server may take for one answer.
-pub(super) const LIMIT: Duration = Duration::from_secs(5);
-/// How many groups a caller may say that it is in. Source: RFC 5531, appendix A.
-const GROUPS_MOST: usize = 16;
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// The most groups of a caller. Source: RFC 5531, appendix A.
+const MAX_GROUPS: usize = 16;
 
-/// A file that a server gives to read.
+/// A file that a server lets this process read.
 #[derive(Clone, Debug)]
-pub(super) struct RemoteFile {
+pub(super) struct NfsFile {
     /// Where the server reads files.
     pub(super) server: SocketAddr,
     pub(super) handle: nfs_fh3,
     pub(super) credential: opaque_auth<'static>,
     pub(super) size_bytes: u64,
-    /// How much the server reads by one call, at most.
-    pub(super) read_most_bytes: u64,
+    /// The most that the server reads by one call.
+    pub(super) max_read_bytes: u64,
 }
 
-/// The file that `url` names.
+/// The file that `url` names, by the first of its host's addresses where it is found.
 ///
 /// # Errors
-/// What does not answer, or what it answers.
-pub(super) fn find(url: &Url) -> Result<RemoteFile, Failure> {
-    at_one_address(url, |address| find_at(address, url))
-}
-
-/// What comes of the first of a host's addresses at which it comes to something.
-fn at_one_address<T>(
-    url: &Url,
-    mut at: impl FnMut(IpAddr) -> Result<T, String>,
-) -> Result<T, Failure> {
+/// What does not reply, or what it replies.
+pub(super) fn find(url: &Url) -> Result<NfsFile, Failure> {
     let failed = |why: String| Failure::error(format!("{url} cannot be read: {why}"));
     let found = (&*url.host, 0).to_socket_addrs();
     let addresses = found.map_err(|error| failed(format!("the host is not found: {error}")))?;
     let mut refused = Vec::new();
-    for address in addresses.take(ADDRESSES_MOST) {
-        match at(address.ip()) {
+    for address in addresses.take(MAX_ADDRESSES) {
+        match find_at(address.ip(), url) {
             Ok(found) => return Ok(found),
             Err(why) if refused.contains(&why) => {}
             Err(why) => refused.push(why),
@@ -68,27 +60,27 @@ fn at_one_address<T>(
 }
 
 /// How many of a host's addresses are tried: each may be silent for some seconds.
-const ADDRESSES_MOST: usize = 2;
+const MAX_ADDRESSES: usize = 2;
 
 /// A program and its version, as the portmapper numbers them.
 struct Program(u32, u32, &'static str);
 const NFS: Program = Program(nfs3::PROGRAM, nfs3::VERSION, "NFS");
 const MOUNT: Program = Program(mount::PROGRAM, mount::VERSION, "MOUNT");
 
-fn find_at(address: IpAddr, url: &Url) -> Result<RemoteFile, String> {
+fn find_at(address: IpAddr, url: &Url) -> Result<NfsFile, String> {
     let credential = opaque_auth::auth_unix(&caller());
     let nfs = match url.port {
         Some(port) => SocketAddr::new(address, port),
-        None => asked_port(address, NFS)?,
+        None => port(address, NFS)?,
     };
     let mount = match url.port {
-        Some(_) if mounts_too(nfs)? => nfs,
-        _ => asked_port(address, MOUNT)?,
+        Some(_) if serves_mount(nfs)? => nfs,
+        _ => port(address, MOUNT)?,
     };
-    let (depth, root) = mounted(mount, url, &credential)?;
-    let wire = wire(nfs, "NFS")?;
-    let mut client = Nfs3Client::new_with_auth(wire, credential.clone(), opaque_auth::default());
-    let (handle, attributes) = looked_up(&mut client, root, &url.names[depth..])?;
+    let (depth, root) = mount_export(mount, url, &credential)?;
+    let stream = connect(nfs, "NFS")?;
+    let mut client = Nfs3Client::new_with_auth(stream, credential.clone(), opaque_auth::default());
+    let (handle, attributes) = look_up(&mut client, root, &url.names[depth..])?;
     match attributes.type_ {
         ftype3::NF3REG => {}
         ftype3::NF3DIR => return Err("it is a directory, not a file".into()),
@@ -98,9 +90,9 @@ fn find_at(address: IpAddr, url: &Url) -> Result<RemoteFile, String> {
     if attributes.size == 0 {
         return Err("the file is empty".into());
     }
-    Ok(RemoteFile {
+    Ok(NfsFile {
         server: nfs,
-        read_most_bytes: read_most_bytes(&mut client, &handle)?,
+        max_read_bytes: limits(&mut client, &handle)?.rtmax.into(),
         handle,
         credential,
         size_bytes: attributes.size,
@@ -122,78 +114,77 @@ fn caller() -> auth_unix {
         gid,
         gids: groups
             .filter_map(|group| group.parse().ok())
-            .take(GROUPS_MOST)
+            .take(MAX_GROUPS)
             .collect(),
     }
 }
 
 /// A connection to a program of a server.
-fn wire(at: SocketAddr, program: &str) -> Result<Wire, String> {
-    let connected = reserved_port::connect(&at, LIMIT).and_then(|stream| Wire::new(stream, LIMIT));
-    connected.map_err(|error| format!("{program} at {at}: {}", why(&error, LIMIT)))
+fn connect(at: SocketAddr, program: &str) -> Result<BlockingStream, String> {
+    let connected = reserved_port::connect(&at, TIMEOUT);
+    let stream = connected.and_then(|stream| BlockingStream::new(stream, TIMEOUT));
+    stream.map_err(|error| format!("{program} at {at}: {}", connection_error(&error, TIMEOUT)))
 }
 
-/// Where the portmapper says that a program listens.
-fn asked_port(
-    address: IpAddr,
-    Program(number, version, name): Program,
-) -> Result<SocketAddr, String> {
+/// Where a program listens, by the portmapper.
+fn port(address: IpAddr, Program(number, version, name): Program) -> Result<SocketAddr, String> {
     let portmapper = SocketAddr::new(address, PMAP_PORT);
-    let wire = wire(portmapper, "the portmapper").map_err(|why| {
+    let stream = connect(portmapper, "the portmapper").map_err(|why| {
         format!(
             "{why} (rpcbind runs where NFS version 3 is served; a server without it has all on \
              one port, which the URL names: nfs://HOST:PORT/…)"
         )
     })?;
-    match at_once(PortmapperClient::new(wire).getport(number, version, IPPROTO_TCP)) {
+    match block_on(PortmapperClient::new(stream).getport(number, version, IPPROTO_TCP)) {
         Ok(port) => Ok(SocketAddr::new(address, port)),
         Err(PortmapError::ProgramUnavailable) => Err(format!(
             "{address} runs no {name} version 3 over TCP (its portmapper knows of none)"
         )),
         Err(PortmapError::Rpc(error)) => Err(format!(
             "the portmapper at {portmapper}: {}",
-            why_not_called(&error)
+            rpc_error(&error)
         )),
         Err(error) => Err(format!("the portmapper at {portmapper}: {error}")),
     }
 }
 
-/// Whether the program that mounts has the port at which NFS is served.
-fn mounts_too(nfs: SocketAddr) -> Result<bool, String> {
-    match at_once(MountClient::new(wire(nfs, "NFS")?).null()) {
+/// Whether MOUNT is served at the port of NFS.
+fn serves_mount(nfs: SocketAddr) -> Result<bool, String> {
+    match block_on(MountClient::new(connect(nfs, "NFS")?).null()) {
         Ok(()) => Ok(true),
-        // What else is wrong with it shows when it is asked to read.
-        Err(RpcError::Io(error)) if error.kind() == ErrorKind::TimedOut => {
-            Err(format!("NFS at {nfs}: {}", why(&error, LIMIT)))
-        }
+        // Any other problem shows when the file is looked up.
+        Err(RpcError::Io(error)) if error.kind() == ErrorKind::TimedOut => Err(format!(
+            "NFS at {nfs}: {}",
+            connection_error(&error, TIMEOUT)
+        )),
         Err(_) => Ok(false),
     }
 }
 
-/// The longest folder of the file's path that the server lets be mounted: of how many names it is, and
-/// its handle. A server may hide its list of exports, so it is asked for one after the other.
-fn mounted(
+/// The longest folder of the file's path that can be mounted: how many names it has, and its handle. A
+/// server may hide its list of exports, so the folders are tried one after the other.
+fn mount_export(
     at: SocketAddr,
     url: &Url,
     credential: &opaque_auth<'static>,
 ) -> Result<(usize, nfs_fh3), String> {
-    let wire = wire(at, "MOUNT")?;
-    let mut client = MountClient::new_with_auth(wire, credential.clone(), opaque_auth::default());
+    let stream = connect(at, "MOUNT")?;
+    let mut client = MountClient::new_with_auth(stream, credential.clone(), opaque_auth::default());
     let mut denied = Vec::new();
     for depth in (0..url.names.len()).rev() {
         let path = url.folder(depth);
         let shown = String::from_utf8_lossy(&path).into_owned();
-        match at_once(client.mnt(dirpath(Opaque::borrowed(&path)))) {
+        match block_on(client.mnt(dirpath(Opaque::borrowed(&path)))) {
             Ok(mounted) => {
-                // It would stay in the server's list of who has mounted what. The handle holds.
-                let _ = at_once(client.umnt(dirpath(Opaque::borrowed(&path))));
+                // Else it would stay in the server's list of mounts. The handle stays valid.
+                let _ = block_on(client.umnt(dirpath(Opaque::borrowed(&path))));
                 return Ok((depth, root(mounted, &shown)?));
             }
             Err(MountError::Denied(status)) => {
                 denied.push(format!("{shown}: {}", refusal(&status)))
             }
             Err(MountError::Rpc(error)) => {
-                return Err(format!("MOUNT at {at}: {}", why_not_called(&error)));
+                return Err(format!("MOUNT at {at}: {}", rpc_error(&error)));
             }
         }
     }
@@ -213,13 +204,13 @@ fn refusal(status: &mountstat3) -> String {
     }
 }
 
-/// The handle of a folder that was mounted, if it may be used by who calls plainly.
+/// The handle of a folder that was mounted, if callers need not authenticate.
 fn root(mounted: mountres3_ok<'_>, shown: &str) -> Result<nfs_fh3, String> {
     let plain = [auth_flavor::AUTH_UNIX as u32, auth_flavor::AUTH_NULL as u32];
     let flavours = &mounted.auth_flavors;
     if !flavours.is_empty() && !flavours.iter().any(|flavour| plain.contains(flavour)) {
         return Err(format!(
-            "{shown} wants callers to prove who they are (by Kerberos; an export with sec=sys does not)"
+            "{shown} requires callers to authenticate (by Kerberos; an export with sec=sys does not)"
         ));
     }
     handle(nfs_fh3 {
@@ -229,68 +220,74 @@ fn root(mounted: mountres3_ok<'_>, shown: &str) -> Result<nfs_fh3, String> {
 
 fn handle(handle: nfs_fh3) -> Result<nfs_fh3, String> {
     match handle.data.len() {
-        0..=HANDLE_MOST_BYTES => Ok(handle),
+        0..=MAX_HANDLE_BYTES => Ok(handle),
         length => Err(format!("invalid file handle length: {length} B")),
     }
 }
 
 /// The file at the end of these names, from `root` on.
-fn looked_up(
-    client: &mut Nfs3Client<Wire>,
+fn look_up(
+    client: &mut Nfs3Client<BlockingStream>,
     root: nfs_fh3,
     names: &[Vec<u8>],
 ) -> Result<(nfs_fh3, fattr3), String> {
     let mut at = (root, Nfs3Option::None);
     for name in names {
-        let shown = String::from_utf8_lossy(name);
         let what = diropargs3 {
             dir: at.0,
             name: filename3(Opaque::borrowed(name)),
         };
-        let answer = at_once(client.lookup(&LOOKUP3args { what }));
-        match answer.map_err(|error| why_not_called(&error))? {
-            Nfs3Result::Ok(found) => at = (handle(found.object)?, found.obj_attributes),
-            Nfs3Result::Err((nfsstat3::NFS3ERR_NOENT, _)) => {
-                return Err(format!("there is no `{shown}`"));
+        let found = results(client.lookup(&LOOKUP3args { what }), |status| {
+            let name = String::from_utf8_lossy(name);
+            match status {
+                nfsstat3::NFS3ERR_NOENT => format!("there is no `{name}`"),
+                nfsstat3::NFS3ERR_NOTDIR => {
+                    format!("what stands before `{name}` is no directory")
+                }
+                nfsstat3::NFS3ERR_ACCES => format!("`{name}` may not be looked up by this user"),
+                status => format!("looking up `{name}`: {status}"),
             }
-            Nfs3Result::Err((nfsstat3::NFS3ERR_NOTDIR, _)) => {
-                return Err(format!("what stands before `{shown}` is no directory"));
-            }
-            Nfs3Result::Err((nfsstat3::NFS3ERR_ACCES, _)) => {
-                return Err(format!("`{shown}` may not be looked up by this user"));
-            }
-            Nfs3Result::Err((status, _)) => return Err(format!("looking up `{shown}`: {status}")),
-        }
+        })?;
+        at = (handle(found.object)?, found.obj_attributes);
     }
     let attributes = match at.1 {
         Nfs3Option::Some(attributes) => attributes,
         Nfs3Option::None => {
-            let answer = at_once(client.getattr(&GETATTR3args {
+            let file = GETATTR3args {
                 object: at.0.clone(),
-            }));
-            match answer.map_err(|error| why_not_called(&error))? {
-                Nfs3Result::Ok(answer) => answer.obj_attributes,
-                Nfs3Result::Err((status, _)) => return Err(format!("its attributes: {status}")),
-            }
+            };
+            let refusal = |status| format!("its attributes: {status}");
+            results(client.getattr(&file), refusal)?.obj_attributes
         }
     };
     Ok((at.0, attributes))
 }
 
-fn read_most_bytes(client: &mut Nfs3Client<Wire>, file: &nfs_fh3) -> Result<u64, String> {
-    let answer = at_once(client.fsinfo(&FSINFO3args {
+/// What the server lets callers do with a file.
+fn limits(client: &mut Nfs3Client<BlockingStream>, file: &nfs_fh3) -> Result<FSINFO3resok, String> {
+    let file = FSINFO3args {
         fsroot: file.clone(),
-    }));
-    match answer.map_err(|error| why_not_called(&error))? {
-        Nfs3Result::Ok(limits) => Ok(limits.rtmax.into()),
-        Nfs3Result::Err((status, _)) => Err(format!("the limits of its file system: {status}")),
+    };
+    results(client.fsinfo(&file), |status| {
+        format!("the limits of its file system: {status}")
+    })
+}
+
+/// The results of a call; `refusal` says what a status that is no success means.
+fn results<T, E>(
+    call: impl Future<Output = Result<Nfs3Result<T, E>, RpcError>>,
+    refusal: impl FnOnce(nfsstat3) -> String,
+) -> Result<T, String> {
+    match block_on(call).map_err(|error| rpc_error(&error))? {
+        Nfs3Result::Ok(results) => Ok(results),
+        Nfs3Result::Err((status, _)) => Err(refusal(status)),
     }
 }
 
-fn why_not_called(error: &RpcError) -> String {
+fn rpc_error(error: &RpcError) -> String {
     match error {
-        RpcError::Io(error) => why(error, LIMIT),
-        RpcError::Auth(status) => format!("the server does not accept who calls ({status})"),
+        RpcError::Io(error) => connection_error(error, TIMEOUT),
+        RpcError::Auth(status) => format!("the server does not accept the caller ({status})"),
         RpcError::ProgUnavail | RpcError::ProgMismatch { .. } => {
             format!("the server does not serve version 3 of that ({error})")
         }
@@ -298,10 +295,10 @@ fn why_not_called(error: &RpcError) -> String {
     }
 }
 
-/// What is wrong with a connection to a server that may take `limit` for an answer.
-pub(super) fn why(error: &io::Error, limit: Duration) -> String {
+/// Why a connection to a server that may take `timeout` for a reply has failed.
+pub(super) fn connection_error(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("no answer within {limit:?}"),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("no answer within {timeout:?}"),
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "the server has ended the connection".into()
         }
@@ -324,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_is_read_by_who_need_not_prove_who_they_are() {
+    fn an_export_is_read_where_callers_need_not_authenticate() {
         const KERBEROS: u32 = 390_003;
         let system = auth_flavor::AUTH_UNIX as u32;
         assert_eq!(mounted(64, &[KERBEROS, system]).unwrap().data.len(), 64);
@@ -334,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_is_who_this_process_is() {
+    fn the_caller_is_this_processs_user() {
         let caller = caller();
         let this = fs::metadata("/proc/self").unwrap();
         assert_eq!((caller.uid, caller.gid), (this.uid(), this.gid()));
-        assert!(caller.gids.len() <= GROUPS_MOST && !caller.machinename.is_empty());
+        assert!(caller.gids.len() <= MAX_GROUPS && !caller.machinename.is_empty());
     }
 }

@@ -1,7 +1,6 @@
 //! `nfs://HOST[:PORT]/EXPORT/FILE`: a file of an NFS server.
 //!
-//! Where the export ends and the way to the file begins is for the server to say: the URL does not
-//! tell. Source: RFC 2224, section 4; RFC 3986, section 2.1 on `%2C`, which `--set` needs where a name
+//! The URL does not show where the export ends and the path to the file begins: the server knows. Source: RFC 2224, section 4; RFC 3986, section 2.1 on `%2C`, which `--set` needs where a name
 //! has a comma.
 
 use std::fmt;
@@ -9,16 +8,16 @@ use std::fmt;
 /// The scheme.
 pub(crate) const SCHEME: &str = "nfs";
 /// How many folders may stand before the file's name.
-const DEPTH_MOST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// How long a name may be. Source: limits.h, `NAME_MAX`.
-const NAME_MOST_BYTES: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// A file of an NFS server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     /// A name or an address.
     pub(super) host: String,
-    /// Where NFS is served, if not where the portmapper says.
+    /// The port of NFS, if it is not the one that the portmapper reports.
     pub(super) port: Option<u16>,
     /// The names on the way to the file, the file's last; at least two.
     pub(super) names: Vec<Vec<u8>>,
@@ -40,7 +39,7 @@ impl Url {
         })
     }
 
-    /// The path of the first `count` names, as a server is asked for it.
+    /// The path of the first `count` names, as a server gets it.
     pub(super) fn folder(&self, count: usize) -> Vec<u8> {
         match &self.names[..count] {
             [] => b"/".to_vec(),
@@ -92,7 +91,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
         .collect::<Result<Vec<_>, _>>()?;
     match names.len() {
         0 | 1 => Err("an export and a file in it must follow the host"),
-        count if count > DEPTH_MOST + 1 => Err("it goes through too many folders"),
+        count if count > MAX_DEPTH + 1 => Err("it goes through too many folders"),
         _ => Ok(Url {
             host: host.to_owned(),
             port,
@@ -125,7 +124,7 @@ fn name(text: &str) -> Result<Vec<u8>, &'static str> {
     if name.contains(&0) || name.contains(&b'/') {
         return Err("a name has neither NUL nor a slash in it");
     }
-    if name.len() > NAME_MOST_BYTES {
+    if name.len() > MAX_NAME_BYTES {
         return Err("a name has at most 255 bytes");
     }
     Ok(name)

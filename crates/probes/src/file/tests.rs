@@ -1,8 +1,10 @@
-//! Measures a point of a probe in this process, for tests.
+//! What the tests of file probes share: points that are measured in this process, and machines with one
+//! disk.
 
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Measure, RoleAt};
-use costof_model::failure::Failure;
+use costof_model::facts::{Disk, DiskKind, Facts, FileSystem};
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers, Report};
@@ -19,11 +21,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 /// How long a point is measured.
 const TIME_NS: f64 = 1e6;
 
-pub(crate) fn launch() -> Launch {
-    launch_of(Vec::new())
-}
-
-fn launch_of(points: Vec<Point>) -> Launch {
+fn launch(points: Vec<Point>) -> Launch {
     Launch {
         role: "only".into(),
         points,
@@ -53,12 +51,26 @@ pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Resul
     })
 }
 
+/// Prepares and measures a point; none where that is not supported here.
+pub(crate) fn measure_if_supported<P: Measure + Clone>(axes: &P) -> Option<Report> {
+    supported(measure(axes.clone()))
+}
+
+/// The result of preparing or measuring a point; none where that is not supported here.
+pub(crate) fn supported<T>(result: Result<T, Failure>) -> Option<T> {
+    let failed = |failure: &Failure| {
+        assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+        eprintln!("checked less: {failure}");
+    };
+    result.inspect_err(failed).ok()
+}
+
 /// Prepares and measures a point.
 pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
     let typed = At::from(axes);
     let point = Point::from(&typed);
     let _alone = alone();
-    let mut role = (P::ROLES[0])(&launch_of(vec![point.clone()]))?;
+    let mut role = (P::ROLES[0])(&launch(vec![point.clone()]))?;
     role.prepare(&point, &Offers::new())?;
     metered(&typed, |meter| {
         role.run(&point, meter)?;
@@ -70,7 +82,7 @@ fn metered<P: Measure>(
     point: &At<P>,
     measure: impl FnOnce(&mut Meter<'_>) -> Result<(), Failure>,
 ) -> Result<Report, Failure> {
-    let clock = costof_measure::clock::open(&launch().clock).expect("CLOCK_MONOTONIC");
+    let clock = costof_measure::clock::open(&launch(Vec::new()).clock).expect("CLOCK_MONOTONIC");
     let (stop, mut record) = (AtomicBool::new(false), Record::default());
     let primary = P::METRICS[0].name;
     let mut meter = Meter::new(&*clock, TIME_NS, &stop, None, primary, &mut record);
@@ -87,5 +99,24 @@ pub(crate) fn value(report: &Report, name: &str) -> Option<f64> {
     match measured.data {
         Data::Value(value) => Some(value),
         _ => None,
+    }
+}
+
+/// A machine whose temporary folder lies on a disk of this kind, `vda`.
+pub(crate) fn facts(kind: DiskKind) -> Facts {
+    Facts {
+        disks: vec![Disk {
+            name: "vda".to_owned(),
+            kind,
+            ..Disk::default()
+        }],
+        file_systems: vec![FileSystem {
+            mount_point: "/".to_owned(),
+            kind: "ext4".to_owned(),
+            disk: Some("vda".to_owned()),
+            ..FileSystem::default()
+        }],
+        temporary_folder: Some("/tmp".to_owned()),
+        ..Facts::default()
     }
 }

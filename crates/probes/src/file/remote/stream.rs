@@ -1,8 +1,8 @@
-//! A connection on which `nfs3_client` asks, one call at a time: it blocks, so that no runtime is
-//! needed, ends in time, and takes no answer that is longer than an answer can be, nor one with a part that
-//! says it is: unpacking would reserve that much memory.
+//! A connection for `nfs3_client`, one call at a time. It blocks, so that no runtime is needed, and has a
+//! timeout. It refuses a reply that is longer than a reply can be, or has a part that says it is: unpacking
+//! would reserve that much memory.
 
-use super::reply::{HANDLE_MOST_BYTES, Malformed, Reply};
+use super::reply::{MAX_HANDLE_BYTES, Malformed, Reply};
 use nfs3_client::io::{AsyncRead, AsyncWrite};
 use nfs3_client::nfs3_types::mount::{self, MOUNT_PROGRAM};
 use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM};
@@ -13,41 +13,41 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// The longest answer to what is asked here, in bytes: the list of what is exported is not.
-const ANSWER_MOST_BYTES: u32 = 64 << 10;
+/// The longest reply to the calls that are made here, in bytes: the list of exports is not among them.
+const MAX_REPLY_BYTES: u32 = 64 << 10;
 
 /// The connection.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct BlockingStream {
     stream: TcpStream,
-    /// How long an answer may take.
-    limit: Duration,
-    /// When the answer must be there.
-    until: Instant,
-    /// Whether the mark before an answer has not come yet, which says how long it is.
+    /// How long a reply may take.
+    timeout: Duration,
+    /// When the reply must be complete.
+    deadline: Instant,
+    /// Whether the next bytes are the mark before a reply, which says how long that is.
     before_mark: bool,
-    /// What was called last.
-    called: Procedure,
+    /// The last call's.
+    procedure: Procedure,
 }
 
-impl Wire {
-    /// Asks over `stream`; an answer may take `limit`.
-    pub(super) fn new(stream: TcpStream, limit: Duration) -> io::Result<Wire> {
+impl BlockingStream {
+    /// Calls over `stream`; a reply may take `timeout`.
+    pub(super) fn new(stream: TcpStream, timeout: Duration) -> io::Result<BlockingStream> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(limit))?;
-        Ok(Wire {
+        stream.set_write_timeout(Some(timeout))?;
+        Ok(BlockingStream {
             stream,
-            limit,
-            until: Instant::now() + limit,
+            timeout,
+            deadline: Instant::now() + timeout,
             before_mark: true,
-            called: Procedure::default(),
+            procedure: Procedure::default(),
         })
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for BlockingStream {
     async fn async_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -73,12 +73,12 @@ impl AsyncRead for Wire {
             && let Ok(mark) = <[u8; 4]>::try_from(&*buffer)
         {
             let length = fragment_header::from(mark).fragment_length();
-            if length > ANSWER_MOST_BYTES {
+            if length > MAX_REPLY_BYTES {
                 return invalid(format!("invalid length of an answer: {length} B"));
             }
         }
         if !self.before_mark
-            && let Some(what) = too_long(self.called, buffer)
+            && let Some(what) = too_long(self.procedure, buffer)
         {
             return invalid(format!("the server sends {what}"));
         }
@@ -87,15 +87,15 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for BlockingStream {
     async fn async_write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.stream.write(buffer)
     }
 
     async fn async_write_all(&mut self, buffer: &[u8]) -> io::Result<()> {
-        self.until = Instant::now() + self.limit;
+        self.deadline = Instant::now() + self.timeout;
         self.before_mark = true;
-        self.called = called(buffer).unwrap_or_default();
+        self.procedure = procedure_of(buffer).unwrap_or_default();
         self.stream
             .write_all(buffer)
             .map_err(|error| match error.kind() {
@@ -111,9 +111,9 @@ type Procedure = (u32, u32);
 const MNT: Procedure = (mount::PROGRAM, MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
 const LOOKUP: Procedure = (nfs3::PROGRAM, NFS_PROGRAM::NFSPROC3_LOOKUP as u32);
 
-/// What a call calls, behind the mark, its number, its kind and the version of RPC. Source: RFC 5531,
+/// The procedure of a call: behind the mark, the xid, the kind of the message and the version of RPC. Source: RFC 5531,
 /// section 9.
-fn called(call: &[u8]) -> Option<Procedure> {
+fn procedure_of(call: &[u8]) -> Option<Procedure> {
     let word = |at: usize| {
         let bytes = call.get(4 * at..)?.first_chunk()?;
         Some(u32::from_be_bytes(*bytes))
@@ -121,39 +121,40 @@ fn called(call: &[u8]) -> Option<Procedure> {
     Some((word(4)?, word(6)?))
 }
 
-/// What in an answer says that it is longer than it can be, if anything does. What ends too early, or
-/// rejects the call, is left to whoever unpacks it.
-fn too_long(called: Procedure, answer: &[u8]) -> Option<&'static str> {
-    match check(called, Reply::new(answer, 0..answer.len())) {
+/// Which part of a reply says that it is longer than it can be, if any. A reply that ends too early, or
+/// rejects the call, is left to who unpacks it.
+fn too_long(procedure: Procedure, reply: &[u8]) -> Option<&'static str> {
+    match check(procedure, Reply(reply)) {
         Err(Malformed::Invalid(what)) => Some(what),
         Ok(()) | Err(Malformed::Short | Malformed::Rejected(_)) => None,
     }
 }
 
 /// Source: RFC 1813, section 3.3.3 and appendix I.
-fn check(called: Procedure, mut answer: Reply<'_>) -> Result<(), Malformed> {
-    let _xid = answer.word()?;
-    answer.accepted()?;
-    if ![MNT, LOOKUP].contains(&called) || answer.word()? != 0 {
+fn check(procedure: Procedure, mut reply: Reply<'_>) -> Result<(), Malformed> {
+    let _xid = reply.word()?;
+    reply.accepted()?;
+    if ![MNT, LOOKUP].contains(&procedure) || reply.word()? != 0 {
         return Ok(());
     }
-    answer.opaque(HANDLE_MOST_BYTES, "a handle that is too long")?;
-    if called == MNT && answer.word()? as usize > answer.len() / 4 {
+    reply.skip_opaque(MAX_HANDLE_BYTES, "a handle that is too long")?;
+    if procedure == MNT && reply.word()? as usize > reply.0.len() / 4 {
         return Err(Malformed::Invalid("a list that is longer than the answer"));
     }
     Ok(())
 }
 
-/// What comes of a call over a [`Wire`], which never waits for anything but by blocking.
-pub(super) fn at_once<F: Future>(call: F) -> F::Output {
+/// The result of a call over a [`BlockingStream`], which never returns before it is complete.
+pub(super) fn block_on<F: Future>(call: F) -> F::Output {
     match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
-        Poll::Pending => unreachable!("a wire blocks where another would wait"),
+        Poll::Pending => unreachable!("the stream blocks instead"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{marked, receive_call, words};
     use super::*;
     use nfs3_client::nfs3_types::mount::dirpath;
     use nfs3_client::nfs3_types::nfs3::{LOOKUP3args, diropargs3, filename3, nfs_fh3};
@@ -164,29 +165,26 @@ mod tests {
 
     /// What comes of a call that is answered by these bytes, after which the server is silent or goes.
     fn answered(bytes: &[u8], goes: bool) -> String {
-        answered_to(bytes, goes, |wire| {
-            let error = at_once(PortmapperClient::new(wire).null()).unwrap_err();
+        answered_to(bytes, goes, |stream| {
+            let error = block_on(PortmapperClient::new(stream).null()).unwrap_err();
             error.to_string()
         })
     }
 
     /// The same of this call.
-    fn answered_to(bytes: &[u8], goes: bool, call: fn(Wire) -> String) -> String {
+    fn answered_to(bytes: &[u8], goes: bool, call: fn(BlockingStream) -> String) -> String {
         let bytes = bytes.to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut mark = [0; 4];
-            stream.read_exact(&mut mark).unwrap();
-            let mut call = vec![0; fragment_header::from(mark).fragment_length() as usize];
-            stream.read_exact(&mut call).unwrap();
+            let mut call = receive_call(&mut stream).unwrap();
             stream.write_all(&bytes).unwrap();
             // Until the other end is gone.
             while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
         });
-        let wire = Wire::new(stream, Duration::from_millis(100)).unwrap();
-        let error = call(wire);
+        let stream = BlockingStream::new(stream, Duration::from_millis(100)).unwrap();
+        let error = call(stream);
         server.join().unwrap();
         error
     }
@@ -201,27 +199,23 @@ mod tests {
         assert!(gone.contains("end of file"), "{gone}");
     }
 
-    fn bytes(words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_be_bytes()).collect()
-    }
-
     #[test]
     fn a_part_that_says_it_is_longer_than_it_can_be_takes_no_memory() {
         const HUGE: u32 = u32::MAX;
-        let null: fn(Wire) -> String =
-            |wire| format!("{:?}", at_once(PortmapperClient::new(wire).null()).err());
-        let mnt: fn(Wire) -> String = |wire| {
+        let null: fn(BlockingStream) -> String =
+            |stream| format!("{:?}", block_on(PortmapperClient::new(stream).null()).err());
+        let mnt: fn(BlockingStream) -> String = |stream| {
             let folder = dirpath(Opaque::borrowed(b"/export"));
-            format!("{:?}", at_once(MountClient::new(wire).mnt(folder)).err())
+            format!("{:?}", block_on(MountClient::new(stream).mnt(folder)).err())
         };
-        let lookup: fn(Wire) -> String = |wire| {
+        let lookup: fn(BlockingStream) -> String = |stream| {
             let what = diropargs3 {
                 dir: nfs_fh3 {
                     data: Opaque::borrowed(b"handle"),
                 },
                 name: filename3(Opaque::borrowed(b"file")),
             };
-            let found = at_once(Nfs3Client::new(wire).lookup(&LOOKUP3args { what }));
+            let found = block_on(Nfs3Client::new(stream).lookup(&LOOKUP3args { what }));
             format!("{:?}", found.err())
         };
         for (call, answer, why) in [
@@ -234,9 +228,7 @@ mod tests {
             (lookup, &[1, 1, 0, 0, 4, 7, 0, 0, HUGE], "a handle"),
             (lookup, &[1, 1, 0, 0, 0, 0, 0, 65], "a handle"),
         ] {
-            let mark = fragment_header::new(4 * answer.len() as u32, true);
-            let answer = [&mark.into_xdr_buf()[..], &bytes(answer)].concat();
-            let error = answered_to(&answer, false, call);
+            let error = answered_to(&marked(&words(answer)), false, call);
             assert!(error.contains("InvalidData"), "{error}");
             assert!(error.contains(why), "{error} is not: {why}");
         }
@@ -253,7 +245,7 @@ mod tests {
             (MNT, &[1, 1, 1, 1, u32::MAX]),
             (MNT, &[1]),
         ] {
-            assert_eq!(too_long(called, &bytes(answer)), None, "{answer:?}");
+            assert_eq!(too_long(called, &words(answer)), None, "{answer:?}");
         }
     }
 }

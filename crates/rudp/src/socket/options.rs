@@ -1,0 +1,57 @@
+//! The options of the socket.
+
+use crate::ecn::Ecn;
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use std::io;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// The longest wait of a call that receives or sends: the kernel rounds it up to a tick of 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(1);
+/// What the socket's own buffers should hold; the system may give less.
+const BUFFER_BYTES: usize = 8 << 20;
+
+/// Sets the options of a socket that is to be driven. Returns what sends batches through it.
+pub(super) fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    state.set_send_buffer_size(UdpSockRef::from(socket), BUFFER_BYTES)?;
+    state.set_recv_buffer_size(UdpSockRef::from(socket), BUFFER_BYTES)?;
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(TICK))?;
+    // What quinn-udp asks for and is not read here costs time with each datagram.
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    if socket.local_addr()?.is_ipv4() {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
+    }
+    setsockopt(socket, sockopt::RxqOvfl, &1)?;
+    set_ecn(socket, None)?;
+    Ok(state)
+}
+
+/// Has datagrams leave with this ECN codepoint, over either version of IP.
+pub(super) fn set_ecn(socket: &UdpSocket, ecn: Option<Ecn>) -> io::Result<()> {
+    let bits = ecn.map_or(0, Ecn::bits).into();
+    setsockopt(socket, sockopt::Ipv4Tos, &bits)?;
+    if socket.local_addr()?.is_ipv6() {
+        setsockopt(socket, sockopt::Ipv6TClass, &bits)?;
+    }
+    Ok(())
+}
+
+/// Has the kernel neither join datagrams nor report anything with them: for either it would look at what
+/// another CPU wrote of each datagram.
+pub(super) fn disable_reports(socket: &UdpSocket) -> io::Result<()> {
+    // A kernel that does not know the option does not join datagrams.
+    setsockopt(socket, sockopt::UdpGroSegment, &false).ok();
+    setsockopt(socket, sockopt::RxqOvfl, &0)?;
+    setsockopt(socket, sockopt::IpRecvTos, &false)?;
+    if socket.local_addr()?.is_ipv6() {
+        setsockopt(socket, sockopt::Ipv6RecvTClass, &false)?;
+    }
+    Ok(())
+}
