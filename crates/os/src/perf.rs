@@ -297,18 +297,16 @@ impl Set {
 
     fn reading(&self) -> io::Result<Reading> {
         // The number of values, two times, and the values.
-        let mut words = vec![0_u64; 3 + self.members.len()];
-        let bytes = size_of_val(words.as_slice());
-        let (leader, into) = (self.counters[0].as_raw_fd(), words.as_mut_ptr().cast());
-        // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
-        let got = check(unsafe { libc::read(leader, into, bytes) })?;
-        if got.cast_unsigned() != bytes {
+        let mut bytes = vec![0; size_of::<u64>() * (3 + self.members.len())];
+        if rustix::io::read(&self.counters[0], &mut bytes)? != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
+        let mut words = words.skip(1);
         Ok(Reading {
-            enabled_ns: words[1],
-            running_ns: words[2],
-            values: words.split_off(3),
+            enabled_ns: words.next().unwrap_or(0),
+            running_ns: words.next().unwrap_or(0),
+            values: words.collect(),
         })
     }
 
@@ -413,6 +411,11 @@ fn open_counter(
     let counter = check(counter)? as libc::c_int;
     // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(counter) })
+}
+
+/// Opens and closes a counter of nothing (`PERF_COUNT_SW_DUMMY`) in user space alone. Allocates nothing.
+pub(crate) fn open_dummy() -> io::Result<()> {
+    open_counter(Selector::DUMMY, true, None).map(drop)
 }
 
 fn is_refusal(error: &io::Error) -> bool {

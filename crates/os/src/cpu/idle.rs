@@ -77,8 +77,9 @@ fn rounds(
     let rounds = u32::try_from(samples).unwrap_or(u32::MAX - 1);
     let exchange = Exchange::default();
     thread::scope(|scope| {
-        let woken = thread::Builder::new()
-            .spawn_scoped(scope, || be_woken(&exchange, rounds, woken_cpu, wait))?;
+        let woken = thread::Builder::new().spawn_scoped(scope, || {
+            wait_to_be_woken(&exchange, rounds, woken_cpu, wait)
+        })?;
         let waker =
             thread::Builder::new().spawn_scoped(scope, || wake(&exchange, rounds, waker_cpu));
         let waker = match waker {
@@ -130,7 +131,7 @@ fn wake(exchange: &Exchange, rounds: u32, cpu: usize) -> io::Result<Vec<u64>> {
     Ok(latencies)
 }
 
-fn be_woken(
+fn wait_to_be_woken(
     exchange: &Exchange,
     rounds: u32,
     cpu: usize,

@@ -4,7 +4,7 @@
 //! Source: pipe(7), unix(7), eventfd(2), futex(2).
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::token::{Between, Exchange, MOST_BYTES, Over, Wait};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::Status;
-use crate::system_call::check;
+use crate::system_call::invalid;
+use rustix::event::EventfdFlags;
 
 /// Offsets in the memory that both ends see: the partner's status, the word on a line of its own, the
 /// message.
@@ -34,10 +35,9 @@ impl Channel {
     pub(crate) fn open(exchange: &Exchange) -> io::Result<Self> {
         let size = exchange.size;
         if size == 0 || size > MOST_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
-            ));
+            return Err(invalid(format!(
+                "a message has 1 to {MOST_BYTES} bytes, not {size}"
+            )));
         }
         let (ours, theirs) = descriptors(exchange.over)?;
         if exchange.wait == Wait::Spin {
@@ -121,19 +121,13 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
             (vec![ours.into()], vec![theirs.into()])
         }
         Over::Eventfd => {
+            let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC);
             let (back, forth) = (eventfd()?, eventfd()?);
             let theirs = vec![forth.try_clone()?, back.try_clone()?];
             (vec![back, forth], theirs)
         }
         Over::SharedMemory => (Vec::new(), Vec::new()),
     })
-}
-
-fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    let descriptor = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
-    // SAFETY: the descriptor was just made, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// One end of a channel.

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 
 use crate::memory::arena::base_page_bytes;
+use rustix::pipe::fcntl_setpipe_size;
 
 /// A pipe whose content is let go unread.
 #[derive(Debug)]
@@ -27,12 +28,7 @@ impl Lender {
     /// below that; else what pipe(2), fcntl(2) or opening /dev/null says.
     pub fn open(pages: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        let bytes = libc::c_int::try_from(pages * base_page_bytes())
-            .map_err(|_| io::Error::from(io::ErrorKind::PermissionDenied))?;
-        // SAFETY: takes a descriptor that is open, and numbers.
-        if unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        fcntl_setpipe_size(&writer, pages * base_page_bytes())?;
         let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
         Ok(Self {
             reader,

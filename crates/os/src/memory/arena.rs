@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use crate::process::{kib_value, status_bytes};
 use crate::system_call::invalid;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -267,11 +268,6 @@ fn mapping_range(line: &str) -> Option<(usize, usize)> {
     Some((address(from)?, address(to)?))
 }
 
-/// The number in `   1234 kB`.
-fn kib_value(value: &str) -> Option<u64> {
-    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
-}
-
 /// Bytes that can be used without swapping and without running into a limit: the least of
 /// `MemAvailable` and, for this process's memory control group and each of its ancestors (version
 /// 1 or 2), the limit less what is in use and cannot be dropped.
@@ -282,12 +278,8 @@ fn kib_value(value: &str) -> Option<u64> {
 /// that cannot be read count as no limit.
 pub fn available_bytes() -> io::Result<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo")?;
-    let free = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(kib_value)
-        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?
-        * 1024;
+    let free = status_bytes(&meminfo, "MemAvailable:")
+        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?;
     Ok(control_group_room().map_or(free, |room| free.min(room)))
 }
 

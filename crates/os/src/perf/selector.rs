@@ -26,6 +26,11 @@ const CACHE_DATA_TLB: u64 = 3;
 const CACHE_READ_MISS: u64 = 1 << 16;
 
 impl Selector {
+    pub(super) const DUMMY: Self = Self {
+        kind: TYPE_SOFTWARE,
+        config: 9,
+    };
+
     pub(super) fn new(event: Event, pmu: &CorePmu) -> io::Result<Self> {
         // Bits 32 on name the unit that a general event is meant for; 0 on ordinary machines.
         let unit = u64::from(pmu.number.unwrap_or(0)) << 32;

@@ -9,16 +9,16 @@
 
 use std::ffi::CStr;
 use std::io::{self, PipeWriter};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 
 use crate::memory::shared::SharedMemory;
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
-use crate::system_call::check;
 
 /// The name of the process, of at most 15 bytes, in ps(1) and top(1).
 const NAME: &CStr = c"costof commands";
@@ -54,12 +54,11 @@ impl CommandReader {
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
         let Some(child) = Child::started(unsafe { libc::fork() })? else {
-            be_the_reader(worker, &writer, stop_line, stop)
+            run_reader(worker, &writer, stop_line, stop)
         };
         let reader = Self { child, stop };
-        // SAFETY: descriptor 0 stays open throughout; it only changes what it refers to, as a
-        // shell's `<` does.
-        check(unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) })?;
+        // As a shell's `<` does.
+        dup2_stdin(&passed_on)?;
         Ok(reader)
     }
 
@@ -86,9 +85,8 @@ impl CommandReader {
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
-fn be_the_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
-    // SAFETY: the name ends in a zero byte.
-    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
+    let _ = rustix::thread::set_name(NAME);
     if child::ends_with(worker) {
         let [input, output] = keep_only(pipe);
         pass_on_lines(input, output, stop_line, stop);
@@ -104,17 +102,16 @@ fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
     const FIRST: libc::c_uint = libc::STDERR_FILENO.cast_unsigned();
     /// Where the kernel has no close_range(2) (before Linux 5.9): far above what is open so early.
     const MANY: libc::c_int = 1024;
+    let _ = dup2_stdout(pipe);
     // SAFETY: nothing in the child uses the descriptors that are closed.
     unsafe {
-        libc::dup2(pipe.as_raw_fd(), libc::STDOUT_FILENO);
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) != 0 {
             (libc::STDERR_FILENO..MANY).for_each(|descriptor| {
                 libc::close(descriptor);
             });
         }
-        // What is not open cannot be read or written; the child closes neither.
-        [libc::STDIN_FILENO, libc::STDOUT_FILENO].map(|kept| BorrowedFd::borrow_raw(kept))
     }
+    [stdin(), stdout()]
 }
 
 /// Reads until the input ends, or nobody reads what is passed on.

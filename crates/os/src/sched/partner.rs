@@ -107,7 +107,7 @@ impl Partner {
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
         let Some(child) = Child::started(unsafe { libc::fork() })? else {
-            be_the_child(duty, status, parent, &set, not_its_own)
+            run_child(duty, status, parent, &set, not_its_own)
         };
         // Waited for only when the partner is dropped.
         status.wait_until_ready(|| !child.has_ended())?;
@@ -176,7 +176,7 @@ impl Drop for Partner {
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
-fn be_the_child(
+fn run_child(
     duty: impl Duty,
     status: &Status,
     parent: Pid,
