@@ -149,12 +149,13 @@ impl Group {
     }
 
     fn add(&mut self, event: Event, selector: Selector) -> io::Result<()> {
-        match self.add_counting(event, selector, false) {
-            Err(error) if is_refusal(&error) && event.happens_in_user_space() => self
-                .add_counting(event, selector, true)
-                .map_err(|error| explained(event, error)),
-            answer => answer.map_err(|error| explained(event, error)),
-        }
+        let added = match self.add_counting(event, selector, false) {
+            Err(error) if is_refusal(&error) && event.happens_in_user_space() => {
+                self.add_counting(event, selector, true)
+            }
+            answer => answer,
+        };
+        added.map_err(|error| explained(event, error))
     }
 
     fn add_counting(
@@ -163,22 +164,23 @@ impl Group {
         selector: Selector,
         user_only: bool,
     ) -> io::Result<()> {
-        let member = Member { event, user_only };
         if let Some(set) = self.sets.iter_mut().rfind(|set| set.is_alike(event)) {
-            match set.add(member, selector) {
+            match set.add(event, selector, user_only) {
                 // The set is full: a new one is begun.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC)) => {
                 }
                 answer => return answer,
             }
         }
+        let mut set = Set::default();
+        set.add(event, selector, user_only)?;
         // Sets of the processor come first: see `enable`.
         let position = if event.is_hardware() {
             self.sets.partition_point(Set::is_hardware)
         } else {
             self.sets.len()
         };
-        self.sets.insert(position, Set::begin(member, selector)?);
+        self.sets.insert(position, set);
         Ok(())
     }
 
@@ -233,7 +235,7 @@ impl Group {
 
     fn control<'s>(request: libc::Ioctl, sets: impl Iterator<Item = &'s Set>) -> io::Result<()> {
         for set in sets {
-            let leader = set.counters[0].as_raw_fd();
+            let leader = set.members[0].counter.as_raw_fd();
             // SAFETY: the request takes a number, and the descriptor is an open counter.
             check(unsafe { libc::ioctl(leader, request, IOC_FLAG_GROUP) })?;
         }
@@ -242,18 +244,18 @@ impl Group {
 }
 
 /// Counters that the kernel starts, stops and schedules together; the first leads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Set {
     members: Vec<Member>,
-    counters: Vec<OwnedFd>,
     origin: Reading,
 }
 
 /// One event of a set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Member {
     event: Event,
     user_only: bool,
+    counter: OwnedFd,
 }
 
 /// What the kernel says of a set.
@@ -265,22 +267,14 @@ struct Reading {
 }
 
 impl Set {
-    fn begin(member: Member, selector: Selector) -> io::Result<Self> {
-        Ok(Self {
-            counters: vec![open_counter(selector, member.user_only, None)?],
-            members: vec![member],
-            origin: Reading {
-                values: vec![0],
-                ..Reading::default()
-            },
-        })
-    }
-
-    fn add(&mut self, member: Member, selector: Selector) -> io::Result<()> {
-        let leader = Some(&self.counters[0]);
-        self.counters
-            .push(open_counter(selector, member.user_only, leader)?);
-        self.members.push(member);
+    fn add(&mut self, event: Event, selector: Selector, user_only: bool) -> io::Result<()> {
+        let leader = self.members.first().map(|member| &member.counter);
+        let counter = open_counter(selector, user_only, leader)?;
+        self.members.push(Member {
+            event,
+            user_only,
+            counter,
+        });
         self.origin.values.push(0);
         Ok(())
     }
@@ -298,7 +292,7 @@ impl Set {
     fn reading(&self) -> io::Result<Reading> {
         // The number of values, two times, and the values.
         let mut bytes = vec![0; size_of::<u64>() * (3 + self.members.len())];
-        if rustix::io::read(&self.counters[0], &mut bytes)? != bytes.len() {
+        if rustix::io::read(&self.members[0].counter, &mut bytes)? != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
@@ -439,10 +433,8 @@ fn explained(event: Event, error: io::Error) -> io::Error {
         Some(libc::EBUSY) => "another program holds the counter for itself".to_owned(),
         _ => error.to_string(),
     };
-    io::Error::new(
-        error.kind(),
-        format!("cannot count {}: {reason}", event.name()),
-    )
+    let text = format!("cannot count {}: {reason}", event.name());
+    io::Error::new(error.kind(), text)
 }
 
 /// The level in /proc/sys/kernel/perf_event_paranoid: from -1 (everything is allowed) to 2 (only

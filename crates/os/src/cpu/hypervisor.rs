@@ -14,6 +14,7 @@
 //! Source: Intel SDM volume 3, 26.1.2 "Instructions That Cause VM Exits Unconditionally"; AMD APM
 //! volume 2, 15.9 "Instruction Intercepts"; Linux Documentation/virt/kvm/x86/cpuid.rst.
 
+use crate::system_call::unsupported;
 use std::io;
 
 /// The hypervisor's first leaf: its signature in EBX, ECX and EDX.
@@ -101,10 +102,6 @@ fn signature() -> [u8; 12] {
         place.copy_from_slice(&word.to_le_bytes());
     }
     signature
-}
-
-fn unsupported(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::ipc::channel::{again, write_all};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
+use crate::system_call::invalid;
 
 /// What the bytes go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ const PIECE_BYTES: usize = 32 << 10;
 
 /// How often the sender waits in one batch before it looks whether the receiver is still there:
 /// some tens of milliseconds, so that the call which looks is nothing in the figure.
-const WAITS_PER_LOOK: u64 = 1 << 20;
+const WAITS_PER_POLL: u64 = 1 << 20;
 
 /// Messages whose contents are checked.
 const CHECKED: u64 = 3;
@@ -99,10 +100,9 @@ impl Flow {
     /// sched_setaffinity(2) say.
     pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
         if size == 0 || size > MOST_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
-            ));
+            return Err(invalid(format!(
+                "a message has 1 to {MOST_BYTES} bytes, not {size}"
+            )));
         }
         let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
         let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
@@ -156,10 +156,10 @@ impl Flow {
         let mut wait = || {
             wait(shares);
             waited += 1;
-            match waited.is_multiple_of(WAITS_PER_LOOK) && partner.has_ended() {
-                true => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
-                false => Ok(()),
+            if waited.is_multiple_of(WAITS_PER_POLL) && partner.has_ended() {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
+            Ok(())
         };
         match &self.descriptor {
             Some(descriptor) => {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::process::{kib_value, status_bytes};
-use crate::system_call::invalid;
+use crate::system_call::{invalid, unsupported};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// The pages that an arena asks the kernel for.
@@ -209,10 +209,7 @@ impl Drop for Arena {
 const USUAL_HUGE_BYTES: usize = 2 << 20;
 
 fn no_huge_pages() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)",
-    )
+    unsupported("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")
 }
 
 /// Bytes of a base page: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.

@@ -5,6 +5,7 @@ use std::io;
 
 use super::Event;
 use crate::sched::affinity;
+use crate::system_call::unsupported;
 
 /// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +45,7 @@ impl Selector {
             Event::DtlbLoadMisses => cache(CACHE_DATA_TLB),
             Event::L2LoadMisses => {
                 let config = pmu.l2_load_misses.ok_or_else(|| {
-                    io::Error::new(
-                        io::ErrorKind::Unsupported,
+                    unsupported(
                         "cannot count l2_load_misses: no such counter is known for this kind of core",
                     )
                 })?;

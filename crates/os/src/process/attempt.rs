@@ -9,6 +9,7 @@ use std::io::{self, PipeWriter, Read};
 
 use crate::memory::registered_buffer::Ring;
 use crate::perf;
+use crate::system_call::with_context;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit};
 use rustix::thread::UnshareFlags;
@@ -45,7 +46,7 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     // signal handler: it makes system calls on what was set up before, and ends.
     let child = unsafe { libc::fork() };
     if child < 0 {
-        return Err(failed("fork", io::Error::last_os_error()));
+        return Err(with_context("fork", io::Error::last_os_error()));
     }
     if child == 0 {
         run_child(attempts, &maps, &writer);
@@ -98,15 +99,11 @@ const PERF_EVENT: u8 = 6;
 fn explained([call, number]: Report) -> io::Result<()> {
     match number {
         0 => Ok(()),
-        _ => Err(failed(
+        _ => Err(with_context(
             CALLS[usize::from(call)],
             io::Error::from_raw_os_error(number.into()),
         )),
     }
-}
-
-fn failed(call: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{call}: {error}"))
 }
 
 /// This user as root of a new user namespace, and this group as its group.
