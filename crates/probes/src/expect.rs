@@ -19,8 +19,8 @@ pub(crate) fn between(
 }
 
 /// The metric `cost` between two values in nanoseconds.
-pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
-    between("cost", (low, high), because)
+pub(crate) fn cost_ns(range: (f64, f64), because: impl Into<String>) -> Option<Prediction> {
+    between("cost", range, because)
 }
 
 /// The metric `throughput` between two values in bytes a second.
@@ -31,11 +31,10 @@ pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Opt
 /// The metric `cost` between two numbers of core cycles.
 pub(crate) fn cost_cycles(
     known: &Known<'_>,
-    low: f64,
-    high: f64,
+    range: (f64, f64),
     because: &str,
 ) -> Option<Prediction> {
-    cycles(known, (low, high), because)?.predict("cost")
+    cycles(known, range, because)?.predict("cost")
 }
 
 /// So many core cycles for something, at the core clock that this run has measured; none where it has

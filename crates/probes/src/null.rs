@@ -1,5 +1,6 @@
 //! `null`: what the harness itself adds to what it measures.
 
+use crate::cpu::clock::{Clock, Source};
 use crate::prelude::*;
 use std::hint::black_box;
 
@@ -37,7 +38,9 @@ impl Measure for Null {
 
     /// The readings share a fence; a call of a few cycles partly hides behind them.
     fn predict(_: &At<Null>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = known.primary("cpu.clock", &[("source", "tsc_fenced")])?;
+        let read_ns = known.at(&Clock {
+            source: Source::TscFenced,
+        })?;
         (Cost::new(read_ns, "for a fenced reading of the clock") * (1.2, 2.2)).predict("cost")
     }
 }

@@ -1,7 +1,7 @@
 //! How many threads, and on which processors.
 
 use costof_model::facts::Facts;
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, OrFailure};
 use costof_model::typed::{AxisOf, count};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
@@ -77,12 +77,10 @@ impl Sleeper {
             // Until the other end is dropped.
             let _ = ended.recv();
         };
-        match thread.spawn(sleeps) {
-            Ok(thread) => Ok(Sleeper(Some((end, thread)))),
-            Err(error) => Err(Failure::error(format!(
-                "cannot start a second thread: {error}"
-            ))),
-        }
+        let thread = thread
+            .spawn(sleeps)
+            .or_fail("cannot start a second thread")?;
+        Ok(Sleeper(Some((end, thread))))
     }
 }
 

@@ -219,15 +219,13 @@ fn failed(error: snap::Error) -> Failure {
 }
 
 fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
-    if plain == back {
-        Ok(())
-    } else {
-        Err(Failure::error(format!(
-            "{} bytes came back from Snappy as {} other ones",
-            plain.len(),
-            back.len()
-        )))
-    }
+    ensure!(
+        plain == back,
+        "{} bytes came back from Snappy as {} other ones",
+        plain.len(),
+        back.len()
+    );
+    Ok(())
 }
 
 /// What Snappy does about data in which nothing comes twice.

@@ -145,25 +145,21 @@ impl Setup<Bandwidth> for Sender {
         let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
         Ok(Sender {
-            flow: flow.map_err(|error| cannot_start(&error))?,
+            flow: flow.map_err(cannot_start)?,
             _awake: awake,
         })
     }
 
     fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
         // A group counts as one operation here; `derive` makes it messages.
         let group = point.group();
-        meter.repeatable("cost", |n| failed.note(self.flow.send(n * group)));
-        failed.into_result().map_err(|error| broken(&error))
+        repeat_fallible(meter, "cost", |n| self.flow.send(n * group)).map_err(broken)
     }
 
     fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        if self.flow.check().map_err(|error| broken(&error))? {
-            Ok(())
-        } else {
-            Err(Failure::error("other bytes arrived than were sent"))
-        }
+        let arrived = self.flow.check().map_err(broken)?;
+        ensure!(arrived, "other bytes arrived than were sent");
+        Ok(())
     }
 }
 

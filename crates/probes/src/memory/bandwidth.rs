@@ -172,7 +172,8 @@ impl Measure for Bandwidth {
     }
 }
 
-fn stream(op: Op, size: u64) -> Bandwidth {
+/// One thread's stream through so much memory, by the fastest kernel.
+pub(crate) fn stream(op: Op, size: u64) -> Bandwidth {
     Bandwidth {
         op,
         size,

@@ -1,7 +1,6 @@
 //! `memory.latency`: what a load that depends on the one before costs.
 
 use crate::arenas::{self, Pages};
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use crate::sizes;
 use costof_model::unit::display_bytes;
@@ -134,27 +133,22 @@ impl Measure for Latency {
 
     /// Inside each level that the processor claims, and far beyond the last.
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let mut headlines: Vec<Headline> = (1..=3)
-            .filter_map(|level| {
-                let label = format!("L{level} cache reference");
-                Some(Headline::new(label, load(sizes::inside(facts, level)?)))
-            })
-            .collect();
+        let cached = (1..=3).filter_map(|level| {
+            let label = format!("L{level} cache reference");
+            Some(Headline::new(label, load(sizes::inside(facts, level)?)))
+        });
         let beyond = load(sizes::beyond(facts));
-        headlines.push(Headline::new("main memory reference", beyond));
-        headlines
+        cached
+            .chain([Headline::new("main memory reference", beyond)])
+            .collect()
     }
 
     /// Usual load-to-use latencies: first and second level in cycles; beyond them
     /// by the mesh and by what is shared, which is why the ranges are wide.
     fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         if point.pattern == Pattern::Strided {
-            return cost_cycles(
-                known,
-                3.5,
-                60.0,
-                "prefetchers bring the next elements in time",
-            );
+            let because = "prefetchers bring the next elements in time";
+            return cost_cycles(known, (3.5, 60.0), because);
         }
         // Elements further apart than a line use fewer lines, but also fewer of a
         // cache's sets, so that the size decides all the same.
@@ -162,31 +156,31 @@ impl Measure for Latency {
         let inside = |level| sizes::fit_into_level(size, facts, level);
         // Up to half as much again as the level has.
         let near = |level| sizes::fit_into_level(size / 2, facts, level);
-        match () {
-            () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
-            () if near(1) || inside(2) => {
-                let low = if near(1) { 4.0 } else { 9.0 };
-                cost_cycles(known, low, 22.0, "fits into the L2 cache")
-            }
-            () if near(2) || inside(3) => {
-                let low = if near(2) { 11.0 } else { 30.0 };
-                cost_cycles(
-                    known,
-                    low,
-                    160.0,
-                    "fits into the claimed L3 cache, if this machine gets all of it",
-                )
-            }
-            () if near(3) => cost_ns(10.0, 180.0, "about the size of the claimed L3 cache"),
-            () if point.pattern == Pattern::PageLocal => {
-                cost_ns(20.0, 180.0, "main memory, of which prefetchers hide a part")
-            }
-            () => cost_ns(60.0, 180.0, "main memory, and TLB misses with small pages"),
-        }
+        let (cycles, because) = if inside(1) {
+            ((3.0, 6.0), "fits into the L1 cache")
+        } else if near(1) || inside(2) {
+            let low = if near(1) { 4.0 } else { 9.0 };
+            ((low, 22.0), "fits into the L2 cache")
+        } else if near(2) || inside(3) {
+            let low = if near(2) { 11.0 } else { 30.0 };
+            let because = "fits into the claimed L3 cache, if this machine gets all of it";
+            ((low, 160.0), because)
+        } else {
+            let (low, because) = if near(3) {
+                (10.0, "about the size of the claimed L3 cache")
+            } else if point.pattern == Pattern::PageLocal {
+                (20.0, "main memory, of which prefetchers hide a part")
+            } else {
+                (60.0, "main memory, and TLB misses with small pages")
+            };
+            return cost_ns((low, 180.0), because);
+        };
+        cost_cycles(known, cycles, because)
     }
 }
 
-fn load(size: u64) -> Latency {
+/// A random load in so much memory, on small pages.
+pub(crate) fn load(size: u64) -> Latency {
     Latency {
         size,
         ..Latency::default()
@@ -252,8 +246,11 @@ impl RoleAt<Latency> for Chase {
         // large ring a part of one evicts what laying it out left there.
         if ring.elements() as u64 > WARM_LOADS_MAX {
             ring.walk(WARM_LOADS_MAX);
-        } else if !ring.lap_is_complete() {
-            fail!("a lap of the chase does not visit every element once");
+        } else {
+            ensure!(
+                ring.lap_is_complete(),
+                "a lap of the chase does not visit every element once"
+            );
         }
         meter.repeatable("cost", |n| ring.walk(n));
         Ok(())

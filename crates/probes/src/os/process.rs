@@ -125,14 +125,12 @@ impl Measure for Process {
     fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let mut cost = syscall::measured(known, syscall::Call::Getppid)? * 3.0;
         let copies = matches!(point.how, How::Fork | How::Clone3);
-        cost += if copies {
-            Cost::new(COPIED_NS, "to make a small process and to end it")
+        let (made_ns, made) = if copies {
+            (COPIED_NS, "a small process")
         } else {
-            Cost::new(
-                BORROWED_NS,
-                "to make a process that borrows memory and to end it",
-            )
+            (BORROWED_NS, "a process that borrows memory")
         };
+        cost += Cost::new(made_ns, format_args!("to make {made} and to end it"));
         if point.exec == Exec::Yes {
             cost += Cost::new(EXECUTED_NS, "to execute a static program");
         }
@@ -183,13 +181,12 @@ impl Setup<Process> for Parent {
         let resident = resident().or_fail("cannot tell what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
-        if (resident.all as f64) < 0.99 * wanted as f64 {
-            fail!(
-                "only {} of {} are resident: memory was swapped out",
-                display_bytes(resident.all),
-                display_bytes(wanted)
-            );
-        }
+        ensure!(
+            resident.all as f64 >= 0.99 * wanted as f64,
+            "only {} of {} are resident: memory was swapped out",
+            display_bytes(resident.all),
+            display_bytes(wanted)
+        );
         meter.value("resident", resident.all as f64);
         if let Some(anonymous) = resident.anonymous {
             meter.value("anonymous", anonymous as f64);
@@ -204,9 +201,7 @@ fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
         return Ok(None);
     }
     // What is left is for page tables too, a fork's among them.
-    if !arenas::fits(bytes) {
-        return Err(arenas::does_not_fit(bytes));
-    }
+    arenas::ensure_fits(bytes)?;
     arenas::in_memory(bytes, arenas::Pages::Base).map(Some)
 }
 

@@ -1,9 +1,9 @@
 //! `sync.core_to_core`: how long a cache line takes to another processor and back.
 
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};
+use costof_model::facts::CpuSet;
 use costof_os::memory::line::Line;
 use costof_os::sched::affinity;
 use std::sync::Arc;
@@ -67,20 +67,15 @@ impl Measure for CoreToCore {
     }
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let pairs = neighbourhood::pairs(facts);
+        let mut pairs = neighbourhood::pairs(facts);
         if pairs.is_empty() {
             // A run on one processor, which is a row with its reason, or on none that is known.
-            return vec![Headline::new(
-                label(Neighbourhood::Unknown),
-                CoreToCore { from: 0, to: 1 },
-            )];
+            pairs.push((Neighbourhood::Unknown, 0, 1));
         }
-        pairs
-            .into_iter()
-            .map(|(neighbourhood, from, to)| {
-                Headline::new(label(neighbourhood), CoreToCore { from, to })
-            })
-            .collect()
+        let headline = |(neighbourhood, from, to)| {
+            Headline::new(label(neighbourhood), CoreToCore { from, to })
+        };
+        pairs.into_iter().map(headline).collect()
     }
 
     fn more_points(facts: &Facts) -> Vec<Planned> {
@@ -89,40 +84,33 @@ impl Measure for CoreToCore {
 
     fn predict(point: &At<CoreToCore>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let claims = if facts.virtualization.virtual_machine == Some(true) {
-            "the hypervisor claims"
+            "as the hypervisor claims"
         } else {
-            "the machine claims"
+            "as the machine claims"
         };
-        match neighbourhood::of(facts, point.from, point.to) {
-            Neighbourhood::Core => cost_cycles(
-                known,
-                20.0,
-                80.0,
-                &format!("two threads of one core, as {claims}, share its first cache"),
+        let (range, two, journeys) = match neighbourhood::of(facts, point.from, point.to) {
+            Neighbourhood::Core => {
+                let because = format!("two threads of one core, {claims}, share its first cache");
+                return cost_cycles(known, (20.0, 80.0), &because);
+            }
+            Neighbourhood::Unknown => {
+                let because = "the machine does not say which caches the two share";
+                return cost_ns((30.0, 300.0), because);
+            }
+            Neighbourhood::LastCache => {
+                ((30.0, 120.0), "cores of one last-level cache", "through it")
+            }
+            Neighbourhood::Socket => (
+                (100.0, 300.0),
+                "last-level caches of one socket",
+                "between them",
             ),
-            Neighbourhood::LastCache => cost_ns(
-                30.0,
-                120.0,
-                format!("two cores of one last-level cache, as {claims}: two journeys through it"),
-            ),
-            Neighbourhood::Socket => cost_ns(
-                100.0,
-                300.0,
-                format!(
-                    "two last-level caches of one socket, as {claims}: two journeys between them"
-                ),
-            ),
-            Neighbourhood::Machine => cost_ns(
-                200.0,
-                700.0,
-                format!("two sockets, as {claims}: two journeys over the link between them"),
-            ),
-            Neighbourhood::Unknown => cost_ns(
-                30.0,
-                300.0,
-                "the machine does not say which caches the two share",
-            ),
-        }
+            Neighbourhood::Machine => ((200.0, 700.0), "sockets", "over the link between them"),
+        };
+        cost_ns(
+            range,
+            format!("two {two}, {claims}: two journeys {journeys}"),
+        )
     }
 }
 
@@ -178,19 +166,14 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
              --set from=… --set to=…)"
         );
     }
-    match two.iter().find(|cpu| !cpus.contains(cpu)) {
-        None => Ok(two),
-        Some(absent) => Err(Failure::unsupported(format!(
-            "processor {absent} is not one of this run's ({}): choose others by --set from=… \
-             --set to=…, or by --cpu",
-            listed(cpus)
-        ))),
+    if let Some(absent) = two.iter().find(|cpu| !cpus.contains(cpu)) {
+        let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
+        unsupported!(
+            "processor {absent} is not one of this run's ({cpus}): choose others by --set from=… \
+             --set to=…, or by --cpu"
+        );
     }
-}
-
-fn listed(cpus: &[usize]) -> String {
-    let cpus: costof_model::facts::CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
-    cpus.to_string()
+    Ok(two)
 }
 
 impl Setup<CoreToCore> for Pair {
@@ -225,9 +208,10 @@ impl Setup<CoreToCore> for Pair {
 
     fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
-        if made != sent {
-            fail!("the line was sent {sent} times and made {made} round trips");
-        }
+        ensure!(
+            made == sent,
+            "the line was sent {sent} times and made {made} round trips"
+        );
         Ok(())
     }
 }
@@ -269,7 +253,6 @@ pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost>
 mod tests {
     use super::*;
     use crate::sync::neighbourhood::tests::two_sockets;
-    use costof_model::facts::CpuSet;
     use costof_model::failure::FailureKind;
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{Bandwidth, Op, arena_bytes};
 use crate::arenas::Pages;
 use crate::expect::{at_the_clock, throughput};
+use crate::memory::latency::{self, Latency};
 use crate::prelude::*;
 use crate::sizes;
 
@@ -64,15 +65,8 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
         Op::Read => (1.0, ""),
     };
     let latency = |pages: Pages| {
-        known.primary(
-            "memory.latency",
-            &[
-                ("size", &*sizes::beyond(facts).to_string()),
-                ("pages", pages.word()),
-                ("pattern", "random"),
-                ("stride", "64"),
-            ],
-        )
+        let load = latency::load(sizes::beyond(facts));
+        known.at(&Latency { pages, ..load })
     };
     let measured = latency(Pages::Huge).map(|ns| (ns, ns, "2 MiB pages"));
     let (low, high, because) = match measured.or_else(|| {
@@ -119,18 +113,13 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
 mod tests {
     use super::*;
     use crate::memory::bandwidth::stream;
-    use crate::memory::latency::{self, Latency};
     use crate::testing::measured;
     use costof_model::rows::PointRow;
 
     /// A random load on such pages.
     fn load(pages: Pages, ns: f64) -> PointRow {
-        let load = Latency {
-            size: sizes::beyond(&Facts::default()),
-            pages,
-            ..Latency::default()
-        };
-        measured(&latency::PROBE, load, ns)
+        let load = latency::load(sizes::beyond(&Facts::default()));
+        measured(&latency::PROBE, Latency { pages, ..load }, ns)
     }
 
     #[test]
