@@ -166,7 +166,7 @@ impl Setup<Bandwidth> for Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::text;
+    use crate::testing::{report, text};
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
@@ -181,12 +181,7 @@ mod tests {
                 (1, 64.0 * 65536.0),
             ]),
         );
-        let report = Report {
-            state: State::Ok,
-            allocations: 0,
-            metrics: vec![cost],
-        };
-        let report = Bandwidth::derive(&point, vec![report]);
+        let report = Bandwidth::derive(&point, vec![report(vec![cost])]);
         assert_eq!(report.metrics[1].name, "throughput");
         assert_eq!(report.metrics[1].data, Data::Value(1e9));
         let failed = Report {

@@ -258,9 +258,8 @@ fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{point, text};
+    use crate::testing::{point, report, text};
     use costof_model::metric::{Data, Measured};
-    use costof_model::rows::State;
 
     #[test]
     fn a_round_trip_is_two_switches_and_on_one_processor_the_calls_can_be_taken_out() {
@@ -271,17 +270,12 @@ mod tests {
                 disturbed: vec![0],
                 ..Measured::new(text(name), data)
             };
-            let report = ContextSwitch::derive(
-                &point,
-                vec![Report {
-                    state: State::Ok,
-                    allocations: 0,
-                    metrics: vec![
-                        measured("cost", Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)])),
-                        measured("over_alone", Data::Value(500.0)),
-                    ],
-                }],
-            );
+            let round_trips = Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)]);
+            let report = report(vec![
+                measured("cost", round_trips),
+                measured("over_alone", Data::Value(500.0)),
+            ]);
+            let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
             // On one processor, to be preempted by the partner is no disturbance.
