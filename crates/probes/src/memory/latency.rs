@@ -8,56 +8,23 @@ use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::chase::Ring;
 use fastrand::Rng;
 
-/// Sizes of a run that is not told: the default first, then a curve with three
-/// points an octave.
-const SIZES: &[u64] = &[
-    128 << 20,
-    16 << 10,
-    20 << 10,
-    24 << 10,
-    32 << 10,
-    40 << 10,
-    48 << 10,
-    64 << 10,
-    80 << 10,
-    96 << 10,
-    128 << 10,
-    160 << 10,
-    192 << 10,
-    256 << 10,
-    320 << 10,
-    384 << 10,
-    512 << 10,
-    640 << 10,
-    768 << 10,
-    1 << 20,
-    1280 << 10,
-    1536 << 10,
-    2 << 20,
-    2560 << 10,
-    3 << 20,
-    4 << 20,
-    5 << 20,
-    6 << 20,
-    8 << 20,
-    10 << 20,
-    12 << 20,
-    16 << 20,
-    20 << 20,
-    24 << 20,
-    32 << 20,
-    40 << 20,
-    48 << 20,
-    64 << 20,
-    80 << 20,
-    96 << 20,
-    160 << 20,
-    192 << 20,
-    256 << 20,
-    384 << 20,
-    512 << 20,
-    1 << 30,
-];
+/// Sizes of a run without others: the default first, then a curve with three points an octave.
+const SIZES: &[u64] = &kib([
+    131_072, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024,
+    1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384, 20_480, 24_576,
+    32_768, 40_960, 49_152, 65_536, 81_920, 98_304, 163_840, 196_608, 262_144, 393_216, 524_288,
+    1_048_576,
+]);
+
+/// So many KiB each, in bytes.
+const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
+    let mut position = 0;
+    while position < N {
+        sizes[position] <<= 10;
+        position += 1;
+    }
+    sizes
+}
 
 /// Loads before anything is timed, at most: of 64 bytes each they cover 128 MiB,
 /// more than last cache levels hold.
