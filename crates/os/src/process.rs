@@ -215,7 +215,7 @@ pub fn limit_memory(bytes: u64) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::memory::arena::{Arena, PageSize};
     use std::env;
@@ -224,11 +224,11 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     /// This test program again, as a process that does one of the `child_` tests only.
-    fn child(name: &str) -> Command {
+    pub(crate) fn child(test: &str) -> Command {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--ignored", "--nocapture", "--exact"])
-            .arg(format!("process::tests::{name}"))
+            .arg(format!("process::{test}"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_stray_print_does_not_reach_the_private_output() {
-        let output = child("child_prints").output().unwrap();
+        let output = child("tests::child_prints").output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{out} {err}");
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_group_is_killed_whole() {
-        let mut command = child("child_waits");
+        let mut command = child("tests::child_waits");
         command.stdin(Stdio::piped()).process_group(0);
         let mut leader: Child = command.spawn().unwrap();
         kill_group(leader.id()).unwrap();
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_child_can_be_made_ready_to_die() {
-        let status = child("child_is_expendable").output().unwrap().status;
+        let status = child("tests::child_is_expendable").output().unwrap().status;
         assert!(status.success());
     }
 

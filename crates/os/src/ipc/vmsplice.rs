@@ -44,10 +44,10 @@ impl Lender {
     ///
     /// What vmsplice(2) or splice(2) says the first time that it fails; `Other` where the pipe
     /// took or gave only a part.
-    pub fn lend_and_let_go(&self, memory: &[u8], n: u64) -> io::Result<()> {
+    pub fn lend_and_discard(&self, memory: &[u8], n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.lend(memory)?;
-            self.let_go(memory.len())?;
+            self.discard(memory.len())?;
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Lender {
     ///
     /// # Errors
     ///
-    /// As [`Lender::lend_and_let_go`].
+    /// As [`Lender::lend_and_discard`].
     pub fn is_not_copied(&mut self, memory: &mut [u8]) -> io::Result<bool> {
         let before = memory[0];
         self.lend(&memory[..1])?;
@@ -82,7 +82,7 @@ impl Lender {
     }
 
     #[inline]
-    fn let_go(&self, len: usize) -> io::Result<()> {
+    fn discard(&self, len: usize) -> io::Result<()> {
         let (from, to) = (self.reader.as_raw_fd(), self.nowhere.as_raw_fd());
         // SAFETY: takes open descriptors, no offsets, and numbers.
         let gone = unsafe { libc::splice(from, ptr::null_mut(), to, ptr::null_mut(), len, 0) };
@@ -111,14 +111,11 @@ mod tests {
         arena.populate().unwrap();
         let mut lender = match Lender::open(32) {
             Ok(lender) => lender,
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                return;
-            }
+            Err(error) => return eprintln!("skipped: {error}"),
         };
-        lender.lend_and_let_go(arena.as_slice(), 10).unwrap();
+        lender.lend_and_discard(arena.as_slice(), 10).unwrap();
         assert!(lender.is_not_copied(arena.as_mut_slice()).unwrap());
-        lender.lend_and_let_go(arena.as_slice(), 1).unwrap();
+        lender.lend_and_discard(arena.as_slice(), 1).unwrap();
     }
 
     #[test]

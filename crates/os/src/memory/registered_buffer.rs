@@ -110,10 +110,7 @@ mod tests {
     fn registered_pages_are_pinned_and_let_go() {
         let ring = match Ring::open() {
             Ok(ring) => ring,
-            Err(error) => {
-                eprintln!("skipped: io_uring_setup: {error}");
-                return;
-            }
+            Err(error) => return eprintln!("skipped: io_uring_setup: {error}"),
         };
         let mut arena = Arena::map(4 * base_page_bytes(), PageSize::Base).unwrap();
         arena.populate().unwrap();

@@ -53,12 +53,12 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     }
     drop(writer);
     let mut report = [0; size_of::<Report>()];
-    let told = reader.read_exact(&mut report);
+    let reported = reader.read_exact(&mut report);
     let pid = Pid::from_raw(child).expect("fork gives a process id");
     // There is no status where whoever started this process has it ignore its children.
     let status =
         rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
-    if told.is_ok() {
+    if reported.is_ok() {
         return explained(report);
     }
     let signal = status
@@ -176,9 +176,7 @@ fn write(path: &CStr, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
     use std::fs;
-    use std::process::Command;
 
     #[test]
     fn namespaces_are_made_in_the_child_alone() {
@@ -213,14 +211,8 @@ mod tests {
 
     #[test]
     fn a_filter_that_kills_costs_the_child_alone() {
-        let output = Command::new(env::current_exe().unwrap())
-            .args([
-                "--ignored",
-                "--exact",
-                "process::attempt::tests::child_under_a_filter",
-            ])
-            .output()
-            .unwrap();
+        let child = crate::process::tests::child("attempt::tests::child_under_a_filter").output();
+        let output = child.unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 

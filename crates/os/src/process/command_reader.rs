@@ -217,11 +217,11 @@ impl<'a> Lines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
+    use crate::process::tests::child;
     use std::fs;
     use std::io::{BufRead, Read, Write};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
-    use std::process::{Child, Command, ExitStatus, Stdio};
+    use std::process::{ExitStatus, Stdio};
     use std::time::Duration;
 
     const STOP: &[u8] = br#"{"do":"stop"}"#;
@@ -252,22 +252,14 @@ mod tests {
         assert_eq!(passed(&within, 64), (within.clone(), false));
     }
 
-    /// This test program again, as a process that does one of the `child_` tests only, and leads a
-    /// process group.
-    fn child(name: &str) -> Child {
-        Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--nocapture", "--exact"])
-            .arg(format!("process::command_reader::tests::{name}"))
+    /// What one of the `child_` tests writes and how it ends, as a process that leads a group and whose
+    /// input is this text.
+    fn output_of(name: &str, text: &str) -> (String, ExitStatus) {
+        let mut child = child(&format!("command_reader::tests::{name}"))
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .spawn()
-            .unwrap()
-    }
-
-    /// What such a child writes and how it ends, when it is told this and then no more.
-    fn told(name: &str, text: &str) -> (String, ExitStatus) {
-        let mut child = child(name);
+            .unwrap();
         let mut input = child.stdin.take().unwrap();
         input.write_all(text.as_bytes()).unwrap();
         let mut output = io::BufReader::new(child.stdout.take().unwrap());
@@ -281,7 +273,7 @@ mod tests {
 
     #[test]
     fn lines_arrive_and_the_flag_is_set_without_a_thread() {
-        let (output, status) = told("child_is_stopped", "{\"do\":\"stop\"}\nnext\n");
+        let (output, status) = output_of("child_is_stopped", "{\"do\":\"stop\"}\nnext\n");
         assert!(output.contains("got next, stopped"), "{output}");
         assert_eq!(status.code(), Some(0), "{output}");
     }
@@ -310,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_input_ends_a_process_that_does_not_read() {
-        let (output, status) = told("child_does_not_read", "");
+        let (output, status) = output_of("child_does_not_read", "");
         assert!(output.contains("done"), "{output}");
         assert_eq!(status.signal(), Some(libc::SIGKILL), "{output}");
     }
@@ -325,7 +317,7 @@ mod tests {
 
     #[test]
     fn without_its_reader_a_process_sees_the_end_of_its_input() {
-        let (output, status) = told("child_loses_its_reader", "");
+        let (output, status) = output_of("child_loses_its_reader", "");
         assert!(output.contains("no input"), "{output}");
         assert_eq!(status.code(), Some(0), "{output}");
     }

@@ -143,7 +143,7 @@ impl Pinner {
     fn pin(&self, memory: &mut [u8], n: u64) -> io::Result<()> {
         match self {
             Pinner::IoUring(ring) => ring.register_unregister(memory, n),
-            Pinner::Vmsplice(lender) => lender.lend_and_let_go(memory, n),
+            Pinner::Vmsplice(lender) => lender.lend_and_discard(memory, n),
         }
     }
 }

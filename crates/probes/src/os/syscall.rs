@@ -6,7 +6,6 @@ use crate::threads::Sleeper;
 use costof_os::perf::{Group, tracepoint};
 use costof_os::process::syscalls;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd;
 
 words! {
@@ -139,8 +138,8 @@ pub(crate) fn measured(known: &Known<'_>, call: Call) -> Option<Cost> {
 struct Caller {
     /// The second thread, where the point has one.
     second: Option<Sleeper>,
-    /// What a call answered, where it failed.
-    failed: Option<io::Error>,
+    /// The first error of a call.
+    failed: FirstError,
     /// The points of which evidence was given: a round later it is the same, and to count takes longer
     /// than to measure.
     given: Vec<Syscall>,
@@ -155,10 +154,10 @@ impl Caller {
             Call::Getpid => Box::new(syscalls::getpid),
             Call::Time => Box::new(syscalls::time_vdso),
             Call::TimeForced => Box::new(syscalls::time_forced),
-            Call::Open => Box::new(|n| *failed = syscalls::open_close(n, c"/dev/null").err()),
+            Call::Open => Box::new(|n| failed.note(syscalls::open_close(n, c"/dev/null"))),
             Call::Read => {
                 let zero = File::open("/dev/zero").or_unsupported("cannot open /dev/zero")?;
-                Box::new(move |n| *failed = syscalls::read_one_byte(zero.as_fd(), n).err())
+                Box::new(move |n| failed.note(syscalls::read_one_byte(zero.as_fd(), n)))
             }
         })
     }
@@ -180,10 +179,8 @@ impl RoleAt<Syscall> for Caller {
     }
 
     fn finish(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        if let Some(error) = self.failed.take() {
-            let call = point.call.word();
-            fail!("{call} failed: {error}");
-        }
+        let failed = std::mem::take(&mut self.failed).into_result();
+        failed.or_fail(format_args!("{} failed", point.call.word()))?;
         if self.given.contains(&point.axes) {
             return Ok(());
         }

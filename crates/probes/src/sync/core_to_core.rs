@@ -88,7 +88,7 @@ impl Measure for CoreToCore {
         } else {
             "as the machine claims"
         };
-        let (range, two, journeys) = match neighbourhood::of(facts, point.from, point.to) {
+        let (range, two, journeys) = match neighbourhood::between(facts, point.from, point.to) {
             Neighbourhood::Core => {
                 let because = format!("two threads of one core, {claims}, share its first cache");
                 return cost_cycles(known, (20.0, 80.0), &because);
