@@ -2,7 +2,9 @@
 
 use costof_model::cost::{Cost, Range};
 use costof_model::prediction::{Known, Prediction};
+use costof_model::typed::TypedPoint;
 use costof_model::unit::Unit;
+use std::fmt;
 
 /// A metric between two values in its unit.
 pub(crate) fn between(
@@ -44,6 +46,17 @@ pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Optio
     let cycles = Range::from(cycles);
     let name = format!("for {cycles} cycles {}: {name}", at_the_clock(hz));
     Some(Cost::new(cycles * (1e9 / hz), name))
+}
+
+/// What a point has cost, over no link, for what it stands for in a prediction; none where it was not
+/// measured.
+pub(crate) fn measured<P: TypedPoint>(
+    known: &Known<'_>,
+    point: &P,
+    name: impl fmt::Display,
+) -> Option<Cost> {
+    let name = format!("{name} ({})", P::PROBE);
+    Some(Cost::new(known.at(point)?, name))
 }
 
 /// Where cycles become nanoseconds.

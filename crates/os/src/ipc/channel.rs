@@ -39,6 +39,13 @@ impl Channel {
                 "a message has 1 to {MOST_BYTES} bytes, not {size}"
             )));
         }
+        // What is written to an eventfd is added to its number, which is zero then, and reading fetches
+        // and clears it: so eight bytes come out as they went in.
+        let size = if exchange.over == Over::Eventfd {
+            size_of::<u64>()
+        } else {
+            size
+        };
         let (ours, theirs) = descriptors(exchange.over)?;
         if exchange.wait == Wait::Spin {
             for descriptor in ours.iter().chain(&theirs) {
@@ -74,14 +81,14 @@ impl Channel {
     }
 
     fn carrier(&mut self, exchange: &Exchange, descriptors: [RawFd; 2], end: usize) -> Carrier {
-        let (message, size) = (self.messages[end].as_mut_ptr(), exchange.size);
+        let message = &mut self.messages[end];
+        let (message, size) = (message.as_mut_ptr(), message.len());
         match exchange.over {
-            Over::Pipe | Over::Unix => Carrier::Bytes(Bytes {
+            Over::Pipe | Over::Unix | Over::Eventfd => Carrier::Bytes(Bytes {
                 descriptors,
                 message,
                 size,
             }),
-            Over::Eventfd => Carrier::Counter(Counter { descriptors }),
             Over::SharedMemory => Carrier::Word(Word {
                 // SAFETY: it lies inside the mapping.
                 word: unsafe { self.memory.as_ptr().add(WORD_AT).cast() },
@@ -134,7 +141,6 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Carrier {
     Bytes(Bytes),
-    Counter(Counter),
     Word(Word),
 }
 
@@ -146,7 +152,6 @@ macro_rules! with {
     ($carrier:ident, $expression:expr) => {
         match $carrier {
             $crate::ipc::channel::Carrier::Bytes($carrier) => $expression,
-            $crate::ipc::channel::Carrier::Counter($carrier) => $expression,
             $crate::ipc::channel::Carrier::Word($carrier) => $expression,
         }
     };
@@ -166,7 +171,7 @@ pub(crate) trait Carry {
     }
 }
 
-/// A pipe or a socket.
+/// A pipe, a socket or an eventfd.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes {
     /// To read from, and to write to.
@@ -194,27 +199,6 @@ impl Carry for Bytes {
         let (first, last) =
             unsafe { (self.message.read(), self.message.add(self.size - 1).read()) };
         arrived(first, last)
-    }
-}
-
-/// An eventfd: what is written is added to its number, and reading fetches and clears it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counter {
-    descriptors: [RawFd; 2],
-}
-
-impl Carry for Counter {
-    #[inline(always)]
-    fn send(&self, token: u8) -> io::Result<()> {
-        let mut number = u64::from(token);
-        write_all(self.descriptors[1], (&raw mut number).cast(), 8)
-    }
-
-    #[inline(always)]
-    fn receive(&self, _: u8) -> io::Result<u8> {
-        let mut number = 0_u64;
-        read_all(self.descriptors[0], (&raw mut number).cast(), 8)?;
-        u8::try_from(number).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 }
 

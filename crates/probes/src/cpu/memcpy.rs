@@ -1,7 +1,7 @@
 //! `cpu.memcpy`: what copying memory costs.
 
 use crate::arenas::{self, Pages};
-use crate::expect::cycles;
+use crate::expect::{cycles, measured};
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;
@@ -164,10 +164,7 @@ impl Measure for Memcpy {
             let name = format!("to {} as much of main memory (memory.bandwidth)", op.word());
             Some(Cost::new(ns, name))
         };
-        let latency = |size: u64| {
-            let ns = known.at(&latency::load(size))?;
-            Some(Cost::new(ns, "for a load from there (memory.latency)"))
-        };
+        let latency = |size| measured(known, &latency::load(size), "for a load from there");
         let cached = |level: u32| {
             let (fast, slow, level) = RATES[level as usize - 1];
             // One that begins behind a cache line touches two with every other vector.
@@ -370,7 +367,7 @@ mod tests {
     #[test]
     fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
         use crate::cpu::frequency::{self, Frequency};
-        use crate::testing::measured;
+        use crate::testing;
         use costof_model::facts::{Cache, CacheKind};
         let cache = |level, size_bytes| Cache {
             level,
@@ -380,13 +377,13 @@ mod tests {
         };
         let mut facts = Facts::default();
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
-        let load = |size, ns| measured(&latency::PROBE, latency::load(size), ns);
+        let load = |size, ns| testing::measured(&latency::PROBE, latency::load(size), ns);
         let read = bandwidth::stream(Op::Read, 128 << 20);
         let known = [
-            measured(&frequency::PROBE, Frequency {}, 1e9),
+            testing::measured(&frequency::PROBE, Frequency {}, 1e9),
             load(sizes::inside(&facts, 3).unwrap(), 12.0),
             load(128 << 20, 100.0),
-            measured(&bandwidth::PROBE, read, 1e9),
+            testing::measured(&bandwidth::PROBE, read, 1e9),
         ];
         let predicted = |working_set| {
             let cold = Memcpy {

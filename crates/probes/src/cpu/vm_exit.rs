@@ -1,5 +1,6 @@
 //! `cpu.vm_exit`: what leaving a virtual machine costs.
 
+use crate::expect;
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
 
@@ -58,8 +59,7 @@ impl Measure for VmExit {
 
 /// An exit and entry, as measured.
 pub(crate) fn measured(known: &Known<'_>) -> Option<Cost> {
-    let ns = known.primary("cpu.vm_exit", &[])?;
-    Some(Cost::new(ns, "for a VM exit (cpu.vm_exit)"))
+    expect::measured(known, &VmExit {}, "for a VM exit")
 }
 
 fn run(_: &At<VmExit>, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use crate::cpu::vm_exit;
 use crate::derived;
 use crate::ends::{Cpus, TokenExchange, broken, cannot_start, keep, partner_cpu};
+use crate::expect;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
@@ -134,13 +135,13 @@ impl Measure for ContextSwitch {
 
 /// A context switch between two processes by a pipe, on such CPUs, as measured.
 pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost> {
-    let ns = known.at(&ContextSwitch {
+    let switch = ContextSwitch {
         between: Between::Processes,
         over: Over::Pipe,
         cpus,
         wake,
-    })?;
-    Some(Cost::new(ns, "for a context switch by a pipe"))
+    };
+    expect::measured(known, &switch, "for a context switch by a pipe")
 }
 
 struct Switcher {

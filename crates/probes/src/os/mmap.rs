@@ -1,6 +1,7 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
 use crate::arenas;
+use crate::expect::measured;
 use crate::os::page_fault::PageFault;
 use crate::os::syscall;
 use crate::prelude::*;
@@ -92,7 +93,6 @@ impl Measure for Mmap {
     }
 
     fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let fault_ns = known.at(&PageFault::default())?;
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
@@ -100,7 +100,7 @@ impl Measure for Mmap {
         };
         // Of many pages that come together each is cheaper; one that comes alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
-        let fault = Cost::new(fault_ns, "for a page fault (os.page_fault)") * times;
+        let fault = measured(known, &PageFault::default(), "for a page fault")? * times;
         // Two system calls that allocate and free a mapping, like those for a file.
         let calls = syscall::measured(known, syscall::Call::Open)? * (0.5, 1.5);
         let brought = (fault * (pages + tables) as f64).named("pages and page tables");

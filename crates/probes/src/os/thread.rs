@@ -1,6 +1,7 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
 use crate::ends;
+use crate::expect;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::os::syscall;
 use crate::prelude::*;
@@ -169,6 +170,7 @@ const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 /// A context switch: as measured between threads, by a futex if there is one of it, as that does least
 /// beside; else between processes; else as usual.
 fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
+    const NAME: &str = "for a context switch";
     let measured = [
         (Between::Threads, Over::Futex),
         (Between::Threads, Over::Pipe),
@@ -176,17 +178,15 @@ fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) ->
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        known.at(&ContextSwitch {
+        let switch = ContextSwitch {
             between,
             over,
             cpus,
             wake,
-        })
+        };
+        expect::measured(known, &switch, NAME)
     });
-    match measured {
-        Some(ns) => Cost::new(ns, "for a context switch (os.context_switch)"),
-        None => Cost::new(usual, "for a context switch"),
-    }
+    measured.unwrap_or_else(|| Cost::new(usual, NAME))
 }
 
 #[cfg(test)]

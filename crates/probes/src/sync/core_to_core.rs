@@ -1,5 +1,6 @@
 //! `sync.core_to_core`: how long a cache line takes to another processor and back.
 
+use crate::expect;
 use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};
@@ -244,9 +245,8 @@ pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost>
     let pairs = neighbourhood::pairs(facts);
     let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;
     let &(_, from, to) = pairs.iter().find(other_core).or(pairs.first())?;
-    let ns = known.at(&CoreToCore { from, to })?;
-    let name = format!("for a line from CPU {from} to {to} and back (sync.core_to_core)");
-    Some(Cost::new(ns, name))
+    let name = format_args!("for a line from CPU {from} to {to} and back");
+    expect::measured(known, &CoreToCore { from, to }, name)
 }
 
 #[cfg(test)]
