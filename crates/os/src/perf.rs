@@ -258,7 +258,7 @@ struct Member {
     counter: OwnedFd,
 }
 
-/// What the kernel says of a set.
+/// What the kernel has counted for a set.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     enabled_ns: u64,

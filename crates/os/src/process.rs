@@ -50,7 +50,7 @@ pub fn parent() -> Option<i32> {
 /// # Errors
 ///
 /// `NotFound` if the parent ended while this was being set, so that no signal will come. A parent
-/// that ended before cannot be told from a foster parent: watch standard input too.
+/// that ended before cannot be distinguished from a foster parent: watch standard input too.
 pub fn die_with_parent() -> io::Result<()> {
     let parent = getppid();
     end_group_on_sigterm()?;
@@ -165,7 +165,7 @@ pub struct Resident {
     pub anonymous: Option<u64>,
 }
 
-/// What this process has in memory now, as /proc/self/status says, which lags behind by some pages
+/// What this process has in memory now, by /proc/self/status, which lags behind by some pages
 /// for each processor.
 ///
 /// # Errors
@@ -180,7 +180,7 @@ pub fn resident() -> io::Result<Resident> {
     })
 }
 
-/// What the kernel tells of this process's memory, among other things.
+/// What the kernel reports of this process's memory, among other things.
 pub(crate) const STATUS: &str = "/proc/self/status";
 
 /// What a file such as [`STATUS`] says under a name, in bytes.

@@ -6,7 +6,7 @@ use costof_model::typed::{AxisOf, count};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// The axis `threads`, with these values where a run is not told.
+/// The axis `threads`, with these defaults.
 pub(crate) fn axis<T>(about: &'static str, defaults: &[u64]) -> AxisOf<T> {
     count(1..=4096, defaults).about(about)
 }
@@ -61,7 +61,7 @@ pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failur
 }
 
 /// A second thread of this process, which sleeps until this is dropped: programs have one, and calls
-/// of the C library and on file descriptors are dearer with it.
+/// of the C library and on file descriptors are more expensive with it.
 #[derive(Debug)]
 pub(crate) struct Sleeper(Option<(Sender<()>, JoinHandle<()>)>);
 

@@ -26,8 +26,8 @@ use crate::system_call::{check, unsupported};
 /// user may have them.
 ///
 /// Each shares this process's memory, as a thread does, so that to switch to or from it switches no
-/// page tables; it is no thread, whose descriptor table would be shared, and whose being there makes
-/// calls of the C library dearer: that would be in what is measured beside it.
+/// page tables; it is not a thread: that would share the descriptor table and make calls of the C library
+/// more expensive, which would be in what is measured meanwhile.
 #[derive(Debug)]
 pub struct Spinners(Vec<Spinner>);
 

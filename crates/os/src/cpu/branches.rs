@@ -1,9 +1,9 @@
-//! Measured: conditional branches whose outcomes are data, as many of them unforeseeable as asked.
+//! Measured: conditional branches whose outcomes are data, a given number of them unpredictable.
 //!
 //! Ten branches stand in a loop, each at a place of its own, and take their outcomes from the ten
 //! low bits of a word: random bits in the first places, in the others a fixed outcome each, taken
-//! and not taken in turn. So half of the branches are taken whatever is asked, and what changes is
-//! only how many of them a predictor can foresee. A random place is foreseen half of the time, by
+//! and not taken in turn. So half of the branches are always taken, and what changes is only how
+//! many of them a predictor can predict. A random place is predicted right half of the time, by
 //! any predictor; with 0, 2, … 10 random places 0, 10, … 50 % of all branches are mispredicted.
 //!
 //! Both sides of a branch are alike: an addition to a counter of that side, and one jump over the

@@ -321,7 +321,7 @@ pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Re
     Ok(())
 }
 
-/// Reads all of it; looks again and again where reading does not block.
+/// Reads all of it; polls where reading does not block.
 #[inline(always)]
 fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;

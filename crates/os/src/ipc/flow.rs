@@ -38,8 +38,8 @@ pub const RING_BYTES: usize = 256 << 10;
 /// The most that is copied into or out of the ring before the other end may go on with it.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// How often the sender waits in one batch before it looks whether the receiver is still there:
-/// some tens of milliseconds, so that the call which looks is nothing in the figure.
+/// How often the sender waits in one batch before it checks whether the receiver is still there:
+/// some tens of milliseconds, so that the call is nothing in the figure.
 const WAITS_PER_POLL: u64 = 1 << 20;
 
 /// Messages whose contents are checked.
@@ -255,7 +255,7 @@ impl Drain {
         let at = arrived as usize % RING_BYTES;
         let piece = waiting.min(RING_BYTES - at).min(self.size).min(PIECE_BYTES);
         // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
-        // before it has been told that it arrived.
+        // before it has seen that it arrived.
         unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
         piece
     }
@@ -279,7 +279,7 @@ fn fill_ring(
         let at = sent as usize % RING_BYTES;
         let piece = room.min(RING_BYTES - at).min(rest.len()).min(PIECE_BYTES);
         // SAFETY: the piece lies inside the ring and the message; the receiver does not touch it
-        // before it has been told that it was sent.
+        // before it has seen that it was sent.
         unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), ring.add(at), piece) };
         rest = &rest[piece..];
         sent += piece as u64;
@@ -319,7 +319,7 @@ fn fill(message: &mut [u8], number: u64) {
     }
 }
 
-/// The sum of no bytes: FNV-1a's, which tells contents in another order apart.
+/// The sum of no bytes: FNV-1a's, which differs for contents in another order.
 const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn add_up(sum: u64, bytes: &[u8]) -> u64 {

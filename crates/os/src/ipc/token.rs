@@ -86,7 +86,7 @@ pub struct Leader {
     channel: Channel,
 }
 
-/// The partner's end: answers every token with the next number, until told to end or the channel breaks.
+/// The partner's end: answers every token with the next number, until it receives the end or the channel breaks.
 #[derive(Clone, Copy, Debug)]
 struct Answerer(Carrier);
 
@@ -125,8 +125,8 @@ impl Leader {
     ///
     /// `InvalidData` where an answer is not the one to the token; through a pipe or a socket
     /// `UnexpectedEof`, `BrokenPipe` or `ConnectionReset` where the partner has ended; else what a
-    /// call says. An eventfd and shared memory do not tell that nobody is left at the other end,
-    /// and looking for it would be in the figure: there the caller waits until it is ended itself.
+    /// call says. An eventfd and shared memory do not show that nobody is left at the other end,
+    /// and checking for it would be in the figure: there the caller waits until it is ended itself.
     pub fn round_trips(&mut self, n: u64) -> io::Result<()> {
         let Self { carrier, token, .. } = self;
         with!(carrier, round_trips(carrier, token, n))

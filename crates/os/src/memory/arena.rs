@@ -1,4 +1,4 @@
-//! Anonymous memory whose page size is asked for, and whose pages can be counted afterwards.
+//! Anonymous memory on pages of a requested size, which can be counted afterwards.
 //!
 //! Source: mmap(2), madvise(2), proc(5) on smaps and meminfo, Linux
 //! Documentation/admin-guide/mm/transhuge.rst, admin-guide/cgroup-v2.rst "Memory".
@@ -14,12 +14,12 @@ use crate::process::{kib_value, status_bytes};
 use crate::system_call::{invalid, unsupported};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// The pages that an arena asks the kernel for.
+/// The pages that an arena requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PageSize {
     /// The smallest pages (4 KiB on x86-64), even where transparent huge pages are always on.
     Base,
-    /// Transparent huge pages (2 MiB on x86-64). A wish: [`Arena::huge_bytes`] says what came.
+    /// Transparent huge pages (2 MiB on x86-64). A request: [`Arena::huge_bytes`] shows how many came.
     Huge,
 }
 

@@ -12,8 +12,8 @@ use crate::memory::arena::{Arena, PageSize};
 use crate::memory::copies::step_through;
 
 const LINE_BYTES: usize = 64;
-/// How many lines are read: of a larger array these tell of all, since reading all takes longer than
-/// what is to be looked at.
+/// How many lines are read: of a larger array a sample, since reading all takes longer than what is to be
+/// observed.
 const READ_MOST: usize = 1 << 16;
 
 /// Which lines of a large array are read. A line that has just been read is the last one to be thrown
@@ -72,7 +72,7 @@ impl Victim {
         }
     }
 
-    /// Reads a word of each line, or of those of a part, and says how long all of them take then, in
+    /// Reads a word of each line, or of those of a part: how long all of them take at that rate, in
     /// nanoseconds.
     #[inline]
     pub fn read_ns(&self, part: Part) -> u64 {

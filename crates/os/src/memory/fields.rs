@@ -1,4 +1,4 @@
-//! Messages of several fields, each at a place of its own, on pages of a size that is asked for:
+//! Messages of several fields, each at a place of its own, on pages of a requested size:
 //! what a program has before it sends a message.
 //!
 //! Every message has other bytes, which follow from its number alone, so that whoever receives them

@@ -7,7 +7,7 @@ use super::Event;
 use crate::sched::affinity;
 use crate::system_call::unsupported;
 
-/// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
+/// What to count: `type` and `config` in perf_event_open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selector {
     pub(super) kind: u32,

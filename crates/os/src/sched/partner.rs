@@ -33,13 +33,13 @@ const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 1 << 16;
 
-/// What a partner does until it is told to end, or its channel breaks. It allocates nothing, takes no
+/// What a partner does until it receives the end, or its channel breaks. It allocates nothing, takes no
 /// lock and cannot panic, so that the child of a fork may do it. What it points to outlives the partner.
 pub(crate) trait Duty: Copy + Send + 'static {
     fn serve(&self, status: &Status);
 }
 
-/// A partner, which ends when this is dropped; a thread must have been told to before.
+/// A partner, which ends when this is dropped; a thread must have received the end before.
 #[derive(Debug)]
 pub(crate) enum Partner {
     Process(Child),

@@ -102,7 +102,7 @@ fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{file} has no {name}")))
 }
 
-/// How often the calling thread has come to another processor, as /proc/thread-self/sched says (Linux
+/// How often the calling thread has moved to another processor, by /proc/thread-self/sched (Linux
 /// 3.17); none where it does not (`CONFIG_SCHED_DEBUG`). Allocates.
 pub fn migrations() -> Option<u64> {
     migrations_in(&fs::read_to_string("/proc/thread-self/sched").ok()?)

@@ -164,7 +164,7 @@ fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
         let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
         fail!(
             "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, or \
-             its clock changes: costof doctor tells)",
+             its clock changes: see costof doctor)",
             costs.join(", ")
         );
     }

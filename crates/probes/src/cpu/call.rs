@@ -25,7 +25,7 @@ point! {
     /// Calls of a function in assembly that cannot be inlined, eight to an iteration of the loop.
     /// For each call the caller sets all arguments up again by the platform's calling convention,
     /// and the callee adds them up; the sum is checked. Calls do not wait for each other, so this
-    /// is a throughput: what the core does beside call and return costs nothing, and arguments in
+    /// is a throughput: what the core does in parallel to call and return costs nothing, and arguments in
     /// registers may be free. In the figure: arguments, call, return, one addition an argument, an
     /// eighth of the loop.
     ///

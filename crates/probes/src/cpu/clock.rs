@@ -1,4 +1,4 @@
-//! `cpu.clock`: what reading a clock costs, and what it can tell apart.
+//! `cpu.clock`: what reading a clock costs, and its resolution.
 
 use crate::prelude::*;
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -31,13 +31,13 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Clock>();
 
 point! {
-    /// What does reading the time cost, and how finely does each clock tell it?
+    /// What does reading the time cost, and how fine is each clock?
     ///
     /// Readings in a loop, each result used, in batches: a throughput, so unordered readings
     /// overlap and cost less than an ordered one. The resolution is the least positive difference
     /// between successive readings, watched until the clock has moved at least twice. The clock
     /// that costof itself measures by is the counter where it is invariant and the kernel's own
-    /// clock source, else CLOCK_MONOTONIC; every run says below its table which one it was, and
+    /// clock source, else CLOCK_MONOTONIC; every run names below its table which one it was, and
     /// why.
     ///
     /// # Predicted from
@@ -156,7 +156,7 @@ fn least_step(read: impl Fn() -> u64) -> f64 {
     least as f64
 }
 
-/// Nanoseconds per tick of the counter, to three digits: a millisecond's look.
+/// Nanoseconds per tick of the counter, to three digits, in a millisecond.
 fn tick_ns() -> f64 {
     let (ns, ticks) = (now_ns(ClockId::MonotonicRaw), tsc::start());
     while now_ns(ClockId::MonotonicRaw) < ns + 1_000_000 {}

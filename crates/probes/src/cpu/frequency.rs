@@ -18,7 +18,7 @@ point! {
     /// cycles come from.
     ///
     /// # Predicted from
-    /// the advertised base and maximum frequency; where neither is told, the TSC's rate
+    /// the advertised base and maximum frequency; where neither is known, the TSC's rate
     ///
     /// # Sources
     /// - A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019
@@ -81,7 +81,7 @@ fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     ensure!(
         !measured.is_empty(),
         "the two chains never agreed: the core clock changes all the time, or others use this core \
-         (costof doctor tells)"
+         (see costof doctor)"
     );
     let tick_ns = clock.ns(1 << 20) / f64::from(1 << 20);
     // One that was measured, of two in the middle the later one.

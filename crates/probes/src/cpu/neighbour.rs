@@ -8,7 +8,7 @@ use costof_model::metric::CoreShare;
 /// For how long the gauge is read in a launch, whatever a point's time is: visits last from tens of
 /// microseconds to seconds, and the fewest launches watch for three quarters of a second together.
 const WATCH_NS: f64 = 250e6;
-/// An earlier row says this much of the neighbour: it comes and goes by the second.
+/// By how much the neighbour may have changed since an earlier row: it comes and goes by the second.
 const TIMES: f64 = 2.0;
 
 pub(crate) static PROBE: Probe = Probe::of::<Neighbour>();

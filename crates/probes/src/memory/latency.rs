@@ -52,7 +52,7 @@ point! {
     /// A chain of pointers: each load gives the address of the next, so none overlaps. Every
     /// element is visited once a lap. Before anything is timed, memory is touched and a lap is
     /// walked and checked; of more than 2 Mi elements, 2 Mi loads are walked instead. One arena
-    /// serves all points of a block. The least pages are asked for with MADV_NOHUGEPAGE, the huge
+    /// serves all points of a block. The smallest pages are requested with MADV_NOHUGEPAGE, the huge
     /// ones with MADV_HUGEPAGE; a huge arena that is not at least nine tenths huge is absent. In
     /// the cost of large sizes with 4 KiB pages are TLB misses.
     ///
@@ -164,10 +164,10 @@ struct Chase {
 impl Chase {
     fn start(launch: &Launch) -> Chase {
         let points = launch.points.iter();
-        let asked = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
+        let sizes = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
         Chase {
             // Those that do not fit are refused one by one.
-            largest: asked.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
+            largest: sizes.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
             arena: None,
             random: Rng::with_seed(launch.seed),
         }

@@ -17,7 +17,7 @@ words! {
     pub(crate) enum How => Starting {
         /// fork() of the C library: the child has a copy of its parent
         Fork = "fork",
-        /// what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
+        /// what vfork does in the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
         /// parent's memory, and the parent stands still until it ends or executes
         Vfork = "vfork",
         /// posix_spawn() of the C library, which borrows memory too, and executes a program
@@ -75,7 +75,7 @@ point! {
         how: How = words(),
         /// whether the child executes a program
         exec: Exec = words(),
-        /// touched memory that the parent has beside its own, on small pages
+        /// touched memory that the parent has in addition to its own, on small pages
         resident: u64 = bytes(0..=1 << 40, &[0, MIB_64, GIB]),
     }
 }
@@ -144,7 +144,7 @@ impl Measure for Process {
 
 struct Parent {
     starter: Starter,
-    /// What is resident beside the worker's own.
+    /// What is resident in addition to the worker's own.
     _resident: Option<Arena>,
 }
 
@@ -178,7 +178,7 @@ impl Setup<Process> for Parent {
     }
 
     fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let resident = resident().or_fail("cannot tell what is resident")?;
+        let resident = resident().or_fail("cannot read what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
         ensure!(

@@ -107,7 +107,7 @@ impl Setup<Signal> for Signaller {
         let Signaller { handler, made } = self;
         ensure!(
             handler.is_installed(),
-            "another handler is installed than was asked for"
+            "another handler is installed than this one"
         );
         let handled = handler.handled();
         ensure!(

@@ -33,7 +33,7 @@ point! {
     ///
     /// The call in a loop, as a program makes it, through the C library, in a process of one
     /// thread, or with threads=2 of two (before method 2 there were always two, which made reads
-    /// dearer); `getppid` is the definition of perf bench syscall basic. A second thread shares the
+    /// more expensive); `getppid` is the definition of perf bench syscall basic. A second thread shares the
     /// descriptor table, so that the kernel takes a reference to each file that is used, and makes
     /// the C library look whether a call that may wait is to be cancelled. The forced call goes
     /// through syscall(2), which adds a nanosecond or two. That the kernel was entered is shown

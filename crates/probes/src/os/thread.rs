@@ -159,7 +159,7 @@ impl Setup<Thread> for Creator {
     }
 }
 
-/// What making a thread and ending it takes beside system calls and switches: its
+/// What making a thread and ending it takes without system calls and switches: its
 /// descriptor, its kernel stack, scheduling it, and dropping them.
 const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
 /// A context switch on one processor, where it was not measured.

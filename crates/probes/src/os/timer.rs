@@ -7,7 +7,7 @@ use crate::threads;
 use crate::wake::{self, Kept, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
-/// The least slack that can be asked for, in nanoseconds.
+/// The least slack that can be set, in nanoseconds.
 const LEAST_SLACK_NS: u32 = 1;
 /// What a thread has unless somebody changed it, in nanoseconds.
 const USUAL_SLACK_NS: u64 = 50_000;
@@ -63,7 +63,7 @@ point! {
 
 impl Measure for Timer {
     const METRICS: &'static [Metric] = metrics! {
-        /// how late: from the time for which the wake-up was asked until the thread's next reading
+        /// how late: from the time at which the wake-up was due until the thread's next reading
         /// of the clock
         latency: Nanoseconds Lower,
     };

@@ -22,10 +22,10 @@ point! {
     /// How long does a cache line take to another processor and back?
     ///
     /// A thread on each processor. One writes an odd number into a word that has its cache line to
-    /// itself, and looks until it is even; the other looks until it is odd, and writes the next
-    /// even one. So there is one line, and each way it moves twice: whoever looks fetches a copy of
+    /// itself, and polls until it is even; the other polls until it is odd, and writes the next
+    /// even one. So there is one line, and each way it moves twice: whoever polls fetches a copy of
     /// what was written, and then takes the line over to write in turn. Neither gives the processor
-    /// a hint between two looks, which on some cores takes as long as the journey. In a virtual
+    /// a hint between two polls, which on some cores takes as long as the journey. In a virtual
     /// machine the hypervisor may move both processors to other cores during a run, which makes
     /// modes. The word's last value shows that every round trip was made. The probe's own plan has
     /// every pair of up to 8 processors of the run; of more, one pair for each neighbourhood (a
