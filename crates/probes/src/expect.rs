@@ -1,5 +1,6 @@
 //! Short forms for predictions.
 
+use crate::cpu::frequency::Frequency;
 use costof_model::cost::{Cost, Range};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::TypedPoint;
@@ -42,7 +43,7 @@ pub(crate) fn cost_cycles(
 /// So many core cycles for something, at the core clock that this run has measured; none where it has
 /// not.
 pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
-    let hz = known.primary("cpu.frequency", &[])?;
+    let hz = core_hz(known)?;
     let cycles = Range::from(cycles);
     let name = format!("for {cycles} cycles {}: {name}", at_the_clock(hz));
     Some(Cost::new(cycles * (1e9 / hz), name))
@@ -57,6 +58,11 @@ pub(crate) fn measured<P: TypedPoint>(
 ) -> Option<Cost> {
     let name = format!("{name} ({})", P::PROBE);
     Some(Cost::new(known.at(point)?, name))
+}
+
+/// The core clock, in hertz, where this run has measured it.
+pub(crate) fn core_hz(known: &Known<'_>) -> Option<f64> {
+    known.at(&Frequency {})
 }
 
 /// Where cycles become nanoseconds.
