@@ -17,7 +17,7 @@ use std::io;
 use crate::system_call::invalid;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpgrp, getpid, getppid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid};
 use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 use signals::Installed;
 
@@ -95,11 +95,14 @@ pub fn wait_for_hangup() -> io::Result<()> {
 /// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole
 /// process group if it leads one, else alone and with this exit code.
 pub fn exit_with_group(code: i32) -> ! {
-    if getpgrp() == getpid() {
-        let _ = rustix::process::kill_current_process_group(Signal::KILL);
+    // SAFETY: these calls are async-signal-safe and take no addresses; group 0 is one's own.
+    unsafe {
+        // Not by rustix, for which a group has a number: that of one outside the pid namespace is 0.
+        if libc::getpgrp() == libc::getpid() {
+            libc::kill(0, libc::SIGKILL);
+        }
+        libc::_exit(code)
     }
-    // SAFETY: async-signal-safe, and takes no address.
-    unsafe { libc::_exit(code) }
 }
 
 /// Makes this process the first that the kernel kills when memory runs out

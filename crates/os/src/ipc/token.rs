@@ -86,7 +86,8 @@ pub struct Leader {
     channel: Channel,
 }
 
-/// The partner's end: answers every token with the next number, until it receives the end or the channel breaks.
+/// The partner's end: answers every token with the next number, until it receives [`END`] or the channel
+/// breaks.
 #[derive(Clone, Copy, Debug)]
 struct Answerer(Carrier);
 
