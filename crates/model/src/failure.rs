@@ -52,6 +52,16 @@ macro_rules! fail {
     };
 }
 
+/// Returns with a failure unless a condition holds: something went wrong, as the format says.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($format:tt)+) => {
+        if !$condition {
+            $crate::fail!($($format)+);
+        }
+    };
+}
+
 /// Returns with a failure: what is asked is not available here, as the format says.
 #[macro_export]
 macro_rules! unsupported {

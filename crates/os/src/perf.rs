@@ -149,12 +149,13 @@ impl Group {
     }
 
     fn add(&mut self, event: Event, selector: Selector) -> io::Result<()> {
-        match self.add_counting(event, selector, false) {
-            Err(error) if is_refusal(&error) && event.happens_in_user_space() => self
-                .add_counting(event, selector, true)
-                .map_err(|error| explained(event, error)),
-            answer => answer.map_err(|error| explained(event, error)),
-        }
+        let added = match self.add_counting(event, selector, false) {
+            Err(error) if is_refusal(&error) && event.happens_in_user_space() => {
+                self.add_counting(event, selector, true)
+            }
+            answer => answer,
+        };
+        added.map_err(|error| explained(event, error))
     }
 
     fn add_counting(
@@ -163,22 +164,23 @@ impl Group {
         selector: Selector,
         user_only: bool,
     ) -> io::Result<()> {
-        let member = Member { event, user_only };
         if let Some(set) = self.sets.iter_mut().rfind(|set| set.is_alike(event)) {
-            match set.add(member, selector) {
+            match set.add(event, selector, user_only) {
                 // The set is full: a new one is begun.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC)) => {
                 }
                 answer => return answer,
             }
         }
+        let mut set = Set::default();
+        set.add(event, selector, user_only)?;
         // Sets of the processor come first: see `enable`.
         let position = if event.is_hardware() {
             self.sets.partition_point(Set::is_hardware)
         } else {
             self.sets.len()
         };
-        self.sets.insert(position, Set::begin(member, selector)?);
+        self.sets.insert(position, set);
         Ok(())
     }
 
@@ -233,7 +235,7 @@ impl Group {
 
     fn control<'s>(request: libc::Ioctl, sets: impl Iterator<Item = &'s Set>) -> io::Result<()> {
         for set in sets {
-            let leader = set.counters[0].as_raw_fd();
+            let leader = set.members[0].counter.as_raw_fd();
             // SAFETY: the request takes a number, and the descriptor is an open counter.
             check(unsafe { libc::ioctl(leader, request, IOC_FLAG_GROUP) })?;
         }
@@ -242,21 +244,21 @@ impl Group {
 }
 
 /// Counters that the kernel starts, stops and schedules together; the first leads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Set {
     members: Vec<Member>,
-    counters: Vec<OwnedFd>,
     origin: Reading,
 }
 
 /// One event of a set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Member {
     event: Event,
     user_only: bool,
+    counter: OwnedFd,
 }
 
-/// What the kernel says of a set.
+/// What the kernel has counted for a set.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     enabled_ns: u64,
@@ -265,22 +267,14 @@ struct Reading {
 }
 
 impl Set {
-    fn begin(member: Member, selector: Selector) -> io::Result<Self> {
-        Ok(Self {
-            counters: vec![open_counter(selector, member.user_only, None)?],
-            members: vec![member],
-            origin: Reading {
-                values: vec![0],
-                ..Reading::default()
-            },
-        })
-    }
-
-    fn add(&mut self, member: Member, selector: Selector) -> io::Result<()> {
-        let leader = Some(&self.counters[0]);
-        self.counters
-            .push(open_counter(selector, member.user_only, leader)?);
-        self.members.push(member);
+    fn add(&mut self, event: Event, selector: Selector, user_only: bool) -> io::Result<()> {
+        let leader = self.members.first().map(|member| &member.counter);
+        let counter = open_counter(selector, user_only, leader)?;
+        self.members.push(Member {
+            event,
+            user_only,
+            counter,
+        });
         self.origin.values.push(0);
         Ok(())
     }
@@ -297,18 +291,16 @@ impl Set {
 
     fn reading(&self) -> io::Result<Reading> {
         // The number of values, two times, and the values.
-        let mut words = vec![0_u64; 3 + self.members.len()];
-        let bytes = size_of_val(words.as_slice());
-        let (leader, into) = (self.counters[0].as_raw_fd(), words.as_mut_ptr().cast());
-        // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
-        let got = check(unsafe { libc::read(leader, into, bytes) })?;
-        if got.cast_unsigned() != bytes {
+        let mut bytes = vec![0; size_of::<u64>() * (3 + self.members.len())];
+        if rustix::io::read(&self.members[0].counter, &mut bytes)? != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
+        let mut words = words.skip(1);
         Ok(Reading {
-            enabled_ns: words[1],
-            running_ns: words[2],
-            values: words.split_off(3),
+            enabled_ns: words.next().unwrap_or(0),
+            running_ns: words.next().unwrap_or(0),
+            values: words.collect(),
         })
     }
 
@@ -415,6 +407,11 @@ fn open_counter(
     Ok(unsafe { OwnedFd::from_raw_fd(counter) })
 }
 
+/// Opens and closes a counter of nothing (`PERF_COUNT_SW_DUMMY`) in user space alone. Allocates nothing.
+pub(crate) fn open_dummy() -> io::Result<()> {
+    open_counter(Selector::DUMMY, true, None).map(drop)
+}
+
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
@@ -436,10 +433,8 @@ fn explained(event: Event, error: io::Error) -> io::Error {
         Some(libc::EBUSY) => "another program holds the counter for itself".to_owned(),
         _ => error.to_string(),
     };
-    io::Error::new(
-        error.kind(),
-        format!("cannot count {}: {reason}", event.name()),
-    )
+    let text = format!("cannot count {}: {reason}", event.name());
+    io::Error::new(error.kind(), text)
 }
 
 /// The level in /proc/sys/kernel/perf_event_paranoid: from -1 (everything is allowed) to 2 (only
@@ -457,6 +452,15 @@ mod tests {
     use std::thread::sleep;
     use std::time::Duration;
 
+    /// Counters of these events, where all of them are to be had.
+    fn group_of(events: &[Event]) -> Option<Group> {
+        let (group, absent) = Group::open(events);
+        if !absent.is_empty() {
+            eprintln!("checked less: {absent:?}");
+        }
+        absent.is_empty().then_some(group)
+    }
+
     fn value(group: &Group, event: Event) -> Option<u64> {
         let counts = group.read().unwrap();
         let count = counts.iter().find(|count| count.event == event)?;
@@ -465,11 +469,9 @@ mod tests {
 
     #[test]
     fn context_switches_are_counted_from_reset_to_disable() {
-        let (mut group, absent) = Group::open(&Event::SOFTWARE);
-        if !absent.is_empty() {
-            eprintln!("checked less: {absent:?}");
+        let Some(mut group) = group_of(&Event::SOFTWARE) else {
             return;
-        }
+        };
         assert_eq!(value(&group, Event::ContextSwitches), Some(0));
         group.enable().unwrap();
         for _ in 0..5 {
@@ -508,10 +510,9 @@ mod tests {
             Ok(event) => event,
             Err(error) => return eprintln!("checked less: {error}"),
         };
-        let (group, absent) = Group::open(&[event]);
-        if !absent.is_empty() {
-            return eprintln!("checked less: {absent:?}");
-        }
+        let Some(group) = group_of(&[event]) else {
+            return;
+        };
         group.enable().unwrap();
         syscalls::getppid(100);
         syscalls::time_vdso(100);
@@ -523,11 +524,10 @@ mod tests {
 
     #[test]
     fn counters_of_the_processor_start_last_and_stop_first() {
-        let (group, absent) =
-            Group::open(&[Event::PageFaults, Event::Cycles, Event::ContextSwitches]);
-        if !absent.is_empty() {
-            return eprintln!("checked less: {absent:?}");
-        }
+        let events = [Event::PageFaults, Event::Cycles, Event::ContextSwitches];
+        let Some(group) = group_of(&events) else {
+            return;
+        };
         let hardware: Vec<bool> = group.sets.iter().map(Set::is_hardware).collect();
         assert_eq!(hardware, [true, false]);
     }

@@ -13,10 +13,13 @@ pub mod syscalls;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::FromRawFd;
 
-use crate::system_call::{check, invalid, retry};
-use rustix::process::{Resource, Rlimit};
+use crate::system_call::invalid;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid};
+use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
+use signals::Installed;
 
 /// Calls the process by this name in ps(1) and top(1), of at most 15 bytes; the kernel would take
 /// the last part of the path that was executed. For the first thread to call.
@@ -35,7 +38,7 @@ pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 /// The process that has started this one, or has adopted it since; none where that is outside this
 /// process's pid namespace.
 pub fn parent() -> Option<i32> {
-    rustix::process::getppid().map(rustix::process::Pid::as_raw_pid)
+    getppid().map(Pid::as_raw_pid)
 }
 
 /// Has the kernel end this process when the thread that started it ends: so it must have been
@@ -47,12 +50,12 @@ pub fn parent() -> Option<i32> {
 /// # Errors
 ///
 /// `NotFound` if the parent ended while this was being set, so that no signal will come. A parent
-/// that ended before cannot be told from a foster parent: watch standard input too.
+/// that ended before cannot be distinguished from a foster parent: watch standard input too.
 pub fn die_with_parent() -> io::Result<()> {
-    let parent = rustix::process::getppid();
+    let parent = getppid();
     end_group_on_sigterm()?;
-    prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong)?;
-    if rustix::process::getppid() != parent {
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    if getppid() != parent {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
             "the parent process has ended",
@@ -69,23 +72,8 @@ pub fn die_with_parent() -> io::Result<()> {
 /// What sigaction(2) says: nothing is known.
 pub fn end_group_on_sigterm() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = end_group;
-    // SAFETY: all zeros is a valid value of these plain structures of C.
-    let (mut action, mut sigterm): (libc::sigaction, libc::sigset_t) =
-        unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the handler makes only async-signal-safe calls and does not return; the set is valid
-    // to write to, and the old action and mask are not asked for.
-    let status = unsafe {
-        libc::sigemptyset(&mut sigterm);
-        libc::sigaddset(&mut sigterm, libc::SIGTERM);
-        libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut())
-            // A parent may have left it blocked.
-            | libc::pthread_sigmask(libc::SIG_UNBLOCK, &sigterm, std::ptr::null_mut())
-    };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    // SAFETY: the handler makes only async-signal-safe calls and does not return.
+    unsafe { Installed::new(libc::SIGTERM, handler as libc::sighandler_t, 0) }.map(drop)
 }
 
 extern "C" fn end_group(signal: libc::c_int) {
@@ -99,13 +87,9 @@ extern "C" fn end_group(signal: libc::c_int) {
 ///
 /// What poll(2) says.
 pub fn wait_for_hangup() -> io::Result<()> {
-    let mut input = libc::pollfd {
-        fd: libc::STDIN_FILENO,
-        events: libc::POLLRDHUP,
-        revents: 0,
-    };
-    // SAFETY: one structure, valid to read and write, for the length of the call.
-    retry(|| unsafe { libc::poll(&mut input, 1, -1) }).map(drop)
+    let mut input = [PollFd::from_borrowed_fd(stdin(), PollFlags::RDHUP)];
+    retry_on_intr(|| poll(&mut input, None))?;
+    Ok(())
 }
 
 /// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole
@@ -113,6 +97,7 @@ pub fn wait_for_hangup() -> io::Result<()> {
 pub fn exit_with_group(code: i32) -> ! {
     // SAFETY: these calls are async-signal-safe and take no addresses; group 0 is one's own.
     unsafe {
+        // Not by rustix, for which a group has a number: that of one outside the pid namespace is 0.
         if libc::getpgrp() == libc::getpid() {
             libc::kill(0, libc::SIGKILL);
         }
@@ -140,14 +125,11 @@ pub fn be_oom_victim() -> io::Result<()> {
 ///
 /// What fcntl(2) or dup2(2) says: descriptor 1 or 2 is closed, or there are too many.
 pub fn private_stdout() -> io::Result<File> {
-    // SAFETY: duplicating a descriptor disturbs nobody; 3 is the lowest number it may get.
-    let copy = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: `copy` was just made here, and the file is its only owner.
-    let private = unsafe { File::from_raw_fd(copy) };
-    // SAFETY: descriptor 1 stays open throughout; it only changes what it refers to, as a shell's
-    // `1>&2` does.
-    check(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
-    Ok(private)
+    const LOWEST: i32 = 3;
+    let private = fcntl_dupfd_cloexec(stdout(), LOWEST)?;
+    // As a shell's `1>&2` does.
+    dup2_stdout(stderr())?;
+    Ok(private.into())
 }
 
 /// Kills (SIGKILL) every process of the group that `pid` leads. A group that has already ended is
@@ -161,10 +143,10 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
     let group = i32::try_from(pid)
         .ok()
         .filter(|&pid| pid > 1)
-        .and_then(rustix::process::Pid::from_raw)
+        .and_then(Pid::from_raw)
         .ok_or_else(|| invalid(format!("{pid} leads no process group that may be killed")))?;
-    match rustix::process::kill_process_group(group, rustix::process::Signal::KILL) {
-        Err(rustix::io::Errno::SRCH) => Ok(()),
+    match rustix::process::kill_process_group(group, Signal::KILL) {
+        Err(Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
     }
 }
@@ -173,9 +155,7 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
 /// once: 50,000 by default, 0 for real-time threads. `None` where it does not say (before Linux
 /// 2.6.28).
 pub fn timer_slack_ns() -> Option<u64> {
-    prctl(libc::PR_GET_TIMERSLACK, 0)
-        .ok()
-        .map(|slack| u64::from(slack.cast_unsigned()))
+    rustix::thread::current_timer_slack().ok()
 }
 
 /// What this process has in memory now, in bytes.
@@ -188,23 +168,33 @@ pub struct Resident {
     pub anonymous: Option<u64>,
 }
 
-/// What this process has in memory now, as /proc/self/status says, which lags behind by some pages
+/// What this process has in memory now, by /proc/self/status, which lags behind by some pages
 /// for each processor.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or does not say.
 pub fn resident() -> io::Result<Resident> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let bytes = |name: &str| -> Option<u64> {
-        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-        let kib: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
-        Some(kib * 1024)
-    };
+    let status = fs::read_to_string(STATUS)?;
+    let all = status_bytes(&status, "VmRSS:");
     Ok(Resident {
-        all: bytes("VmRSS:").ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))?,
-        anonymous: bytes("RssAnon:"),
+        all: all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))?,
+        anonymous: status_bytes(&status, "RssAnon:"),
     })
+}
+
+/// What the kernel reports of this process's memory, among other things.
+pub(crate) const STATUS: &str = "/proc/self/status";
+
+/// What a file such as [`STATUS`] says under a name, in bytes.
+pub(crate) fn status_bytes(status: &str, name: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    kib_value(value).map(|kib| kib * 1024)
+}
+
+/// The number in `   1234 kB`.
+pub(crate) fn kib_value(value: &str) -> Option<u64> {
+    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
 }
 
 /// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to the
@@ -227,15 +217,8 @@ pub fn limit_memory(bytes: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::As, limit)?)
 }
 
-/// Calls prctl(2) with one argument, for the operations above only.
-fn prctl(operation: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
-    const UNUSED: libc::c_ulong = 0;
-    // SAFETY: the operations of this file take numbers, no addresses.
-    check(unsafe { libc::prctl(operation, argument, UNUSED, UNUSED, UNUSED) })
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::memory::arena::{Arena, PageSize};
     use std::env;
@@ -244,11 +227,11 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     /// This test program again, as a process that does one of the `child_` tests only.
-    fn child(name: &str) -> Command {
+    pub(crate) fn child(test: &str) -> Command {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--ignored", "--nocapture", "--exact"])
-            .arg(format!("process::tests::{name}"))
+            .arg(format!("process::{test}"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -257,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_stray_print_does_not_reach_the_private_output() {
-        let output = child("child_prints").output().unwrap();
+        let output = child("tests::child_prints").output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{out} {err}");
@@ -278,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_group_is_killed_whole() {
-        let mut command = child("child_waits");
+        let mut command = child("tests::child_waits");
         command.stdin(Stdio::piped()).process_group(0);
         let mut leader: Child = command.spawn().unwrap();
         kill_group(leader.id()).unwrap();
@@ -295,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_child_can_be_made_ready_to_die() {
-        let status = child("child_is_expendable").output().unwrap().status;
+        let status = child("tests::child_is_expendable").output().unwrap().status;
         assert!(status.success());
     }
 

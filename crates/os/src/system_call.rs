@@ -1,5 +1,6 @@
 //! What system calls answer, as results.
 
+use std::fmt;
 use std::io;
 
 /// What a system call answered; below zero, `errno` says why.
@@ -26,4 +27,17 @@ pub(crate) fn retry<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> io
 #[cold]
 pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text.into())
+}
+
+/// What this machine, kernel or permission does not offer, in words.
+#[cold]
+pub(crate) fn unsupported(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, text.into())
+}
+
+/// The same kind of error, with the text `what: error`.
+#[cold]
+pub(crate) fn with_context(what: impl fmt::Display, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }

@@ -30,6 +30,17 @@ pub(crate) fn fits(bytes: u64) -> bool {
     bytes <= available_bytes().unwrap_or(u64::MAX) / 10 * 9
 }
 
+/// Whether that much memory can be had.
+///
+/// # Errors
+/// Where it does not fit.
+pub(crate) fn ensure_fits(bytes: u64) -> Result<(), Failure> {
+    if fits(bytes) {
+        return Ok(());
+    }
+    Err(does_not_fit(bytes))
+}
+
 /// Why a point has no number that asks for more.
 pub(crate) fn does_not_fit(bytes: u64) -> Failure {
     Failure::unsupported(format!(

@@ -90,15 +90,7 @@ pub(crate) fn forget_disturbances(report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::rows::State;
-
-    fn report(metrics: Vec<Measured>) -> Report {
-        Report {
-            allocations: 0,
-            state: State::Ok,
-            metrics,
-        }
-    }
+    use crate::testing::report;
 
     fn cost(samples: &[(u64, f64)]) -> Measured {
         Measured {

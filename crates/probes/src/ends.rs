@@ -1,10 +1,14 @@
 //! What probes between two ends share: where the other end runs, and whether
 //! the processors between which something goes to and fro are kept awake.
 
+use crate::setup::FirstError;
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
+use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::typed::{AxisOf, words, words_of};
+use costof_model::unsupported;
+use costof_os::ipc::token::{Exchange, Leader};
 use std::io;
 
 costof_model::words! {
@@ -55,9 +59,9 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failu
     match (ends, wake) {
         (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
         (Cpus::Same, Wake::Awake) => Ok(Kept::AsTheyAre),
-        (Cpus::Same, _) => Err(Failure::unsupported(
-            "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)",
-        )),
+        (Cpus::Same, _) => unsupported!(
+            "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)"
+        ),
     }
 }
 
@@ -68,18 +72,58 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failu
 pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Kept, Failure> {
     match (ends, wake) {
         (Cpus::Cross, Wake::Awake) => Ok(Kept::AsTheyAre),
-        (Cpus::Same, _) => Err(Failure::unsupported(
+        (Cpus::Same, _) => unsupported!(
             "two ends that spin on one processor wait for the end of each other's time slice \
-             (--set cpus=cross, or wait=block)",
-        )),
-        _ => Err(Failure::unsupported(
-            "an end that spins keeps its processor awake (--set wake=awake)",
-        )),
+             (--set cpus=cross, or wait=block)"
+        ),
+        (Cpus::Cross, Wake::Idle | Wake::Polling) => {
+            unsupported!("an end that spins keeps its processor awake (--set wake=awake)")
+        }
+    }
+}
+
+/// A token that goes between this thread and a partner, both on CPUs that are kept awake or not.
+pub(crate) struct TokenExchange {
+    pub(crate) leader: Leader,
+    _awake: Kept,
+}
+
+impl TokenExchange {
+    /// # Errors
+    /// Where the partner cannot be started.
+    pub(crate) fn start(exchange: &Exchange, awake: Kept) -> Result<TokenExchange, Failure> {
+        Ok(TokenExchange {
+            leader: Leader::start(exchange).map_err(cannot_start)?,
+            _awake: awake,
+        })
+    }
+
+    /// Measures round trips in a row as `cost`, and each one by itself as `single` where that is a metric.
+    /// How many there were.
+    ///
+    /// # Errors
+    /// Where one failed.
+    pub(crate) fn measure(
+        &mut self,
+        single: Option<&'static str>,
+        meter: &mut Meter<'_>,
+    ) -> Result<u64, Failure> {
+        let (mut made, mut failed) = (0, FirstError::default());
+        let mut round_trips = |n| {
+            made += n;
+            failed.note(self.leader.round_trips(n));
+        };
+        meter.repeatable("cost", &mut round_trips);
+        if let Some(metric) = single {
+            meter.single(metric, || round_trips(1));
+        }
+        failed.into_result().map_err(broken)?;
+        Ok(made)
     }
 }
 
 /// A failure to set up the other end.
-pub(crate) fn cannot_start(error: &io::Error) -> Failure {
+pub(crate) fn cannot_start(error: io::Error) -> Failure {
     Failure::unsupported(format!(
         "the other end cannot be started: {error} (ulimit -u, ulimit -n and the cgroup's pids.max \
          limit processes and descriptors; --cpu chooses the processors)"
@@ -87,7 +131,7 @@ pub(crate) fn cannot_start(error: &io::Error) -> Failure {
 }
 
 /// A failure while the ends exchange something.
-pub(crate) fn broken(error: &io::Error) -> Failure {
+pub(crate) fn broken(error: io::Error) -> Failure {
     Failure::error(match error.kind() {
         io::ErrorKind::InvalidData => {
             "what came back is not the answer to what was sent".to_owned()

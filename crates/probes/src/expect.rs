@@ -1,8 +1,11 @@
 //! Short forms for predictions.
 
+use crate::cpu::frequency::Frequency;
 use costof_model::cost::{Cost, Range};
 use costof_model::prediction::{Known, Prediction};
+use costof_model::typed::TypedPoint;
 use costof_model::unit::Unit;
+use std::fmt;
 
 /// A metric between two values in its unit.
 pub(crate) fn between(
@@ -19,8 +22,8 @@ pub(crate) fn between(
 }
 
 /// The metric `cost` between two values in nanoseconds.
-pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
-    between("cost", (low, high), because)
+pub(crate) fn cost_ns(range: (f64, f64), because: impl Into<String>) -> Option<Prediction> {
+    between("cost", range, because)
 }
 
 /// The metric `throughput` between two values in bytes a second.
@@ -31,20 +34,35 @@ pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Opt
 /// The metric `cost` between two numbers of core cycles.
 pub(crate) fn cost_cycles(
     known: &Known<'_>,
-    low: f64,
-    high: f64,
+    range: (f64, f64),
     because: &str,
 ) -> Option<Prediction> {
-    cycles(known, (low, high), because)?.predict("cost")
+    cycles(known, range, because)?.predict("cost")
 }
 
 /// So many core cycles for something, at the core clock that this run has measured; none where it has
 /// not.
 pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
-    let hz = known.primary("cpu.frequency", &[])?;
+    let hz = core_hz(known)?;
     let cycles = Range::from(cycles);
     let name = format!("for {cycles} cycles {}: {name}", at_the_clock(hz));
     Some(Cost::new(cycles * (1e9 / hz), name))
+}
+
+/// What a point has cost, over no link, for what it stands for in a prediction; none where it was not
+/// measured.
+pub(crate) fn measured<P: TypedPoint>(
+    known: &Known<'_>,
+    point: &P,
+    name: impl fmt::Display,
+) -> Option<Cost> {
+    let name = format!("{name} ({})", P::PROBE);
+    Some(Cost::new(known.at(point)?, name))
+}
+
+/// The core clock, in hertz, where this run has measured it.
+pub(crate) fn core_hz(known: &Known<'_>) -> Option<f64> {
+    known.at(&Frequency {})
 }
 
 /// Where cycles become nanoseconds.

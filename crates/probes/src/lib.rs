@@ -1,33 +1,132 @@
-//! The probes: one file each, and the table in which they stand.
+//! The probes: one file each, and the table in which they stand. A new probe is its file, its `mod` and its
+//! line in the table here.
 //!
 //! This crate never prints.
 
 mod arenas;
 mod budget;
 mod copy;
-mod cpu;
+mod cpu {
+    //! The processor.
+
+    pub(crate) mod branch_miss;
+    pub(crate) mod call;
+    pub(crate) mod clock;
+    pub(crate) mod frequency;
+    pub(crate) mod hiccup;
+    pub(crate) mod loops;
+    pub(crate) mod memcpy;
+    pub(crate) mod neighbour;
+    pub(crate) mod snappy;
+    pub(crate) mod vm_exit;
+}
 mod derived;
 mod ends;
 mod english;
 mod expect;
 mod file;
-mod ipc;
-mod memory;
+mod ipc {
+    //! Between processes.
+
+    pub(crate) mod bandwidth;
+    pub(crate) mod latency;
+}
+mod memory {
+    //! Caches and memory.
+
+    pub(crate) mod bandwidth;
+    pub(crate) mod latency;
+}
 mod net;
 pub mod notes;
 mod null;
-mod os;
+mod os {
+    //! The kernel.
+
+    pub(crate) mod context_switch;
+    pub(crate) mod mmap;
+    pub(crate) mod page_fault;
+    pub(crate) mod pin;
+    pub(crate) mod process;
+    pub(crate) mod signal;
+    pub(crate) mod syscall;
+    pub(crate) mod thread;
+    pub(crate) mod timer;
+}
 mod prelude;
 mod rpc;
 mod rudp;
 mod setup;
 mod sizes;
-mod sync;
-mod table;
+mod sync {
+    //! Threads that share something.
+
+    pub(crate) mod core_to_core;
+    pub(crate) mod false_sharing;
+    pub(crate) mod mutex;
+    mod neighbourhood;
+}
 #[cfg(test)]
 mod testing;
 mod threads;
 mod wake;
 
 pub use copy::send::interactive;
-pub use table::TABLE;
+
+use costof_measure::probe::Probe;
+
+/// The table over which `list`, `run`, `explain`, the report and the tests loop.
+pub static TABLE: &[&Probe] = &[
+    &null::PROBE,
+    &cpu::clock::PROBE,
+    &cpu::frequency::PROBE,
+    &cpu::loops::PROBE,
+    &cpu::call::PROBE,
+    &cpu::branch_miss::PROBE,
+    &cpu::memcpy::PROBE,
+    &cpu::snappy::PROBE,
+    &cpu::vm_exit::PROBE,
+    &cpu::hiccup::PROBE,
+    &cpu::neighbour::PROBE,
+    &sync::mutex::PROBE,
+    &sync::core_to_core::PROBE,
+    &sync::false_sharing::PROBE,
+    &os::syscall::PROBE,
+    &os::signal::PROBE,
+    &os::timer::PROBE,
+    &os::thread::PROBE,
+    &os::process::PROBE,
+    &os::context_switch::PROBE,
+    &os::page_fault::PROBE,
+    &os::mmap::PROBE,
+    &os::pin::PROBE,
+    &memory::latency::PROBE,
+    &memory::bandwidth::PROBE,
+    &ipc::latency::PROBE,
+    &ipc::bandwidth::PROBE,
+    &file::remote::null::PROBE,
+    &file::remote::PROBE,
+    &file::read::PROBE,
+    &file::write::PROBE,
+    &file::sync::PROBE,
+    &file::metadata::PROBE,
+    &file::contention::PROBE,
+    &file::cache_size::PROBE,
+    &net::rtt::PROBE,
+    &net::bandwidth::PROBE,
+    &net::ping::PROBE,
+    &net::connect::PROBE,
+    &net::stages::PROBE,
+    &copy::send::PROBE,
+    &copy::receive::PROBE,
+    &copy::parts::PROBE,
+    &rudp::rtt::PROBE,
+    &rudp::bandwidth::PROBE,
+    &rudp::stages::PROBE,
+    &rudp::loss::PROBE,
+    &rpc::rtt::PROBE,
+    &rpc::first_call::PROBE,
+    &rpc::marshal::PROBE,
+    &rpc::stream::PROBE,
+    &rpc::load::PROBE,
+];

@@ -1,5 +1,7 @@
 //! `null`: what the harness itself adds to what it measures.
 
+use crate::cpu::clock::{Clock, Source};
+use crate::expect::measured;
 use crate::prelude::*;
 use std::hint::black_box;
 
@@ -37,8 +39,13 @@ impl Measure for Null {
 
     /// The readings share a fence; a call of a few cycles partly hides behind them.
     fn predict(_: &At<Null>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = known.primary("cpu.clock", &[("source", "tsc_fenced")])?;
-        (Cost::new(read_ns, "for a fenced reading of the clock") * (1.2, 2.2)).predict("cost")
+        let source = Source::TscFenced;
+        let read = measured(
+            known,
+            &Clock { source },
+            "for a fenced reading of the clock",
+        )?;
+        (read * (1.2, 2.2)).predict("cost")
     }
 }
 

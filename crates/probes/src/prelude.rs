@@ -1,7 +1,7 @@
 //! What every probe needs.
 
-pub(crate) use crate::expect::cost_ns;
-pub(crate) use crate::setup::{FirstError, Setup, alone};
+pub(crate) use crate::expect::{cost_cycles, cost_ns};
+pub(crate) use crate::setup::{FirstError, Setup, alone, repeat_fallible};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
@@ -18,4 +18,4 @@ pub(crate) use costof_model::typed::{
     words_of,
 };
 pub(crate) use costof_model::unit::Unit;
-pub(crate) use costof_model::{fail, headlines, point, unsupported, words};
+pub(crate) use costof_model::{ensure, fail, headlines, point, unsupported, words};

@@ -75,6 +75,20 @@ impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {
     }
 }
 
+/// Measures operations that may fail, as [`Meter::repeatable`].
+///
+/// # Errors
+/// The first one, if any.
+pub(crate) fn repeat_fallible(
+    meter: &mut Meter<'_>,
+    metric: &'static str,
+    mut operation: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut failed = FirstError::default();
+    meter.repeatable(metric, |n| failed.note(operation(n)));
+    failed.into_result()
+}
+
 /// The first error of operations that are timed in batches, which cannot return it.
 #[derive(Debug, Default)]
 pub(crate) struct FirstError(Option<io::Error>);

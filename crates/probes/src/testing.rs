@@ -1,12 +1,13 @@
-//! Points and rows for tests.
+//! Points, rows and reports for tests.
 
 use costof_measure::probe::Probe;
 use costof_model::Text;
 use costof_model::axis::Axes;
-use costof_model::metric::Estimate;
-use costof_model::noise::{Grade, Placement};
+use costof_model::metric::{Estimate, Measured};
 use costof_model::point::Point;
+use costof_model::protocol::Report;
 use costof_model::rows::{PointRow, State};
+use costof_model::testing::{estimate, row};
 
 /// Text of the program.
 pub(crate) const fn text(text: &'static str) -> Text {
@@ -17,41 +18,27 @@ pub(crate) const fn text(text: &'static str) -> Text {
 pub(crate) fn measured(probe: &Probe, axes: impl Into<Axes>, median: f64) -> PointRow {
     let primary = probe.info.primary();
     PointRow {
-        point: point(probe, axes.into()),
         method: probe.info.method,
         primary: primary.name.clone(),
-        headline: false,
-        label: None,
-        launches: 1,
-        state: State::Ok,
         metrics: vec![Estimate {
-            name: primary.name.clone(),
             unit: primary.unit,
             better: primary.better,
-            median,
-            ci95: None,
-            interval: None,
-            mean: median,
-            sd: None,
-            min: median,
-            percentiles: Vec::new(),
-            n: 1,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
+            ..estimate(primary.name.clone(), median)
         }],
-        prediction: None,
-        grade: Grade::A,
-        warnings: Vec::new(),
-        placement: Placement::default(),
+        ..row(probe.info.id.clone(), axes.into(), median)
+    }
+}
+
+/// What a role reports that has measured these.
+pub(crate) fn report(metrics: Vec<Measured>) -> Report {
+    Report {
+        state: State::Ok,
+        allocations: 0,
+        metrics,
     }
 }
 
 /// A point of a probe.
 pub(crate) fn point(probe: &Probe, axes: Axes) -> Point {
-    Point {
-        probe: probe.info.id.clone(),
-        axes,
-        link: text("none"),
-    }
+    row(probe.info.id.clone(), axes, 0.0).point
 }

@@ -1,12 +1,12 @@
 //! How many threads, and on which processors.
 
 use costof_model::facts::Facts;
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, OrFailure};
 use costof_model::typed::{AxisOf, count};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// The axis `threads`, with these values where a run is not told.
+/// The axis `threads`, with these defaults.
 pub(crate) fn axis<T>(about: &'static str, defaults: &[u64]) -> AxisOf<T> {
     count(1..=4096, defaults).about(about)
 }
@@ -61,7 +61,7 @@ pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failur
 }
 
 /// A second thread of this process, which sleeps until this is dropped: programs have one, and calls
-/// of the C library and on file descriptors are dearer with it.
+/// of the C library and on file descriptors are more expensive with it.
 #[derive(Debug)]
 pub(crate) struct Sleeper(Option<(Sender<()>, JoinHandle<()>)>);
 
@@ -77,12 +77,10 @@ impl Sleeper {
             // Until the other end is dropped.
             let _ = ended.recv();
         };
-        match thread.spawn(sleeps) {
-            Ok(thread) => Ok(Sleeper(Some((end, thread)))),
-            Err(error) => Err(Failure::error(format!(
-                "cannot start a second thread: {error}"
-            ))),
-        }
+        let thread = thread
+            .spawn(sleeps)
+            .or_fail("cannot start a second thread")?;
+        Ok(Sleeper(Some((end, thread))))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Whether the processors on which something waits are kept awake.
 
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, OrFailure};
 use costof_model::typed::{AxisOf, words, words_of};
 use costof_os::cpu::awake::{PollingIdle, Spinners};
-use std::io;
 
 costof_model::words! {
     /// What a processor does while something waits on it.
@@ -45,26 +44,19 @@ pub(crate) enum Kept {
 /// # Errors
 /// Why they cannot be kept awake.
 pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Kept, Failure> {
-    match wake {
-        Wake::Idle => Ok(Kept::AsTheyAre),
-        Wake::Awake => match Spinners::start(cpus) {
-            Ok(spinners) => Ok(Kept::Spinning {
-                _spinners: spinners,
-            }),
-            Err(error) => Err(refused("a spinning process (SCHED_IDLE)", &error)),
-        },
-        Wake::Polling => match PollingIdle::hold() {
-            Ok(request) => Ok(Kept::Polling { _request: request }),
-            Err(error) => Err(refused(
-                "/dev/cpu_dma_latency, which root may open,",
-                &error,
-            )),
-        },
-    }
-}
-
-fn refused(what: &str, error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "{what} cannot keep a processor awake: {error} (--set wake=idle needs nothing)"
-    ))
+    let (kept, what) = match wake {
+        Wake::Idle => return Ok(Kept::AsTheyAre),
+        Wake::Awake => (
+            Spinners::start(cpus).map(|_spinners| Kept::Spinning { _spinners }),
+            "a spinning process (SCHED_IDLE)",
+        ),
+        Wake::Polling => (
+            PollingIdle::hold().map(|_request| Kept::Polling { _request }),
+            "/dev/cpu_dma_latency, which root may open,",
+        ),
+    };
+    kept.or_unsupported_hint(
+        format_args!("{what} cannot keep a processor awake"),
+        "--set wake=idle needs nothing",
+    )
 }

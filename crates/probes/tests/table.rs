@@ -5,14 +5,13 @@ use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
-use costof_model::metric::Estimate;
-use costof_model::noise::{Grade, Placement};
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Meeting, Offers, Report};
 use costof_model::rows::{PointRow, State};
+use costof_model::testing;
 use costof_os::sched::affinity;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
@@ -43,9 +42,10 @@ fn at(probe: &Probe, axes: Axes) -> Point {
     Point {
         probe: probe.info.id.clone(),
         axes,
-        link: match probe.info.needs_link() {
-            true => "loopback".into(),
-            false => "none".into(),
+        link: if probe.info.needs_link() {
+            "loopback".into()
+        } else {
+            "none".into()
         },
     }
 }
@@ -249,34 +249,14 @@ fn what_gives_up_its_processor_says_so() {
 /// Every point of every plan as a run would know it, each with a primary metric of half a
 /// microsecond.
 fn all_known() -> Vec<PointRow> {
-    let row = |probe: &Probe, point: Point| PointRow {
-        point,
-        method: 1,
-        primary: probe.info.primary().name.clone(),
-        headline: false,
-        label: None,
-        launches: 1,
-        state: State::Ok,
-        metrics: vec![Estimate {
-            name: probe.info.primary().name.clone(),
-            unit: probe.info.primary().unit,
-            better: probe.info.primary().better,
-            median: 500.0,
-            ci95: None,
-            interval: None,
-            mean: 500.0,
-            sd: None,
-            min: 500.0,
-            percentiles: Vec::new(),
-            n: 1,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
-        }],
-        prediction: None,
-        grade: Grade::A,
-        warnings: Vec::new(),
-        placement: Placement::default(),
+    let row = |probe: &Probe, point: Point| {
+        let primary = &probe.info.primary().name;
+        PointRow {
+            primary: primary.clone(),
+            metrics: vec![testing::estimate(primary.clone(), 500.0)],
+            point: point.clone(),
+            ..testing::row(point.probe, point.axes, 500.0)
+        }
     };
     let rows = TABLE.iter().flat_map(|probe| {
         let points = planned(probe).into_iter();

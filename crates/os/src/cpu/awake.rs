@@ -14,22 +14,20 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use rustix::process::Pid;
 
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
-use crate::system_call::check;
+use crate::sched::partner::Startup;
+use crate::system_call::{check, unsupported};
 
 /// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
 /// user may have them.
 ///
 /// Each shares this process's memory, as a thread does, so that to switch to or from it switches no
-/// page tables; it is no thread, whose descriptor table would be shared, and whose being there makes
-/// calls of the C library dearer: that would be in what is measured beside it.
+/// page tables; it is not a thread: that would share the descriptor table and make calls of the C library
+/// more expensive, which would be in what is measured meanwhile.
 #[derive(Debug)]
 pub struct Spinners(Vec<Spinner>);
 
@@ -43,8 +41,8 @@ impl Spinners {
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
         let spinners: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
         let spinners = Self(spinners?);
-        for spinner in &spinners.0 {
-            spinner.wait_until_it_spins()?;
+        for Spinner { task, child, .. } in &spinners.0 {
+            task.startup.wait_until_ready(|| !child.has_ended())?;
         }
         Ok(spinners)
     }
@@ -58,17 +56,14 @@ struct Spinner {
     _stack: Box<[u128]>,
 }
 
-/// What a spinner is told, and tells.
+/// What a spinner is to do, and how far it has come.
 #[derive(Debug)]
 struct Task {
     parent: Pid,
     cpus: Vec<u64>,
-    /// [`STARTING`], [`SPINNING`], or the number of an error.
-    state: AtomicI32,
+    startup: Startup,
 }
 
-const STARTING: i32 = -1;
-const SPINNING: i32 = 0;
 /// Bytes of the stack of a child that makes a few system calls.
 const STACK_BYTES: usize = 16 << 10;
 
@@ -77,7 +72,7 @@ impl Spinner {
         let task = Box::new(Task {
             parent: rustix::process::getpid(),
             cpus: affinity::set(&[cpu])?,
-            state: AtomicI32::new(STARTING),
+            startup: Startup::default(),
         });
         let mut stack: Box<[u128]> = vec![0; STACK_BYTES / size_of::<u128>()].into();
         // SAFETY: the stack is aligned, used by the child alone, and large enough for a function
@@ -99,19 +94,6 @@ impl Spinner {
             _stack: stack,
         })
     }
-
-    fn wait_until_it_spins(&self) -> io::Result<()> {
-        loop {
-            match self.task.state.load(Ordering::Acquire) {
-                SPINNING => return Ok(()),
-                STARTING if self.child.has_ended() => {
-                    return Err(io::Error::other("the spinner ended before it began"));
-                }
-                STARTING => thread::sleep(Duration::from_micros(20)),
-                error => return Err(io::Error::from_raw_os_error(error)),
-            }
-        }
-    }
 }
 
 /// What the child does. It allocates nothing, takes no lock and keeps away from the storage of its
@@ -123,12 +105,10 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
         return 0;
     }
     let placed = affinity::pin_to(&task.cpus).and_then(|()| yield_to_all_others());
-    if let Err(error) = placed {
-        let number = error.raw_os_error().unwrap_or(libc::EIO);
-        task.state.store(number, Ordering::Release);
+    task.startup.report(&placed);
+    if placed.is_err() {
         return 0;
     }
-    task.state.store(SPINNING, Ordering::Release);
     // Until it is killed. Without a pause instruction: a hypervisor that filters pauses (AMD's does
     // in programs too) would take the processor away after some thousands of them, and whoever
     // wakes up there waits until one has ended. Without it a switch to another core took 1 to 2 %
@@ -168,8 +148,7 @@ impl PollingIdle {
         let processors = Path::new("/sys/devices/system/cpu");
         let driver = fs::read_to_string(processors.join("cpuidle/current_driver"));
         if !driver.is_ok_and(|driver| !["", "none"].contains(&driver.trim())) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
+            return Err(unsupported(
                 "the kernel has no cpuidle driver, so it cannot be kept from halting",
             ));
         }
@@ -192,15 +171,12 @@ fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
             continue;
         };
         if name.trim() != "POLL" {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!(
-                    "the shallowest idle state is {} ({}), not POLL, so that a processor halts all \
-                     the same",
-                    name.trim(),
-                    state.display()
-                ),
-            ));
+            return Err(unsupported(format!(
+                "the shallowest idle state is {} ({}), not POLL, so that a processor halts all the \
+                 same",
+                name.trim(),
+                state.display()
+            )));
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! Measured: conditional branches whose outcomes are data, as many of them unforeseeable as asked.
+//! Measured: conditional branches whose outcomes are data, a given number of them unpredictable.
 //!
 //! Ten branches stand in a loop, each at a place of its own, and take their outcomes from the ten
 //! low bits of a word: random bits in the first places, in the others a fixed outcome each, taken
-//! and not taken in turn. So half of the branches are taken whatever is asked, and what changes is
-//! only how many of them a predictor can foresee. A random place is foreseen half of the time, by
+//! and not taken in turn. So half of the branches are always taken, and what changes is only how
+//! many of them a predictor can predict. A random place is predicted right half of the time, by
 //! any predictor; with 0, 2, … 10 random places 0, 10, … 50 % of all branches are mispredicted.
 //!
 //! Both sides of a branch are alike: an addition to a counter of that side, and one jump over the
@@ -125,11 +125,28 @@ fn rounds(words: &[u16], mask: u32, fixed: u32, sides: &mut Sides) {
     if words.len() < 2 {
         return;
     }
+    /// A loop of these instructions.
+    macro_rules! asm_of {
+        ($($code:literal),*) => {
+            asm!(
+                $($code,)*
+                at = inout(reg) range.start => _,
+                last = in(reg) range.end.sub(1),
+                ahead = out(reg) _,
+                word = out(reg) _,
+                mask = in(reg) mask,
+                fixed = in(reg) fixed,
+                taken = inout(reg) sides.taken,
+                not_taken = inout(reg) sides.not_taken,
+                options(nostack, readonly),
+            )
+        };
+    }
     // SAFETY: reads the words, each once, from the first to the last, and stops when the last has
     // been loaded, which needs two at least; writes only the named registers and the flags.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        asm!(
+        asm_of!(
             "movzx {ahead:e}, word ptr [{at}]",
             ".p2align 6",
             "2:",
@@ -149,19 +166,10 @@ fn rounds(words: &[u16], mask: u32, fixed: u32, sides: &mut Sides) {
             "4:",
             ".endr",
             "cmp {at}, {last}",
-            "jb 2b",
-            at = inout(reg) range.start => _,
-            last = in(reg) range.end.sub(1),
-            ahead = out(reg) _,
-            word = out(reg) _,
-            mask = in(reg) mask,
-            fixed = in(reg) fixed,
-            taken = inout(reg) sides.taken,
-            not_taken = inout(reg) sides.not_taken,
-            options(nostack, readonly),
+            "jb 2b"
         );
         #[cfg(target_arch = "aarch64")]
-        asm!(
+        asm_of!(
             "ldrh {ahead:w}, [{at}]",
             ".p2align 6",
             "2:",
@@ -178,16 +186,7 @@ fn rounds(words: &[u16], mask: u32, fixed: u32, sides: &mut Sides) {
             "4:",
             ".endr",
             "cmp {at}, {last}",
-            "b.lo 2b",
-            at = inout(reg) range.start => _,
-            last = in(reg) range.end.sub(1),
-            ahead = out(reg) _,
-            word = out(reg) _,
-            mask = in(reg) mask,
-            fixed = in(reg) fixed,
-            taken = inout(reg) sides.taken,
-            not_taken = inout(reg) sides.not_taken,
-            options(nostack, readonly),
+            "b.lo 2b"
         );
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! In the figure of one call: setting up the arguments, `call` and `ret`, one addition an argument
 //! in the callee, and one eighth of the loop's own subtraction and branch. Calls do not wait for
-//! each other's results, so the figure is a throughput: what the core does beside `call` and `ret`
+//! each other's results, so the figure is a throughput: what the core does in parallel to `call` and `ret`
 //! costs nothing (on Zen 5 a call takes 4 cycles with no argument and with seven integers).
 //!
 //! Source: System V ABI for AMD64, 3.2.3 "Parameter Passing" (six integers and eight

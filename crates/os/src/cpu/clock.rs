@@ -1,6 +1,6 @@
 //! The kernel's clocks, in nanoseconds.
 //!
-//! Source: clock_gettime(2), clock_getres(2), vdso(7).
+//! Source: clock_gettime(2), vdso(7).
 
 /// A clock of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,28 +52,13 @@ pub fn now_ns(clock: ClockId) -> u64 {
     // SAFETY: `time` is a valid timespec to write to.
     let status = unsafe { libc::clock_gettime(clock.raw(), &mut time) };
     debug_assert_eq!(status, 0, "the clocks of ClockId always exist");
-    nanoseconds(&time)
-}
-
-/// What the kernel claims as the clock's resolution, in nanoseconds: 1 for high-resolution
-/// clocks, which says nothing of what a read costs; the tick for coarse ones.
-pub fn resolution_ns(clock: ClockId) -> u64 {
-    let mut time = ZERO;
-    // SAFETY: `time` is a valid timespec to write to.
-    let status = unsafe { libc::clock_getres(clock.raw(), &mut time) };
-    debug_assert_eq!(status, 0, "the clocks of ClockId always exist");
-    nanoseconds(&time)
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 pub(crate) const ZERO: libc::timespec = libc::timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
-
-#[inline]
-fn nanoseconds(time: &libc::timespec) -> u64 {
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-}
 
 #[cfg(test)]
 mod tests {
@@ -85,8 +70,6 @@ mod tests {
             let before = now_ns(clock);
             let after = now_ns(clock);
             assert!(after >= before || clock == ClockId::Realtime, "{clock:?}");
-            let resolution = resolution_ns(clock);
-            assert!((1..1_000_000_000).contains(&resolution), "{clock:?}");
         }
     }
 }

@@ -24,7 +24,7 @@
 //! rotate, xor, add, byte swap, population count at 1.000, crc32 and both multiplications at
 //! 3.000 times the same cycle, within 0.05 %.
 //!
-//! The loops are unrolled 32 times and aligned to 64 bytes; their counter runs beside the chain,
+//! The loops are unrolled 32 times and aligned to 64 bytes; their counter runs in parallel to the chain,
 //! not in it.
 
 use crate::cpu::repeat::asm_loop;
@@ -33,7 +33,7 @@ use crate::cpu::repeat::asm_loop;
 pub const ROTATE_CYCLES: f64 = 1.0;
 
 /// Core cycles of one step of [`multiply`]: certain on x86-64; on aarch64 what Arm's server cores
-/// take (Cortex-A72 and Apple's take 3), so let [`multiply_cycles`] tell.
+/// take (Cortex-A72 and Apple's take 3), so take [`multiply_cycles`] there.
 pub const MULTIPLY_CYCLES: f64 = if cfg!(target_arch = "x86_64") {
     3.0
 } else {

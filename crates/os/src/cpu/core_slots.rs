@@ -20,12 +20,24 @@ pub fn independent_additions(n: u64) -> u64 {
     let passes = n.div_ceil(ADDITIONS_PER_PASS).max(1);
     let mut registers = [0_u64; 6];
     let [a, b, c, d, e, f] = &mut registers;
+    /// A loop of these instructions.
+    macro_rules! asm_of {
+        ($($code:literal),*) => {
+            asm!(
+                ".p2align 6",
+                "2:",
+                $($code,)*
+                count = inout(reg) passes => _,
+                a = inout(reg) *a, b = inout(reg) *b, c = inout(reg) *c,
+                d = inout(reg) *d, e = inout(reg) *e, f = inout(reg) *f,
+                options(nomem, nostack),
+            )
+        };
+    }
     // SAFETY: arithmetic on the named registers; the loop ends when its count reaches zero.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        asm!(
-            ".p2align 6",
-            "2:",
+        asm_of!(
             "add {a}, 1",
             "add {b}, 1",
             "add {c}, 1",
@@ -33,16 +45,10 @@ pub fn independent_additions(n: u64) -> u64 {
             "add {e}, 1",
             "add {f}, 1",
             "dec {count}",
-            "jnz 2b",
-            count = inout(reg) passes => _,
-            a = inout(reg) *a, b = inout(reg) *b, c = inout(reg) *c,
-            d = inout(reg) *d, e = inout(reg) *e, f = inout(reg) *f,
-            options(nomem, nostack),
+            "jnz 2b"
         );
         #[cfg(target_arch = "aarch64")]
-        asm!(
-            ".p2align 6",
-            "2:",
+        asm_of!(
             "add {a}, {a}, #1",
             "add {b}, {b}, #1",
             "add {c}, {c}, #1",
@@ -50,11 +56,7 @@ pub fn independent_additions(n: u64) -> u64 {
             "add {e}, {e}, #1",
             "add {f}, {f}, #1",
             "subs {count}, {count}, #1",
-            "b.ne 2b",
-            count = inout(reg) passes => _,
-            a = inout(reg) *a, b = inout(reg) *b, c = inout(reg) *c,
-            d = inout(reg) *d, e = inout(reg) *e, f = inout(reg) *f,
-            options(nomem, nostack),
+            "b.ne 2b"
         );
     }
     registers.iter().sum()

@@ -1,9 +1,9 @@
 //! Measured: leaving a virtual machine for its hypervisor and coming back, by `cpuid`.
 //!
 //! No hypervisor lets its guest execute `cpuid` by itself: on Intel the instruction always leaves
-//! the machine, on AMD every hypervisor asks for it, since the guest must see another processor
+//! the machine, on AMD every hypervisor intercepts it, since the guest must see another processor
 //! than there is. Leaf 0x4000_0000 is the hypervisor's own: the answer holds its signature, which
-//! the processor does not know, so the answer shows that the hypervisor was asked.
+//! the processor does not know, so the answer shows that the hypervisor ran.
 //!
 //! In confidential machines (TDX, SEV-SNP) the guest's kernel takes the instruction first and asks
 //! the hypervisor in another way, which is then in the figure.
@@ -14,6 +14,7 @@
 //! Source: Intel SDM volume 3, 26.1.2 "Instructions That Cause VM Exits Unconditionally"; AMD APM
 //! volume 2, 15.9 "Instruction Intercepts"; Linux Documentation/virt/kvm/x86/cpuid.rst.
 
+use crate::system_call::unsupported;
 use std::io;
 
 /// The hypervisor's first leaf: its signature in EBX, ECX and EDX.
@@ -31,7 +32,7 @@ impl Hypervisor {
     ///
     /// # Errors
     ///
-    /// `Unsupported`, with the reason, where there is none, where it does not tell its name, and on
+    /// `Unsupported`, with the reason, where there is none, where it gives no name, and on
     /// aarch64.
     pub fn beneath() -> io::Result<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -70,7 +71,7 @@ impl Hypervisor {
         name.trim().to_owned()
     }
 
-    /// Leaves the machine `n` times, and says whether the last answer was this hypervisor's.
+    /// Leaves the machine `n` times. Whether the last answer was this hypervisor's.
     /// Allocates nothing. True for no time.
     #[cfg_attr(target_arch = "aarch64", allow(unused_variables))]
     pub fn ask(&self, n: u64) -> bool {
@@ -101,10 +102,6 @@ fn signature() -> [u8; 12] {
         place.copy_from_slice(&word.to_le_bytes());
     }
     signature
-}
-
-fn unsupported(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 
 #[cfg(test)]

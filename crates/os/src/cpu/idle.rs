@@ -6,7 +6,7 @@
 
 use std::hint::spin_loop;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -61,91 +61,70 @@ struct Exchange {
     done: AtomicU32,
     /// When the woken thread saw the round start, nanoseconds of `CLOCK_MONOTONIC`.
     woken_at: AtomicU64,
-    /// One of the two could not be set up: stop.
-    failed: AtomicBool,
 }
 
 /// How long the other processor is left alone before it is woken.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// In threads of their own, so that the caller's placement stays as it is.
 fn rounds(
     samples: usize,
     waker_cpu: usize,
     woken_cpu: usize,
     wait: fn(&AtomicU32, u32),
 ) -> io::Result<Vec<u64>> {
-    let rounds = u32::try_from(samples).unwrap_or(u32::MAX - 1);
+    let rounds = u32::try_from(samples).unwrap_or(u32::MAX);
     let exchange = Exchange::default();
+    let waking = || {
+        affinity::pin(&[waker_cpu])?;
+        thread::scope(|scope| {
+            let woken = || wait_to_be_woken(&exchange, rounds, woken_cpu, wait);
+            let woken = thread::Builder::new().spawn_scoped(scope, woken)?;
+            let latencies = wake(&exchange, rounds, || woken.is_finished());
+            woken.join().expect("the woken thread does not panic")?;
+            Ok(latencies)
+        })
+    };
     thread::scope(|scope| {
-        let woken = thread::Builder::new()
-            .spawn_scoped(scope, || be_woken(&exchange, rounds, woken_cpu, wait))?;
-        let waker =
-            thread::Builder::new().spawn_scoped(scope, || wake(&exchange, rounds, waker_cpu));
-        let waker = match waker {
-            Ok(waker) => waker,
-            Err(error) => {
-                give_up(&exchange);
-                return Err(error);
-            }
-        };
-        let woken = woken.join().expect("the woken thread does not panic");
-        let latencies = waker.join().expect("the waking thread does not panic");
-        woken.and(latencies)
+        let waker = thread::Builder::new().spawn_scoped(scope, waking)?;
+        waker.join().expect("the waking thread does not panic")
     })
 }
 
-/// Ends both threads: the other one may be waiting for any round.
-fn give_up(exchange: &Exchange) {
-    exchange.failed.store(true, Ordering::SeqCst);
-    exchange.round.store(u32::MAX, Ordering::SeqCst);
-    wake_waiters(&exchange.round);
-}
-
-fn wake(exchange: &Exchange, rounds: u32, cpu: usize) -> io::Result<Vec<u64>> {
-    if let Err(error) = affinity::pin(&[cpu]) {
-        give_up(exchange);
-        return Err(error);
-    }
+/// Wakes the other thread, round by round, unless that has ended.
+fn wake(exchange: &Exchange, rounds: u32, has_ended: impl Fn() -> bool) -> Vec<u64> {
     let mut latencies = Vec::with_capacity(rounds as usize);
     for round in 1..=rounds {
         let pause_end = now_ns(ClockId::Monotonic) + PAUSE.as_nanos() as u64;
         while now_ns(ClockId::Monotonic) < pause_end {
             spin_loop();
         }
-        if exchange.failed.load(Ordering::SeqCst) {
-            break;
-        }
         let called_at = now_ns(ClockId::Monotonic);
         exchange.round.store(round, Ordering::SeqCst);
         wake_waiters(&exchange.round);
         while exchange.done.load(Ordering::SeqCst) != round {
-            if exchange.failed.load(Ordering::SeqCst) {
-                return Ok(latencies);
+            // After its last round it has ended too, with that one done.
+            if has_ended() && exchange.done.load(Ordering::SeqCst) != round {
+                return latencies;
             }
             spin_loop();
         }
         let woken_at = exchange.woken_at.load(Ordering::SeqCst);
         latencies.push(woken_at.saturating_sub(called_at));
     }
-    Ok(latencies)
+    latencies
 }
 
-fn be_woken(
+fn wait_to_be_woken(
     exchange: &Exchange,
     rounds: u32,
     cpu: usize,
     wait: fn(&AtomicU32, u32),
 ) -> io::Result<()> {
-    if let Err(error) = affinity::pin(&[cpu]) {
-        give_up(exchange);
-        return Err(error);
-    }
+    affinity::pin(&[cpu])?;
     for round in 1..=rounds {
         wait(&exchange.round, round - 1);
         let woken_at = now_ns(ClockId::Monotonic);
-        if exchange.failed.load(Ordering::SeqCst) {
-            break;
-        }
         exchange.woken_at.store(woken_at, Ordering::SeqCst);
         exchange.done.store(round, Ordering::SeqCst);
     }

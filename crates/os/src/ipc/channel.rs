@@ -4,7 +4,7 @@
 //! Source: pipe(7), unix(7), eventfd(2), futex(2).
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::token::{Between, Exchange, MOST_BYTES, Over, Wait};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::Status;
-use crate::system_call::check;
+use crate::system_call::invalid;
+use rustix::event::EventfdFlags;
 
 /// Offsets in the memory that both ends see: the partner's status, the word on a line of its own, the
 /// message.
@@ -34,11 +35,17 @@ impl Channel {
     pub(crate) fn open(exchange: &Exchange) -> io::Result<Self> {
         let size = exchange.size;
         if size == 0 || size > MOST_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
-            ));
+            return Err(invalid(format!(
+                "a message has 1 to {MOST_BYTES} bytes, not {size}"
+            )));
         }
+        // What is written to an eventfd is added to its number, which is zero then, and reading fetches
+        // and clears it: so eight bytes come out as they went in.
+        let size = if exchange.over == Over::Eventfd {
+            size_of::<u64>()
+        } else {
+            size
+        };
         let (ours, theirs) = descriptors(exchange.over)?;
         if exchange.wait == Wait::Spin {
             for descriptor in ours.iter().chain(&theirs) {
@@ -74,14 +81,14 @@ impl Channel {
     }
 
     fn carrier(&mut self, exchange: &Exchange, descriptors: [RawFd; 2], end: usize) -> Carrier {
-        let (message, size) = (self.messages[end].as_mut_ptr(), exchange.size);
+        let message = &mut self.messages[end];
+        let (message, size) = (message.as_mut_ptr(), message.len());
         match exchange.over {
-            Over::Pipe | Over::Unix => Carrier::Bytes(Bytes {
+            Over::Pipe | Over::Unix | Over::Eventfd => Carrier::Bytes(Bytes {
                 descriptors,
                 message,
                 size,
             }),
-            Over::Eventfd => Carrier::Counter(Counter { descriptors }),
             Over::SharedMemory => Carrier::Word(Word {
                 // SAFETY: it lies inside the mapping.
                 word: unsafe { self.memory.as_ptr().add(WORD_AT).cast() },
@@ -121,6 +128,7 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
             (vec![ours.into()], vec![theirs.into()])
         }
         Over::Eventfd => {
+            let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC);
             let (back, forth) = (eventfd()?, eventfd()?);
             let theirs = vec![forth.try_clone()?, back.try_clone()?];
             (vec![back, forth], theirs)
@@ -129,18 +137,10 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
     })
 }
 
-fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    let descriptor = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
-    // SAFETY: the descriptor was just made, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
 /// One end of a channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Carrier {
     Bytes(Bytes),
-    Counter(Counter),
     Word(Word),
 }
 
@@ -152,7 +152,6 @@ macro_rules! with {
     ($carrier:ident, $expression:expr) => {
         match $carrier {
             $crate::ipc::channel::Carrier::Bytes($carrier) => $expression,
-            $crate::ipc::channel::Carrier::Counter($carrier) => $expression,
             $crate::ipc::channel::Carrier::Word($carrier) => $expression,
         }
     };
@@ -172,7 +171,7 @@ pub(crate) trait Carry {
     }
 }
 
-/// A pipe or a socket.
+/// A pipe, a socket or an eventfd.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes {
     /// To read from, and to write to.
@@ -200,27 +199,6 @@ impl Carry for Bytes {
         let (first, last) =
             unsafe { (self.message.read(), self.message.add(self.size - 1).read()) };
         arrived(first, last)
-    }
-}
-
-/// An eventfd: what is written is added to its number, and reading fetches and clears it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counter {
-    descriptors: [RawFd; 2],
-}
-
-impl Carry for Counter {
-    #[inline(always)]
-    fn send(&self, token: u8) -> io::Result<()> {
-        let mut number = u64::from(token);
-        write_all(self.descriptors[1], (&raw mut number).cast(), 8)
-    }
-
-    #[inline(always)]
-    fn receive(&self, _: u8) -> io::Result<u8> {
-        let mut number = 0_u64;
-        read_all(self.descriptors[0], (&raw mut number).cast(), 8)?;
-        u8::try_from(number).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 }
 
@@ -343,7 +321,7 @@ pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Re
     Ok(())
 }
 
-/// Reads all of it; looks again and again where reading does not block.
+/// Reads all of it; polls where reading does not block.
 #[inline(always)]
 fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;

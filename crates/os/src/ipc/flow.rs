@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::ipc::channel::{again, write_all};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
+use crate::system_call::invalid;
 
 /// What the bytes go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +38,9 @@ pub const RING_BYTES: usize = 256 << 10;
 /// The most that is copied into or out of the ring before the other end may go on with it.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// How often the sender waits in one batch before it looks whether the receiver is still there:
-/// some tens of milliseconds, so that the call which looks is nothing in the figure.
-const WAITS_PER_LOOK: u64 = 1 << 20;
+/// How often the sender waits in one batch before it checks whether the receiver is still there:
+/// some tens of milliseconds, so that the call is nothing in the figure.
+const WAITS_PER_POLL: u64 = 1 << 20;
 
 /// Messages whose contents are checked.
 const CHECKED: u64 = 3;
@@ -99,10 +100,9 @@ impl Flow {
     /// sched_setaffinity(2) say.
     pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
         if size == 0 || size > MOST_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("a message has 1 to {MOST_BYTES} bytes, not {size}"),
-            ));
+            return Err(invalid(format!(
+                "a message has 1 to {MOST_BYTES} bytes, not {size}"
+            )));
         }
         let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
         let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
@@ -156,10 +156,10 @@ impl Flow {
         let mut wait = || {
             wait(shares);
             waited += 1;
-            match waited.is_multiple_of(WAITS_PER_LOOK) && partner.has_ended() {
-                true => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
-                false => Ok(()),
+            if waited.is_multiple_of(WAITS_PER_POLL) && partner.has_ended() {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
+            Ok(())
         };
         match &self.descriptor {
             Some(descriptor) => {
@@ -255,7 +255,7 @@ impl Drain {
         let at = arrived as usize % RING_BYTES;
         let piece = waiting.min(RING_BYTES - at).min(self.size).min(PIECE_BYTES);
         // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
-        // before it has been told that it arrived.
+        // before it has seen that it arrived.
         unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
         piece
     }
@@ -279,7 +279,7 @@ fn fill_ring(
         let at = sent as usize % RING_BYTES;
         let piece = room.min(RING_BYTES - at).min(rest.len()).min(PIECE_BYTES);
         // SAFETY: the piece lies inside the ring and the message; the receiver does not touch it
-        // before it has been told that it was sent.
+        // before it has seen that it was sent.
         unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), ring.add(at), piece) };
         rest = &rest[piece..];
         sent += piece as u64;
@@ -319,7 +319,7 @@ fn fill(message: &mut [u8], number: u64) {
     }
 }
 
-/// The sum of no bytes: FNV-1a's, which tells contents in another order apart.
+/// The sum of no bytes: FNV-1a's, which differs for contents in another order.
 const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn add_up(sum: u64, bytes: &[u8]) -> u64 {
@@ -368,11 +368,8 @@ mod tests {
                 };
                 rustix::process::kill_process(child.pid(), rustix::process::Signal::KILL).unwrap();
                 let error = flow.send(10).unwrap_err();
-                assert!(
-                    [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]
-                        .contains(&error.kind()),
-                    "{through:?}: {error}"
-                );
+                let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+                assert!(expected.contains(&error.kind()), "{through:?}: {error}");
             }
         }
     }
@@ -390,10 +387,8 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000)] {
             let refused = Flow::start(Through::Pipe, size, cpu, false);
-            assert_eq!(
-                refused.map(drop).unwrap_err().kind(),
-                io::ErrorKind::InvalidInput
-            );
+            let error = refused.map(drop).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
     }
 }

@@ -86,7 +86,8 @@ pub struct Leader {
     channel: Channel,
 }
 
-/// The partner's end: answers every token with the next number, until told to end or the channel breaks.
+/// The partner's end: answers every token with the next number, until it receives [`END`] or the channel
+/// breaks.
 #[derive(Clone, Copy, Debug)]
 struct Answerer(Carrier);
 
@@ -125,8 +126,8 @@ impl Leader {
     ///
     /// `InvalidData` where an answer is not the one to the token; through a pipe or a socket
     /// `UnexpectedEof`, `BrokenPipe` or `ConnectionReset` where the partner has ended; else what a
-    /// call says. An eventfd and shared memory do not tell that nobody is left at the other end,
-    /// and looking for it would be in the figure: there the caller waits until it is ended itself.
+    /// call says. An eventfd and shared memory do not show that nobody is left at the other end,
+    /// and checking for it would be in the figure: there the caller waits until it is ended itself.
     pub fn round_trips(&mut self, n: u64) -> io::Result<()> {
         let Self { carrier, token, .. } = self;
         with!(carrier, round_trips(carrier, token, n))
@@ -248,25 +249,27 @@ mod tests {
     use crate::sched::affinity;
     use std::fs;
 
-    fn every_exchange() -> Vec<Exchange> {
-        let cpu = *affinity::allowed().unwrap().last().unwrap();
-        let mut all = Vec::new();
-        for between in [Between::Processes, Between::Threads] {
-            for over in [Over::Pipe, Over::Unix, Over::Eventfd, Over::SharedMemory] {
-                for wait in [Wait::Block, Wait::Spin] {
-                    for size in [1, 64, 4096, MOST_BYTES] {
-                        all.push(Exchange {
-                            between,
-                            over,
-                            wait,
-                            size,
-                            cpu,
-                        });
-                    }
-                }
-            }
+    /// Of one byte, each end waiting in the kernel, with the partner on the first CPU.
+    fn exchange(between: Between, over: Over) -> Exchange {
+        Exchange {
+            between,
+            over,
+            wait: Wait::Block,
+            size: 1,
+            cpu: affinity::allowed().unwrap()[0],
         }
-        all
+    }
+
+    fn every_exchange() -> impl Iterator<Item = Exchange> {
+        let cpu = *affinity::allowed().unwrap().last().unwrap();
+        let all = [Between::Processes, Between::Threads].into_iter();
+        let all = all.flat_map(|between| {
+            [Over::Pipe, Over::Unix, Over::Eventfd, Over::SharedMemory]
+                .map(|over| exchange(between, over))
+        });
+        let all =
+            all.flat_map(|all| [Wait::Block, Wait::Spin].map(|wait| Exchange { wait, ..all }));
+        all.flat_map(move |all| [1, 64, 4096, MOST_BYTES].map(|size| Exchange { size, cpu, ..all }))
     }
 
     #[test]
@@ -285,19 +288,12 @@ mod tests {
 
     #[test]
     fn both_ends_tell_their_context_switches() {
-        let cpu = affinity::allowed().unwrap()[0];
         for between in [Between::Processes, Between::Threads] {
             // A thread of its own, since others of this process are tests too.
             std::thread::spawn(move || {
-                affinity::pin(&[cpu]).unwrap();
-                let mut leader = Leader::start(&Exchange {
-                    between,
-                    over: Over::Pipe,
-                    wait: Wait::Block,
-                    size: 1,
-                    cpu,
-                })
-                .unwrap();
+                let exchange = exchange(between, Over::Pipe);
+                affinity::pin(&[exchange.cpu]).unwrap();
+                let mut leader = Leader::start(&exchange).unwrap();
                 let (voluntary, involuntary) = leader.switches().unwrap();
                 leader.round_trips(500).unwrap();
                 let after = leader.switches().unwrap();
@@ -312,13 +308,7 @@ mod tests {
     #[test]
     fn a_partner_that_was_killed_is_an_error_and_leaves_no_zombie() {
         for over in [Over::Pipe, Over::Unix] {
-            let exchange = Exchange {
-                between: Between::Processes,
-                over,
-                wait: Wait::Block,
-                size: 1,
-                cpu: affinity::allowed().unwrap()[0],
-            };
+            let exchange = exchange(Between::Processes, over);
             let mut leader = Leader::start(&exchange).unwrap();
             leader.round_trips(1).unwrap();
             let Partner::Process(child) = &leader.partner else {
@@ -328,15 +318,9 @@ mod tests {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
             // Other tests fork too, and their children hold copies of this channel for a while.
             let error = leader.round_trips(u64::MAX).unwrap_err();
-            assert!(
-                [
-                    io::ErrorKind::UnexpectedEof,
-                    io::ErrorKind::BrokenPipe,
-                    io::ErrorKind::ConnectionReset
-                ]
-                .contains(&error.kind()),
-                "{error}"
-            );
+            use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+            let expected = [UnexpectedEof, BrokenPipe, ConnectionReset];
+            assert!(expected.contains(&error.kind()), "{error}");
             drop(leader);
             assert!(
                 !fs::exists(format!("/proc/{}", pid.as_raw_nonzero())).unwrap(),
@@ -349,18 +333,14 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000), (1, usize::MAX)] {
             for between in [Between::Processes, Between::Threads] {
+                let exchange = exchange(between, Over::Pipe);
                 let refused = Leader::start(&Exchange {
-                    between,
-                    over: Over::Pipe,
-                    wait: Wait::Block,
                     size,
                     cpu,
+                    ..exchange
                 });
-                assert_eq!(
-                    refused.map(drop).unwrap_err().kind(),
-                    io::ErrorKind::InvalidInput,
-                    "{size} {cpu}"
-                );
+                let error = refused.map(drop).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{size} {cpu}");
             }
         }
     }

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 
 use crate::memory::arena::base_page_bytes;
+use rustix::pipe::fcntl_setpipe_size;
 
 /// A pipe whose content is let go unread.
 #[derive(Debug)]
@@ -27,12 +28,7 @@ impl Lender {
     /// below that; else what pipe(2), fcntl(2) or opening /dev/null says.
     pub fn open(pages: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        let bytes = libc::c_int::try_from(pages * base_page_bytes())
-            .map_err(|_| io::Error::from(io::ErrorKind::PermissionDenied))?;
-        // SAFETY: takes a descriptor that is open, and numbers.
-        if unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        fcntl_setpipe_size(&writer, pages * base_page_bytes())?;
         let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
         Ok(Self {
             reader,
@@ -48,10 +44,10 @@ impl Lender {
     ///
     /// What vmsplice(2) or splice(2) says the first time that it fails; `Other` where the pipe
     /// took or gave only a part.
-    pub fn lend_and_let_go(&self, memory: &[u8], n: u64) -> io::Result<()> {
+    pub fn lend_and_discard(&self, memory: &[u8], n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.lend(memory)?;
-            self.let_go(memory.len())?;
+            self.discard(memory.len())?;
         }
         Ok(())
     }
@@ -62,7 +58,7 @@ impl Lender {
     ///
     /// # Errors
     ///
-    /// As [`Lender::lend_and_let_go`].
+    /// As [`Lender::lend_and_discard`].
     pub fn is_not_copied(&mut self, memory: &mut [u8]) -> io::Result<bool> {
         let before = memory[0];
         self.lend(&memory[..1])?;
@@ -86,7 +82,7 @@ impl Lender {
     }
 
     #[inline]
-    fn let_go(&self, len: usize) -> io::Result<()> {
+    fn discard(&self, len: usize) -> io::Result<()> {
         let (from, to) = (self.reader.as_raw_fd(), self.nowhere.as_raw_fd());
         // SAFETY: takes open descriptors, no offsets, and numbers.
         let gone = unsafe { libc::splice(from, ptr::null_mut(), to, ptr::null_mut(), len, 0) };
@@ -115,14 +111,11 @@ mod tests {
         arena.populate().unwrap();
         let mut lender = match Lender::open(32) {
             Ok(lender) => lender,
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                return;
-            }
+            Err(error) => return eprintln!("skipped: {error}"),
         };
-        lender.lend_and_let_go(arena.as_slice(), 10).unwrap();
+        lender.lend_and_discard(arena.as_slice(), 10).unwrap();
         assert!(lender.is_not_copied(arena.as_mut_slice()).unwrap());
-        lender.lend_and_let_go(arena.as_slice(), 1).unwrap();
+        lender.lend_and_discard(arena.as_slice(), 1).unwrap();
     }
 
     #[test]

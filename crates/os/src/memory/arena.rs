@@ -1,4 +1,4 @@
-//! Anonymous memory whose page size is asked for, and whose pages can be counted afterwards.
+//! Anonymous memory on pages of a requested size, which can be counted afterwards.
 //!
 //! Source: mmap(2), madvise(2), proc(5) on smaps and meminfo, Linux
 //! Documentation/admin-guide/mm/transhuge.rst, admin-guide/cgroup-v2.rst "Memory".
@@ -10,15 +10,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::system_call::invalid;
+use crate::process::{kib_value, status_bytes};
+use crate::system_call::{invalid, unsupported};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// The pages that an arena asks the kernel for.
+/// The pages that an arena requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PageSize {
     /// The smallest pages (4 KiB on x86-64), even where transparent huge pages are always on.
     Base,
-    /// Transparent huge pages (2 MiB on x86-64). A wish: [`Arena::huge_bytes`] says what came.
+    /// Transparent huge pages (2 MiB on x86-64). A request: [`Arena::huge_bytes`] shows how many came.
     Huge,
 }
 
@@ -208,10 +209,7 @@ impl Drop for Arena {
 const USUAL_HUGE_BYTES: usize = 2 << 20;
 
 fn no_huge_pages() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)",
-    )
+    unsupported("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")
 }
 
 /// Bytes of a base page: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
@@ -267,11 +265,6 @@ fn mapping_range(line: &str) -> Option<(usize, usize)> {
     Some((address(from)?, address(to)?))
 }
 
-/// The number in `   1234 kB`.
-fn kib_value(value: &str) -> Option<u64> {
-    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
-}
-
 /// Bytes that can be used without swapping and without running into a limit: the least of
 /// `MemAvailable` and, for this process's memory control group and each of its ancestors (version
 /// 1 or 2), the limit less what is in use and cannot be dropped.
@@ -282,12 +275,8 @@ fn kib_value(value: &str) -> Option<u64> {
 /// that cannot be read count as no limit.
 pub fn available_bytes() -> io::Result<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo")?;
-    let free = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(kib_value)
-        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?
-        * 1024;
+    let free = status_bytes(&meminfo, "MemAvailable:")
+        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?;
     Ok(control_group_room().map_or(free, |room| free.min(room)))
 }
 

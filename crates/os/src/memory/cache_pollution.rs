@@ -9,10 +9,11 @@ use std::io;
 
 use crate::cpu::clock::{ClockId, now_ns};
 use crate::memory::arena::{Arena, PageSize};
+use crate::memory::copies::step_through;
 
 const LINE_BYTES: usize = 64;
-/// How many lines are read: of a larger array these tell of all, since reading all takes longer than
-/// what is to be looked at.
+/// How many lines are read: of a larger array a sample, since reading all takes longer than what is to be
+/// observed.
 const READ_MOST: usize = 1 << 16;
 
 /// Which lines of a large array are read. A line that has just been read is the last one to be thrown
@@ -46,15 +47,10 @@ impl Victim {
         let mut arena = arena.or_else(|_| Arena::map(bytes, PageSize::Base))?;
         arena.populate()?;
         let lines = (bytes / LINE_BYTES).max(1);
-        // About the golden ratio of all: neighbours are as far apart as can be.
-        let mut step = (lines as f64 * 0.618) as usize;
-        while greatest_common_divisor(step.max(1), lines) > 1 {
-            step += 1;
-        }
         Ok(Self {
             arena,
             lines,
-            step: step.max(1),
+            step: step_through(lines),
         })
     }
 
@@ -76,7 +72,7 @@ impl Victim {
         }
     }
 
-    /// Reads a word of each line, or of those of a part, and says how long all of them take then, in
+    /// Reads a word of each line, or of those of a part: how long all of them take at that rate, in
     /// nanoseconds.
     #[inline]
     pub fn read_ns(&self, part: Part) -> u64 {
@@ -94,13 +90,6 @@ impl Victim {
         black_box(sum);
         let ns = now_ns(ClockId::MonotonicRaw) - begin_ns;
         (ns as f64 * self.lines as f64 / read as f64) as u64
-    }
-}
-
-fn greatest_common_divisor(one: usize, other: usize) -> usize {
-    match other {
-        0 => one,
-        other => greatest_common_divisor(other, one % other),
     }
 }
 
@@ -141,10 +130,12 @@ mod tests {
             let mut all = [before, after].concat();
             all.sort_unstable();
             all.dedup();
-            match lines <= READ_MOST {
-                true => assert_eq!(all.len(), lines),
-                false => assert_eq!(all.len(), 2 * READ_MOST.min(lines / 2)),
-            }
+            let expected = if lines <= READ_MOST {
+                lines
+            } else {
+                2 * READ_MOST.min(lines / 2)
+            };
+            assert_eq!(all.len(), expected);
         }
     }
 }

@@ -31,29 +31,6 @@ unsafe impl Send for Ring<'_> {}
 const UNROLLED: u64 = 32;
 
 impl<'arena> Ring<'arena> {
-    /// Lays a ring that visits elements in the given order: element `i` stands `i × stride_bytes`
-    /// from the arena's start. `order` names each element at most once; with doubles the lap is
-    /// shorter than [`Ring::elements`] says.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidInput` if `order` is empty or names an element outside the arena, or if the stride
-    /// is not a multiple of the size of a pointer.
-    pub fn lay(arena: &'arena mut Arena, order: &[u32], stride_bytes: usize) -> io::Result<Self> {
-        let last = order.iter().max().copied().unwrap_or(0) as usize;
-        let bytes = stride_bytes.saturating_mul(last.saturating_add(1));
-        let grid = Grid::new(arena, bytes, stride_bytes)?;
-        let mut from = *order
-            .last()
-            .ok_or_else(|| invalid("a ring of no elements"))? as usize;
-        let first = order[0] as usize;
-        for &to in order {
-            grid.link(from, to as usize);
-            from = to as usize;
-        }
-        Ok(grid.ring(first, order.len()))
-    }
-
     /// Lays one random cycle through the elements of the arena's first `bytes` bytes, each cycle
     /// equally likely. `below(n)` draws a number from 0 to n − 1. Needs no memory of its own.
     ///
@@ -296,6 +273,17 @@ mod tests {
         Arena::map(bytes, PageSize::Base).unwrap()
     }
 
+    /// A ring through elements 64 bytes apart, in this order.
+    fn laid<'a>(arena: &'a mut Arena, order: &[usize]) -> Ring<'a> {
+        let grid = Grid::new(arena, 4096, 64).unwrap();
+        let next = order.iter().cycle().skip(1);
+        order
+            .iter()
+            .zip(next)
+            .for_each(|(from, to)| grid.link(*from, *to));
+        grid.ring(order[0], order.len())
+    }
+
     #[test]
     fn a_lap_visits_every_element_once() {
         let mut arena = arena(1 << 20);
@@ -323,11 +311,11 @@ mod tests {
         let mut arena = arena(4096);
         let address = arena.address();
         let order = [3, 0, 2, 1, 5];
-        let mut ring = Ring::lay(&mut arena, &order, 64).unwrap();
+        let mut ring = laid(&mut arena, &order);
         assert!(ring.lap_is_complete());
         for lap in 0..3 {
             for &element in &order {
-                assert_eq!(offset(&ring, address), element as usize * 64, "lap {lap}");
+                assert_eq!(offset(&ring, address), element * 64, "lap {lap}");
                 ring.walk(1);
             }
         }
@@ -353,20 +341,14 @@ mod tests {
     #[test]
     fn doubles_make_a_lap_incomplete() {
         let mut arena = arena(4096);
-        assert!(
-            !Ring::lay(&mut arena, &[0, 1, 0, 2], 64)
-                .unwrap()
-                .lap_is_complete()
-        );
+        assert!(!laid(&mut arena, &[0, 1, 0, 2]).lap_is_complete());
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut arena = arena(4096);
         let mut below = generator();
-        assert!(Ring::lay(&mut arena, &[], 64).is_err());
-        assert!(Ring::lay(&mut arena, &[0, 64], 64).is_err());
-        assert!(Ring::lay(&mut arena, &[0, 1], usize::MAX & !7).is_err());
+        assert!(Ring::lay_strided(&mut arena, 4096, usize::MAX & !7).is_err());
         assert!(Ring::lay_random(&mut arena, 4097, 64, &mut below).is_err());
         assert!(Ring::lay_random(&mut arena, 4096, 0, &mut below).is_err());
         assert!(Ring::lay_random(&mut arena, 4096, 12, &mut below).is_err());

@@ -27,15 +27,9 @@ impl Walk {
     /// If there is none.
     pub fn new(places: usize) -> Self {
         assert!(places > 0, "a walk has a place to stand on");
-        // The golden section spreads the steps most evenly; without a common divisor, a lap
-        // visits every place.
-        let golden = (places as f64 * 0.618_033_988_75) as usize;
-        let step = (golden.max(1)..)
-            .find(|step| common_divisor(*step, places) == 1)
-            .expect("one more than a multiple has no common divisor");
         Self {
             places,
-            step: step % places,
+            step: step_through(places),
             at: 0,
         }
     }
@@ -55,6 +49,17 @@ impl Walk {
         };
         self.at
     }
+}
+
+/// By how many of so many places to go on, and round again, to visit each once a lap: about the golden
+/// section of them, which spreads the visits most evenly. Less than there are places.
+pub(crate) fn step_through(places: usize) -> usize {
+    let golden = (places as f64 * 0.618_033_988_75) as usize;
+    // Without a common divisor, a lap visits every place.
+    let step = (golden.max(1)..)
+        .find(|step| common_divisor(*step, places) == 1)
+        .expect("one more than a multiple has no common divisor");
+    step % places
 }
 
 fn common_divisor(a: usize, b: usize) -> usize {

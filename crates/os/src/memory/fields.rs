@@ -1,4 +1,4 @@
-//! Messages of several fields, each at a place of its own, on pages of a size that is asked for:
+//! Messages of several fields, each at a place of its own, on pages of a requested size:
 //! what a program has before it sends a message.
 //!
 //! Every message has other bytes, which follow from its number alone, so that whoever receives them
@@ -11,6 +11,8 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 use crate::memory::arena::{Arena, PageSize};
+use crate::memory::message::concatenate;
+use crate::system_call::invalid;
 
 /// How many fields a message may have: Linux takes 1,024 entries at once (`IOV_MAX`).
 pub const FIELDS_MOST: usize = 128;
@@ -52,10 +54,9 @@ impl Messages {
         shuffle: &mut dyn FnMut(&mut [usize]),
     ) -> io::Result<Self> {
         if count == 0 || fields == 0 || fields > FIELDS_MOST || size < fields {
-            return Err(io::Error::new(
-                ErrorKind::InvalidInput,
-                format!("no {count} messages of {size} bytes in {fields} fields"),
-            ));
+            return Err(invalid(format!(
+                "no {count} messages of {size} bytes in {fields} fields"
+            )));
         }
         let bytes = memory_bytes(count, size, fields).ok_or(ErrorKind::InvalidInput)?;
         let mut arena = Arena::map(bytes, pages)?;
@@ -139,12 +140,7 @@ impl Messages {
     /// If the buffer is shorter than the message, or there is no message of this number.
     #[inline]
     pub fn serialise(&self, number: usize, buffer: &mut [u8]) {
-        let mut rest = buffer;
-        for field in self.fields_of(number) {
-            let (place, behind) = rest.split_at_mut(field.len());
-            place.copy_from_slice(field);
-            rest = behind;
-        }
+        concatenate(self.fields_of(number), buffer);
     }
 
     /// Copies a message's fields to the end of a buffer, which has room for them or gets it.
@@ -178,9 +174,10 @@ pub fn memory_bytes(count: usize, size: usize, fields: usize) -> Option<usize> {
 /// Where in a message a field lies.
 fn field_range(field: usize, size: usize, fields: usize) -> Range<usize> {
     let share = size / fields;
-    let end = match field + 1 == fields {
-        true => size,
-        false => (field + 1) * share,
+    let end = if field + 1 == fields {
+        size
+    } else {
+        (field + 1) * share
     };
     field * share..end
 }

@@ -1,9 +1,9 @@
 //! Measured: a cache line that goes to another processor and comes back.
 //!
-//! One word alone in its line. One side writes an odd number and looks until the word is even; the
-//! other looks until it is odd and writes the next even one. So each way the line moves twice: the
-//! one that looks fetches a copy of what the other has written, and then takes the line over, which
-//! invalidates the other's copy, to write in its turn. Neither hints (`pause`) between two looks,
+//! One word alone in its line. One side writes an odd number and polls until the word is even; the
+//! other polls until it is odd and writes the next even one. So each way the line moves twice: the
+//! one that polls fetches a copy of what the other has written, and then takes the line over, which
+//! invalidates the other's copy, to write in its turn. Neither hints (`pause`) between two polls,
 //! since on some cores the hint takes as long as the journey: each loop is a load, a comparison and
 //! a branch (checked in the disassembly, x86-64).
 //!

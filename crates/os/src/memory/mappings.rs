@@ -4,6 +4,7 @@
 //! Source: mmap(2), munmap(2), `PR_SET_THP_DISABLE` in prctl(2) (Linux 3.15).
 
 use crate::system_call::check;
+use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use std::ffi::c_void;
 use std::io;
 use std::ptr;
@@ -79,7 +80,7 @@ unsafe fn unmap(start: *mut c_void, bytes: usize) -> io::Result<()> {
 /// While this lives, the process gets no new transparent huge pages, wherever they are always on.
 #[derive(Debug)]
 pub struct NoHugePages {
-    was: libc::c_int,
+    were_disabled: bool,
 }
 
 impl NoHugePages {
@@ -89,26 +90,17 @@ impl NoHugePages {
     ///
     /// `InvalidInput` before Linux 3.15.
     pub fn begin() -> io::Result<Self> {
-        // SAFETY: takes numbers only.
-        let was = check(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, ZERO, ZERO, ZERO, ZERO) })?;
-        disable_huge_pages(true)?;
-        Ok(Self { was })
+        let were_disabled = transparent_huge_pages_are_disabled()?;
+        disable_transparent_huge_pages(true)?;
+        Ok(Self { were_disabled })
     }
 }
 
 impl Drop for NoHugePages {
     fn drop(&mut self) {
-        let restored = disable_huge_pages(self.was != 0);
+        let restored = disable_transparent_huge_pages(self.were_disabled);
         debug_assert!(restored.is_ok(), "what could be set can be set back");
     }
-}
-
-const ZERO: libc::c_ulong = 0;
-
-fn disable_huge_pages(disable: bool) -> io::Result<()> {
-    let disable = libc::c_ulong::from(disable);
-    // SAFETY: takes numbers only; which pages the process gets changes no content.
-    check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, ZERO, ZERO, ZERO) }).map(drop)
 }
 
 #[cfg(test)]

@@ -55,12 +55,18 @@ impl Message {
     /// If the buffer is shorter than the message.
     #[inline]
     pub fn serialise(&self, buffer: &mut [u8]) {
-        let mut rest = buffer;
-        for field in &self.fields {
-            let (place, behind) = rest.split_at_mut(field.len());
-            place.copy_from_slice(field);
-            rest = behind;
-        }
+        concatenate(self.fields.iter().map(|field| &**field), buffer);
+    }
+}
+
+/// Copies fields one behind the other to the front of `buffer`.
+#[inline(always)]
+pub(crate) fn concatenate<'f>(fields: impl Iterator<Item = &'f [u8]>, buffer: &mut [u8]) {
+    let mut rest = buffer;
+    for field in fields {
+        let (place, behind) = rest.split_at_mut(field.len());
+        place.copy_from_slice(field);
+        rest = behind;
     }
 }
 

@@ -139,7 +139,7 @@ impl PageFaults {
     ///
     /// # Errors
     ///
-    /// What mapping the file says; for evicted pages, why the kernel does not tell what was read
+    /// What mapping the file says; for evicted pages, why the kernel does not count what was read
     /// from a device.
     pub fn new(pages: Pages, offsets: Vec<usize>) -> io::Result<Self> {
         match &pages {
@@ -243,7 +243,7 @@ impl PageFaults {
     ///
     /// # Errors
     ///
-    /// Where the kernel no longer tells what was read from a device.
+    /// Where the kernel no longer counts what was read from a device.
     pub fn end(&mut self) -> io::Result<Counted> {
         self.count()?;
         Ok(self.counted)
@@ -336,7 +336,7 @@ mod tests {
         };
         let offsets = (0..COUNT).map(|number| number * STRIDE).collect();
         let Ok(mut faults) = PageFaults::new(Pages::Evicted(file), offsets) else {
-            eprintln!("skipped: what is read from devices is not told");
+            eprintln!("skipped: what is read from devices is not counted");
             return;
         };
         let mut from = Vec::new();

@@ -8,6 +8,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use crate::process::{STATUS, status_bytes};
+use crate::system_call::check;
+
 /// A ring of io_uring that no request is made of.
 #[derive(Debug)]
 pub struct Ring(OwnedFd);
@@ -30,11 +33,8 @@ impl Ring {
         // SAFETY: the parameters are as many bytes as the kernel reads and writes; zeroes ask for
         // nothing special.
         let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
-        if ring < 0 {
-            return Err(io::Error::last_os_error());
-        }
         // SAFETY: the kernel just gave this descriptor, which fits its type, to nobody else.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(ring as RawFd) }))
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(check(ring)? as RawFd) }))
     }
 
     /// Registers this memory as the ring's one buffer, and unregisters it, `n` times: two system
@@ -89,22 +89,16 @@ impl Ring {
         let ring = self.0.as_raw_fd();
         // SAFETY: `buffers` are `count` valid ones whose memory is borrowed mutably by whoever
         // calls; no request is ever made, so the kernel never writes to it.
-        match unsafe { libc::syscall(libc::SYS_io_uring_register, ring, operation, buffers, count) }
-        {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe {
+            libc::syscall(libc::SYS_io_uring_register, ring, operation, buffers, count)
+        })
+        .map(drop)
     }
 }
 
 fn pinned_bytes() -> io::Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let kib: Option<u64> = status.lines().find_map(|line| {
-        let value = line.strip_prefix("VmPin:")?.strip_suffix("kB")?;
-        value.trim().parse().ok()
-    });
-    kib.map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::other("/proc/self/status has no VmPin"))
+    let pinned = status_bytes(&fs::read_to_string(STATUS)?, "VmPin:");
+    pinned.ok_or_else(|| io::Error::other("/proc/self/status has no VmPin"))
 }
 
 #[cfg(test)]
@@ -116,10 +110,7 @@ mod tests {
     fn registered_pages_are_pinned_and_let_go() {
         let ring = match Ring::open() {
             Ok(ring) => ring,
-            Err(error) => {
-                eprintln!("skipped: io_uring_setup: {error}");
-                return;
-            }
+            Err(error) => return eprintln!("skipped: io_uring_setup: {error}"),
         };
         let mut arena = Arena::map(4 * base_page_bytes(), PageSize::Base).unwrap();
         arena.populate().unwrap();

@@ -14,11 +14,21 @@
 //! data movement" (ERMSB) and 9.4.1 "Non-temporal store"; AMD64 Architecture Programmer's Manual,
 //! volume 1, 5.6 "Streaming stores"; Arm Architecture Reference Manual, C3.2.4 "LDNP, STNP".
 
-use std::arch::asm;
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64::every_kernel;
+#[cfg(target_arch = "x86_64")]
+use x86_64::every_kernel;
+
 use std::io;
 use std::ops::Range;
 
 use crate::memory::arena::Arena;
+use crate::system_call::invalid;
 
 /// What is done to memory, in ascending order of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,13 +100,38 @@ impl Instructions {
 impl Kernel {
     /// Every kernel that performs `operation` and can run here.
     pub fn all(operation: Operation) -> impl Iterator<Item = &'static Kernel> {
-        KERNELS
-            .iter()
-            .copied()
-            .flatten()
+        every_kernel()
             .filter(move |kernel| kernel.operation == operation && kernel.instructions.available())
     }
+
+    fn first(operation: Operation) -> &'static Kernel {
+        Kernel::all(operation)
+            .next()
+            .expect("each architecture has a kernel for every operation")
+    }
 }
+
+/// A kernel with this code, which may use the arguments of [`Kernel::stream`] by these names.
+macro_rules! kernel {
+    (
+        $operation:ident, $instructions:ident, $vector_bytes:literal, $nontemporal:literal,
+        |$from:ident, $to:ident, $bytes:ident, $byte:ident| $code:block
+    ) => {{
+        /// # Safety
+        ///
+        /// As [`Kernel::stream`] says.
+        unsafe fn stream($from: *const u8, $to: *mut u8, $bytes: usize, $byte: u8) -> u64 $code
+
+        Kernel {
+            operation: Operation::$operation,
+            instructions: Instructions::$instructions,
+            vector_bytes: $vector_bytes,
+            nontemporal: $nontemporal,
+            stream,
+        }
+    }};
+}
+use kernel;
 
 /// An arena that is streamed through, block by block, from its start to its end and again from its
 /// start, and what must be in it afterwards.
@@ -127,7 +162,7 @@ impl Stream {
     pub fn new(arena: Arena) -> Self {
         Self {
             arena,
-            kernel: &KERNELS[0][0],
+            kernel: Kernel::first(Operation::Read),
             block_bytes: GRAIN_BYTES,
             blocks: 0,
             next: 0,
@@ -171,9 +206,7 @@ impl Stream {
         if needed > self.arena.len() as u64 {
             return Err(invalid("a stream exceeds its arena"));
         }
-        self.kernel = Kernel::all(operation)
-            .next()
-            .expect("each architecture has a kernel for every operation");
+        self.kernel = Kernel::first(operation);
         self.block_bytes = block_bytes;
         self.blocks = blocks;
         self.next = 0;
@@ -305,433 +338,6 @@ fn sum_of_words(bytes: &[u8]) -> u64 {
     words.iter().fold(0, |sum: u64, word| {
         sum.wrapping_add(u64::from_ne_bytes(*word))
     })
-}
-
-fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
-}
-
-/// A loop that adds up what it reads, a vector at a time. In the templates here, `\i` stands for
-/// the number of each vector of an iteration in turn.
-#[cfg(target_arch = "x86_64")]
-macro_rules! read {
-    ($bytes:literal $register:literal $vectors:literal $numbers:literal $others:literal
-     $clear:literal $add:literal $fold:literal $move:literal $leave:literal) => {{
-        /// # Safety
-        ///
-        /// As [`Kernel::stream`] says.
-        unsafe fn read(from: *const u8, _: *mut u8, bytes: usize, _: u8) -> u64 {
-            let mut sums = Line([0; 8]);
-            // SAFETY: the loop reads `bytes` bytes, as the caller allows; one vector is stored
-            // behind it, which is no larger than `sums`, and as aligned.
-            unsafe {
-                asm!(
-                    concat!(".irp i, ", $numbers), $clear, ".endr",
-                    ".p2align 6",
-                    "2:",
-                    concat!(".irp i, ", $numbers),
-                    concat!($add, "[{from} + ", $bytes, " * \\i]"),
-                    ".endr",
-                    concat!("add {from}, ", $bytes, " * ", $vectors),
-                    "sub {left}, 1",
-                    "jnz 2b",
-                    concat!(".irp i, ", $others), $fold, ".endr",
-                    concat!($move, " [{sums}], ", $register, "0"),
-                    $leave,
-                    from = inout(reg) from => _,
-                    left = inout(reg) bytes / ($bytes * $vectors) => _,
-                    sums = in(reg) sums.0.as_mut_ptr(),
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                    options(nostack),
-                );
-            }
-            sums.0.iter().fold(0, |sum, word| sum.wrapping_add(*word))
-        }
-        read
-    }};
-}
-
-/// A loop that stores one vector everywhere.
-#[cfg(target_arch = "x86_64")]
-macro_rules! write {
-    ($bytes:literal $register:literal $vectors:literal $numbers:literal
-     $spread:literal $store:literal $leave:literal) => {{
-        /// # Safety
-        ///
-        /// As [`Kernel::stream`] says.
-        unsafe fn write(_: *const u8, to: *mut u8, bytes: usize, byte: u8) -> u64 {
-            // SAFETY: the loop writes `bytes` bytes, as the caller allows.
-            unsafe {
-                asm!(
-                    "movq xmm0, {word}",
-                    $spread,
-                    ".p2align 6",
-                    "2:",
-                    concat!(".irp i, ", $numbers),
-                    concat!($store, " [{to} + ", $bytes, " * \\i], ", $register, "0"),
-                    ".endr",
-                    concat!("add {to}, ", $bytes, " * ", $vectors),
-                    "sub {left}, 1",
-                    "jnz 2b",
-                    $leave,
-                    to = inout(reg) to => _,
-                    left = inout(reg) bytes / ($bytes * $vectors) => _,
-                    word = in(reg) u64::from_ne_bytes([byte; 8]),
-                    out("xmm0") _,
-                    options(nostack),
-                );
-            }
-            0
-        }
-        write
-    }};
-}
-
-/// A loop that loads some vectors and stores them elsewhere.
-#[cfg(target_arch = "x86_64")]
-macro_rules! copy {
-    ($bytes:literal $register:literal $vectors:literal $numbers:literal
-     $load:literal $store:literal $leave:literal) => {{
-        /// # Safety
-        ///
-        /// As [`Kernel::stream`] says.
-        unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, _: u8) -> u64 {
-            // SAFETY: the loop reads and writes `bytes` bytes, as the caller allows.
-            unsafe {
-                asm!(
-                    ".p2align 6",
-                    "2:",
-                    concat!(".irp i, ", $numbers),
-                    concat!($load, " ", $register, "\\i, [{from} + ", $bytes, " * \\i]"),
-                    ".endr",
-                    concat!(".irp i, ", $numbers),
-                    concat!($store, " [{to} + ", $bytes, " * \\i], ", $register, "\\i"),
-                    ".endr",
-                    concat!("add {from}, ", $bytes, " * ", $vectors),
-                    concat!("add {to}, ", $bytes, " * ", $vectors),
-                    "sub {left}, 1",
-                    "jnz 2b",
-                    $leave,
-                    from = inout(reg) from => _,
-                    to = inout(reg) to => _,
-                    left = inout(reg) bytes / ($bytes * $vectors) => _,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                    options(nostack),
-                );
-            }
-            0
-        }
-        copy
-    }};
-}
-
-/// The five kernels of one width, by what one step of each is.
-#[cfg(target_arch = "x86_64")]
-macro_rules! kernels {
-    ($instructions:ident: $bytes:literal $register:literal,
-     $vectors:literal $numbers:literal $others:literal,
-     $clear:literal, $add:literal, $fold:literal, $spread:literal,
-     $move:literal, $stream:literal, $leave:literal) => {
-        [
-            vectors(
-                Operation::Read,
-                Instructions::$instructions,
-                $bytes,
-                false,
-                read!($bytes $register $vectors $numbers $others $clear $add $fold $move $leave),
-            ),
-            vectors(
-                Operation::Write,
-                Instructions::$instructions,
-                $bytes,
-                false,
-                write!($bytes $register $vectors $numbers $spread $move $leave),
-            ),
-            vectors(
-                Operation::WriteNontemporal,
-                Instructions::$instructions,
-                $bytes,
-                true,
-                write!($bytes $register $vectors $numbers $spread $stream $leave),
-            ),
-            vectors(
-                Operation::Copy,
-                Instructions::$instructions,
-                $bytes,
-                false,
-                copy!($bytes $register $vectors $numbers $move $move $leave),
-            ),
-            vectors(
-                Operation::Copy,
-                Instructions::$instructions,
-                $bytes,
-                true,
-                copy!($bytes $register $vectors $numbers $move $stream $leave),
-            ),
-        ]
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-macro_rules! sse2 {
-    ($vectors:literal $numbers:literal $others:literal) => {
-        kernels!(
-            Sse2: 16 "xmm", $vectors $numbers $others,
-            "pxor xmm\\i, xmm\\i", "paddq xmm\\i, ", "paddq xmm0, xmm\\i",
-            "punpcklqdq xmm0, xmm0", "movdqa", "movntdq", ""
-        )
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-macro_rules! avx2 {
-    ($vectors:literal $numbers:literal $others:literal) => {
-        kernels!(
-            Avx2: 32 "ymm", $vectors $numbers $others,
-            "vpxor xmm\\i, xmm\\i, xmm\\i", "vpaddq ymm\\i, ymm\\i, ", "vpaddq ymm0, ymm0, ymm\\i",
-            "vpbroadcastq ymm0, xmm0", "vmovdqa", "vmovntdq", "vzeroupper"
-        )
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-macro_rules! avx512 {
-    ($vectors:literal $numbers:literal $others:literal) => {
-        kernels!(
-            Avx512: 64 "zmm", $vectors $numbers $others,
-            "vpxor xmm\\i, xmm\\i, xmm\\i", "vpaddq zmm\\i, zmm\\i, ", "vpaddq zmm0, zmm0, zmm\\i",
-            "vpbroadcastq zmm0, xmm0", "vmovdqa64", "vmovntdq", "vzeroupper"
-        )
-    };
-}
-
-/// The kernels of each width, with four and with eight vectors an iteration.
-#[cfg(target_arch = "x86_64")]
-static KERNELS: &[&[Kernel]] = &[
-    &sse2!(4 "0, 1, 2, 3" "1, 2, 3"),
-    &sse2!(8 "0, 1, 2, 3, 4, 5, 6, 7" "1, 2, 3, 4, 5, 6, 7"),
-    &avx2!(4 "0, 1, 2, 3" "1, 2, 3"),
-    &avx2!(8 "0, 1, 2, 3, 4, 5, 6, 7" "1, 2, 3, 4, 5, 6, 7"),
-    &avx512!(4 "0, 1, 2, 3" "1, 2, 3"),
-    &avx512!(8 "0, 1, 2, 3, 4, 5, 6, 7" "1, 2, 3, 4, 5, 6, 7"),
-    &[
-        vectors(Operation::Write, Instructions::Rep, 1, false, string_write),
-        vectors(Operation::Copy, Instructions::Rep, 1, false, string_copy),
-    ],
-];
-
-#[cfg(target_arch = "aarch64")]
-static KERNELS: &[&[Kernel]] = &[&[
-    vectors(Operation::Read, Instructions::Neon, 16, false, neon_read),
-    vectors(Operation::Write, Instructions::Neon, 16, false, neon_write),
-    vectors(
-        Operation::WriteNontemporal,
-        Instructions::Neon,
-        16,
-        true,
-        neon_write_nontemporal,
-    ),
-    vectors(Operation::Copy, Instructions::Neon, 16, false, neon_copy),
-    vectors(
-        Operation::Copy,
-        Instructions::Neon,
-        16,
-        true,
-        neon_copy_nontemporal,
-    ),
-]];
-
-/// A kernel, without its fields' names.
-const fn vectors(
-    operation: Operation,
-    instructions: Instructions,
-    vector_bytes: u32,
-    nontemporal: bool,
-    stream: unsafe fn(*const u8, *mut u8, usize, u8) -> u64,
-) -> Kernel {
-    Kernel {
-        operation,
-        instructions,
-        vector_bytes,
-        nontemporal,
-        stream,
-    }
-}
-
-/// As large and as aligned as the largest vector.
-#[cfg(target_arch = "x86_64")]
-#[repr(C, align(64))]
-struct Line([u64; 8]);
-
-/// # Safety
-///
-/// As [`Kernel::stream`] says.
-#[cfg(target_arch = "x86_64")]
-unsafe fn string_write(_: *const u8, to: *mut u8, bytes: usize, byte: u8) -> u64 {
-    // SAFETY: `bytes` bytes are written, as the caller allows; the direction flag is clear on
-    // entry, as the calling convention demands.
-    unsafe {
-        asm!(
-            "rep stosb",
-            inout("rdi") to => _,
-            inout("rcx") bytes => _,
-            in("al") byte,
-            options(nostack, preserves_flags),
-        );
-    }
-    0
-}
-
-/// # Safety
-///
-/// As [`Kernel::stream`] says.
-#[cfg(target_arch = "x86_64")]
-unsafe fn string_copy(from: *const u8, to: *mut u8, bytes: usize, _: u8) -> u64 {
-    // SAFETY: `bytes` bytes are read and written, as the caller allows; the direction flag is
-    // clear on entry, as the calling convention demands.
-    unsafe {
-        asm!(
-            "rep movsb",
-            inout("rsi") from => _,
-            inout("rdi") to => _,
-            inout("rcx") bytes => _,
-            options(nostack, preserves_flags),
-        );
-    }
-    0
-}
-
-/// # Safety
-///
-/// As [`Kernel::stream`] says.
-#[cfg(target_arch = "aarch64")]
-unsafe fn neon_read(from: *const u8, _: *mut u8, bytes: usize, _: u8) -> u64 {
-    let sum;
-    // SAFETY: the loop reads `bytes` bytes, 128 an iteration, as the caller allows.
-    unsafe {
-        asm!(
-            "movi v0.2d, #0",
-            "movi v1.2d, #0",
-            "movi v2.2d, #0",
-            "movi v3.2d, #0",
-            ".p2align 6",
-            "2:",
-            "ldp q4, q5, [{from}]",
-            "ldp q6, q7, [{from}, #32]",
-            "ldp q16, q17, [{from}, #64]",
-            "ldp q18, q19, [{from}, #96]",
-            "add v0.2d, v0.2d, v4.2d",
-            "add v1.2d, v1.2d, v5.2d",
-            "add v2.2d, v2.2d, v6.2d",
-            "add v3.2d, v3.2d, v7.2d",
-            "add v0.2d, v0.2d, v16.2d",
-            "add v1.2d, v1.2d, v17.2d",
-            "add v2.2d, v2.2d, v18.2d",
-            "add v3.2d, v3.2d, v19.2d",
-            "add {from}, {from}, #128",
-            "subs {left}, {left}, #1",
-            "b.ne 2b",
-            "add v0.2d, v0.2d, v1.2d",
-            "add v2.2d, v2.2d, v3.2d",
-            "add v0.2d, v0.2d, v2.2d",
-            "addp d0, v0.2d",
-            "fmov {sum}, d0",
-            from = inout(reg) from => _,
-            left = inout(reg) bytes / 128 => _,
-            sum = lateout(reg) sum,
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _,
-            out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-            out("v16") _, out("v17") _, out("v18") _, out("v19") _,
-            options(nostack, readonly),
-        );
-    }
-    sum
-}
-
-/// Defines a loop that stores one pair of vectors everywhere.
-#[cfg(target_arch = "aarch64")]
-macro_rules! neon_writes {
-    ($($name:ident $store:literal)*) => {$(
-        /// # Safety
-        ///
-        /// As [`Kernel::stream`] says.
-        unsafe fn $name(_: *const u8, to: *mut u8, bytes: usize, byte: u8) -> u64 {
-            // SAFETY: the loop writes `bytes` bytes, 128 an iteration, as the caller allows.
-            unsafe {
-                asm!(
-                    "dup v0.2d, {word}",
-                    ".p2align 6",
-                    "2:",
-                    concat!($store, " q0, q0, [{to}]"),
-                    concat!($store, " q0, q0, [{to}, #32]"),
-                    concat!($store, " q0, q0, [{to}, #64]"),
-                    concat!($store, " q0, q0, [{to}, #96]"),
-                    "add {to}, {to}, #128",
-                    "subs {left}, {left}, #1",
-                    "b.ne 2b",
-                    to = inout(reg) to => _,
-                    left = inout(reg) bytes / 128 => _,
-                    word = in(reg) u64::from_ne_bytes([byte; 8]),
-                    out("v0") _,
-                    options(nostack),
-                );
-            }
-            0
-        }
-    )*};
-}
-
-#[cfg(target_arch = "aarch64")]
-neon_writes! {
-    neon_write "stp"
-    neon_write_nontemporal "stnp"
-}
-
-/// Defines a loop that loads pairs of vectors and stores them elsewhere.
-#[cfg(target_arch = "aarch64")]
-macro_rules! neon_copies {
-    ($($name:ident $store:literal)*) => {$(
-        /// # Safety
-        ///
-        /// As [`Kernel::stream`] says.
-        unsafe fn $name(from: *const u8, to: *mut u8, bytes: usize, _: u8) -> u64 {
-            // SAFETY: the loop reads and writes `bytes` bytes, 128 an iteration, as the caller
-            // allows.
-            unsafe {
-                asm!(
-                    ".p2align 6",
-                    "2:",
-                    "ldp q0, q1, [{from}]",
-                    "ldp q2, q3, [{from}, #32]",
-                    "ldp q4, q5, [{from}, #64]",
-                    "ldp q6, q7, [{from}, #96]",
-                    concat!($store, " q0, q1, [{to}]"),
-                    concat!($store, " q2, q3, [{to}, #32]"),
-                    concat!($store, " q4, q5, [{to}, #64]"),
-                    concat!($store, " q6, q7, [{to}, #96]"),
-                    "add {from}, {from}, #128",
-                    "add {to}, {to}, #128",
-                    "subs {left}, {left}, #1",
-                    "b.ne 2b",
-                    from = inout(reg) from => _,
-                    to = inout(reg) to => _,
-                    left = inout(reg) bytes / 128 => _,
-                    out("v0") _, out("v1") _, out("v2") _, out("v3") _,
-                    out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-                    options(nostack),
-                );
-            }
-            0
-        }
-    )*};
-}
-
-#[cfg(target_arch = "aarch64")]
-neon_copies! {
-    neon_copy "stp"
-    neon_copy_nontemporal "stnp"
 }
 
 #[cfg(test)]

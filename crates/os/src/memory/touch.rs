@@ -1,7 +1,7 @@
 //! Measured: first touches of pages, in a given order.
 //!
 //! One byte a page, so that nothing but the page fault takes time. The accesses are volatile: as
-//! many loads or stores are made as are asked for, in this order. In the figure of one is the
+//! many loads or stores are made as there are offsets, in this order. In the figure of one is the
 //! loading of its offset, which is far below a fault.
 
 /// Writes a byte at each offset, in this order.

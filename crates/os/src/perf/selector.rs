@@ -5,8 +5,9 @@ use std::io;
 
 use super::Event;
 use crate::sched::affinity;
+use crate::system_call::unsupported;
 
-/// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
+/// What to count: `type` and `config` in perf_event_open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selector {
     pub(super) kind: u32,
@@ -26,6 +27,11 @@ const CACHE_DATA_TLB: u64 = 3;
 const CACHE_READ_MISS: u64 = 1 << 16;
 
 impl Selector {
+    pub(super) const DUMMY: Self = Self {
+        kind: TYPE_SOFTWARE,
+        config: 9,
+    };
+
     pub(super) fn new(event: Event, pmu: &CorePmu) -> io::Result<Self> {
         // Bits 32 on name the unit that a general event is meant for; 0 on ordinary machines.
         let unit = u64::from(pmu.number.unwrap_or(0)) << 32;
@@ -39,8 +45,7 @@ impl Selector {
             Event::DtlbLoadMisses => cache(CACHE_DATA_TLB),
             Event::L2LoadMisses => {
                 let config = pmu.l2_load_misses.ok_or_else(|| {
-                    io::Error::new(
-                        io::ErrorKind::Unsupported,
+                    unsupported(
                         "cannot count l2_load_misses: no such counter is known for this kind of core",
                     )
                 })?;

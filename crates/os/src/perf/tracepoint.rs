@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::Event;
+use crate::system_call::with_context;
 
 /// The tracepoint of that name, to be counted in a [`Group`](super::Group): `tracepoint("raw_syscalls",
 /// "sys_enter")` counts system calls.
@@ -22,9 +23,9 @@ use super::Event;
 /// only root may look; `InvalidInput` for names with a slash.
 pub fn tracepoint(category: &str, name: &str) -> io::Result<Event> {
     let explained = |error: io::Error| {
-        io::Error::new(
-            error.kind(),
-            format!("cannot find tracepoint {category}:{name}: {error}"),
+        with_context(
+            format_args!("cannot find tracepoint {category}:{name}"),
+            error,
         )
     };
     if [category, name]
@@ -56,21 +57,17 @@ fn read_in_detached_tracefs(file: &str) -> io::Result<String> {
         let flags = FsMountFlags::FSMOUNT_CLOEXEC;
         fsmount(&context, flags, MountAttrFlags::MOUNT_ATTR_RDONLY)
     };
-    let root = mount().map_err(|error| not_mounted(error.into()))?;
+    let root = mount().map_err(|error| {
+        with_context(
+            "tracefs is not readable at /sys/kernel/tracing (mount it there as root) and cannot be \
+             opened by itself",
+            error,
+        )
+    })?;
     let opened = openat(&root, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = String::new();
     fs::File::from(opened).read_to_string(&mut text)?;
     Ok(text)
-}
-
-fn not_mounted(error: io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!(
-            "tracefs is not readable at /sys/kernel/tracing (mount it there as root) and cannot be \
-             opened by itself: {error}"
-        ),
-    )
 }
 
 #[cfg(test)]

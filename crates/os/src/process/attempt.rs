@@ -5,10 +5,14 @@
 //! signal-safety(7).
 
 use std::ffi::CStr;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, PipeWriter, Read};
 
-use rustix::process::{Pid, WaitOptions};
+use crate::memory::registered_buffer::Ring;
+use crate::perf;
+use crate::system_call::with_context;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit};
+use rustix::thread::UnshareFlags;
 
 /// Something that the kernel may refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub enum Attempt {
     /// A ring of io_uring: Linux 5.1, CONFIG_IO_URING; `kernel.io_uring_disabled` (6.6) and many
     /// containers forbid it.
     IoUring,
-    /// A perf event that counts nothing, in user space alone: Linux 3.12, CONFIG_PERF_EVENTS. Where
+    /// A perf event that counts nothing, in user space alone: Linux 3.14, CONFIG_PERF_EVENTS. Where
     /// this is refused, so is every other.
     PerfEvent,
 }
@@ -42,19 +46,19 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     // signal handler: it makes system calls on what was set up before, and ends.
     let child = unsafe { libc::fork() };
     if child < 0 {
-        return Err(failed("fork", io::Error::last_os_error()));
+        return Err(with_context("fork", io::Error::last_os_error()));
     }
     if child == 0 {
-        be_the_child(attempts, &maps, writer.as_raw_fd());
+        run_child(attempts, &maps, &writer);
     }
     drop(writer);
     let mut report = [0; size_of::<Report>()];
-    let told = reader.read_exact(&mut report);
+    let reported = reader.read_exact(&mut report);
     let pid = Pid::from_raw(child).expect("fork gives a process id");
     // There is no status where whoever started this process has it ignore its children.
     let status =
         rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
-    if told.is_ok() {
+    if reported.is_ok() {
         return explained(report);
     }
     let signal = status
@@ -95,15 +99,11 @@ const PERF_EVENT: u8 = 6;
 fn explained([call, number]: Report) -> io::Result<()> {
     match number {
         0 => Ok(()),
-        _ => Err(failed(
+        _ => Err(with_context(
             CALLS[usize::from(call)],
             io::Error::from_raw_os_error(number.into()),
         )),
     }
-}
-
-fn failed(call: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{call}: {error}"))
 }
 
 /// This user as root of a new user namespace, and this group as its group.
@@ -122,126 +122,61 @@ impl Maps {
 }
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
-/// it when the process was copied; errors are plain numbers.
-fn be_the_child(attempts: &[Attempt], maps: &Maps, report_to: RawFd) -> ! {
-    let no_core_file = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
+/// it when the process was copied.
+fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
+    let no_core_file = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
     };
-    // SAFETY: the limit is valid to read; where it cannot be set, nothing else changes.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core_file) };
-    let report: Report = match attempts.iter().try_for_each(|attempt| make(*attempt, maps)) {
-        Ok(()) => [0, 0],
-        Err(call) => [call, last_error_number()],
-    };
-    // SAFETY: the report is valid to read, and the descriptor is the pipe's, which the child has
-    // a copy of.
-    unsafe { libc::write(report_to, report.as_ptr().cast(), report.len()) };
+    // Where it cannot be set, nothing else changes.
+    let _ = setrlimit(Resource::Core, no_core_file);
+    let made = attempts.iter().try_for_each(|attempt| make(*attempt, maps));
+    let report: Report = made.err().unwrap_or([0, 0]);
+    let _ = rustix::io::write(report_to, &report);
     // SAFETY: ends the process without running what its parent has to run at its own end.
     unsafe { libc::_exit(0) }
 }
 
-/// The error of the last call, which fits a byte; never 0.
-fn last_error_number() -> u8 {
-    let number = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    u8::try_from(number).unwrap_or(u8::MAX).max(1)
-}
-
-/// One attempt; the call that failed otherwise.
-fn make(attempt: Attempt, maps: &Maps) -> Result<(), u8> {
+/// One attempt, which is only for the child: the namespaces are those of the calling process.
+fn make(attempt: Attempt, maps: &Maps) -> Result<(), Report> {
     match attempt {
         Attempt::UserNamespace => {
-            unshare(NEW_USER, libc::CLONE_NEWUSER)?;
+            unshare(UnshareFlags::NEWUSER).map_err(failure_of(NEW_USER))?;
             // Without it, the group's map may not be written.
-            write(SETGROUPS, c"/proc/self/setgroups", b"deny")?;
-            write(UID_MAP, c"/proc/self/uid_map", maps.users.as_bytes())?;
-            write(GID_MAP, c"/proc/self/gid_map", maps.groups.as_bytes())
+            write(c"/proc/self/setgroups", "deny").map_err(failure_of(SETGROUPS))?;
+            write(c"/proc/self/uid_map", &maps.users).map_err(failure_of(UID_MAP))?;
+            write(c"/proc/self/gid_map", &maps.groups).map_err(failure_of(GID_MAP))
         }
-        Attempt::NetworkNamespace => unshare(NEW_NETWORK, libc::CLONE_NEWNET),
-        Attempt::IoUring => set_up_ring(),
-        Attempt::PerfEvent => open_dummy_event(),
+        Attempt::NetworkNamespace => unshare(UnshareFlags::NEWNET).map_err(failure_of(NEW_NETWORK)),
+        Attempt::IoUring => Ring::open().map(drop).map_err(failure_of(IO_URING)),
+        Attempt::PerfEvent => perf::open_dummy().map_err(failure_of(PERF_EVENT)),
     }
 }
 
-/// Only for the child: the namespaces are those of the calling process.
-fn unshare(call: u8, flags: libc::c_int) -> Result<(), u8> {
-    // SAFETY: takes a number; the child is the one whose namespaces change.
-    match unsafe { libc::unshare(flags) } {
-        0 => Ok(()),
-        _ => Err(call),
+/// The report that a call failed; its error fits a byte and is never 0.
+fn failure_of(call: u8) -> impl FnOnce(io::Error) -> Report {
+    move |error| {
+        let number = error.raw_os_error().unwrap_or(0);
+        [call, u8::try_from(number).unwrap_or(u8::MAX).max(1)]
     }
 }
 
-fn write(call: u8, path: &CStr, text: &[u8]) -> Result<(), u8> {
-    // SAFETY: the path ends with a zero.
-    let file = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
-    if file < 0 {
-        return Err(call);
-    }
-    // SAFETY: the text is valid to read, and the descriptor was just opened. It closes with the
-    // process.
-    let written = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
-    // These files take all of it or nothing.
-    match written {
-        -1 => Err(call),
-        _ => Ok(()),
-    }
+fn unshare(namespace: UnshareFlags) -> io::Result<()> {
+    // SAFETY: no memory or descriptor is unshared.
+    Ok(unsafe { rustix::thread::unshare_unsafe(namespace) }?)
 }
 
-/// A ring with one entry, which closes with the process.
-fn set_up_ring() -> Result<(), u8> {
-    /// Bytes of `struct io_uring_params`, as multiples of its alignment.
-    const PARAMETER_WORDS: usize = 120 / 8;
-    let mut parameters = [0_u64; PARAMETER_WORDS];
-    // SAFETY: the parameters are as many bytes as the kernel reads and writes; zeroes ask for
-    // nothing special.
-    match unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) } {
-        -1 => Err(IO_URING),
-        _ => Ok(()),
-    }
-}
-
-/// `PERF_COUNT_SW_DUMMY` of this process, on any processor.
-fn open_dummy_event() -> Result<(), u8> {
-    const SOFTWARE: u64 = 1;
-    const ATTRIBUTE_BYTES: u64 = 64;
-    const DUMMY: u64 = 9;
-    const USER_SPACE_ALONE: u64 = 1 << 5 | 1 << 6;
-    // The type in the lower half of the first word and the size in its upper half; config; period,
-    // sample type and read format; flags; the rest. Both architectures are little-endian.
-    let attributes: [u64; 8] = [
-        SOFTWARE | ATTRIBUTE_BYTES << 32,
-        DUMMY,
-        0,
-        0,
-        0,
-        USER_SPACE_ALONE,
-        0,
-        0,
-    ];
-    // SAFETY: the attributes say their own size and outlive the call.
-    let event = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            attributes.as_ptr(),
-            0,
-            -1,
-            -1,
-            0_usize,
-        )
-    };
-    match event {
-        -1 => Err(PERF_EVENT),
-        _ => Ok(()),
-    }
+/// These files take all of a text or nothing.
+fn write(path: &CStr, text: &str) -> io::Result<()> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(file, text.as_bytes())?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
     use std::fs;
-    use std::process::Command;
 
     #[test]
     fn namespaces_are_made_in_the_child_alone() {
@@ -276,14 +211,8 @@ mod tests {
 
     #[test]
     fn a_filter_that_kills_costs_the_child_alone() {
-        let output = Command::new(env::current_exe().unwrap())
-            .args([
-                "--ignored",
-                "--exact",
-                "process::attempt::tests::child_under_a_filter",
-            ])
-            .output()
-            .unwrap();
+        let child = crate::process::tests::child("attempt::tests::child_under_a_filter").output();
+        let output = child.unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
@@ -305,21 +234,11 @@ mod tests {
             len: steps.len() as u16,
             filter: steps.as_mut_ptr(),
         };
-        const UNUSED: libc::c_ulong = 0;
-        // SAFETY: takes numbers only.
-        let unprivileged = unsafe {
-            libc::prctl(
-                libc::PR_SET_NO_NEW_PRIVS,
-                1 as libc::c_ulong,
-                UNUSED,
-                UNUSED,
-                UNUSED,
-            )
-        };
+        rustix::thread::set_no_new_privs(true).unwrap();
         // SAFETY: the filter and its steps are valid to read during the call.
         let filtered =
             unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) };
-        assert_eq!((unprivileged, filtered), (0, 0));
+        assert_eq!(filtered, 0);
         let error = in_child(&[Attempt::IoUring]).unwrap_err().to_string();
         assert!(error.contains("SIGSYS"), "{error}");
         in_child(&[]).unwrap();

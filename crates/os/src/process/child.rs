@@ -50,15 +50,6 @@ pub(crate) fn has_ended(child: Pid) -> bool {
 /// In a child: has the kernel kill it when its parent ends. Whether that is still there; a parent
 /// that ended before sends no signal.
 pub(crate) fn ends_with(parent: Pid) -> bool {
-    // SAFETY: takes numbers only.
-    unsafe {
-        libc::prctl(
-            libc::PR_SET_PDEATHSIG,
-            libc::SIGKILL as libc::c_ulong,
-            0,
-            0,
-            0,
-        )
-    };
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     rustix::process::getppid() == Some(parent)
 }

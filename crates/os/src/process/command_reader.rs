@@ -9,16 +9,16 @@
 
 use std::ffi::CStr;
 use std::io::{self, PipeWriter};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 
 use crate::memory::shared::SharedMemory;
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
-use crate::system_call::check;
 
 /// The name of the process, of at most 15 bytes, in ps(1) and top(1).
 const NAME: &CStr = c"costof commands";
@@ -54,12 +54,11 @@ impl CommandReader {
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
         let Some(child) = Child::started(unsafe { libc::fork() })? else {
-            be_the_reader(worker, &writer, stop_line, stop)
+            run_reader(worker, &writer, stop_line, stop)
         };
         let reader = Self { child, stop };
-        // SAFETY: descriptor 0 stays open throughout; it only changes what it refers to, as a
-        // shell's `<` does.
-        check(unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) })?;
+        // As a shell's `<` does.
+        dup2_stdin(&passed_on)?;
         Ok(reader)
     }
 
@@ -86,9 +85,8 @@ impl CommandReader {
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
-fn be_the_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
-    // SAFETY: the name ends in a zero byte.
-    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
+    let _ = rustix::thread::set_name(NAME);
     if child::ends_with(worker) {
         let [input, output] = keep_only(pipe);
         pass_on_lines(input, output, stop_line, stop);
@@ -104,17 +102,16 @@ fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
     const FIRST: libc::c_uint = libc::STDERR_FILENO.cast_unsigned();
     /// Where the kernel has no close_range(2) (before Linux 5.9): far above what is open so early.
     const MANY: libc::c_int = 1024;
+    let _ = dup2_stdout(pipe);
     // SAFETY: nothing in the child uses the descriptors that are closed.
     unsafe {
-        libc::dup2(pipe.as_raw_fd(), libc::STDOUT_FILENO);
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) != 0 {
             (libc::STDERR_FILENO..MANY).for_each(|descriptor| {
                 libc::close(descriptor);
             });
         }
-        // What is not open cannot be read or written; the child closes neither.
-        [libc::STDIN_FILENO, libc::STDOUT_FILENO].map(|kept| BorrowedFd::borrow_raw(kept))
     }
+    [stdin(), stdout()]
 }
 
 /// Reads until the input ends, or nobody reads what is passed on.
@@ -220,11 +217,11 @@ impl<'a> Lines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
+    use crate::process::tests::child;
     use std::fs;
     use std::io::{BufRead, Read, Write};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
-    use std::process::{Child, Command, ExitStatus, Stdio};
+    use std::process::{ExitStatus, Stdio};
     use std::time::Duration;
 
     const STOP: &[u8] = br#"{"do":"stop"}"#;
@@ -255,22 +252,14 @@ mod tests {
         assert_eq!(passed(&within, 64), (within.clone(), false));
     }
 
-    /// This test program again, as a process that does one of the `child_` tests only, and leads a
-    /// process group.
-    fn child(name: &str) -> Child {
-        Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--nocapture", "--exact"])
-            .arg(format!("process::command_reader::tests::{name}"))
+    /// What one of the `child_` tests writes and how it ends, as a process that leads a group and whose
+    /// input is this text.
+    fn output_of(name: &str, text: &str) -> (String, ExitStatus) {
+        let mut child = child(&format!("command_reader::tests::{name}"))
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .spawn()
-            .unwrap()
-    }
-
-    /// What such a child writes and how it ends, when it is told this and then no more.
-    fn told(name: &str, text: &str) -> (String, ExitStatus) {
-        let mut child = child(name);
+            .unwrap();
         let mut input = child.stdin.take().unwrap();
         input.write_all(text.as_bytes()).unwrap();
         let mut output = io::BufReader::new(child.stdout.take().unwrap());
@@ -284,7 +273,7 @@ mod tests {
 
     #[test]
     fn lines_arrive_and_the_flag_is_set_without_a_thread() {
-        let (output, status) = told("child_is_stopped", "{\"do\":\"stop\"}\nnext\n");
+        let (output, status) = output_of("child_is_stopped", "{\"do\":\"stop\"}\nnext\n");
         assert!(output.contains("got next, stopped"), "{output}");
         assert_eq!(status.code(), Some(0), "{output}");
     }
@@ -313,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_input_ends_a_process_that_does_not_read() {
-        let (output, status) = told("child_does_not_read", "");
+        let (output, status) = output_of("child_does_not_read", "");
         assert!(output.contains("done"), "{output}");
         assert_eq!(status.signal(), Some(libc::SIGKILL), "{output}");
     }
@@ -328,7 +317,7 @@ mod tests {
 
     #[test]
     fn without_its_reader_a_process_sees_the_end_of_its_input() {
-        let (output, status) = told("child_loses_its_reader", "");
+        let (output, status) = output_of("child_loses_its_reader", "");
         assert!(output.contains("no input"), "{output}");
         assert_eq!(status.code(), Some(0), "{output}");
     }

@@ -52,18 +52,13 @@ impl Namespace {
     ///
     /// EMFILE at the limit of open files; what setns(2) says fails the start.
     pub fn start_in(&self, command: &mut Command) -> io::Result<()> {
-        let network = self.network.try_clone()?;
-        let user = self.user.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let enter = move || {
-            if let Some(user) = &user {
-                move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
-            }
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(())
+        let own = Self {
+            user: self.user.as_ref().map(OwnedFd::try_clone).transpose()?,
+            network: self.network.try_clone()?,
         };
         // SAFETY: between fork and exec the child only calls setns(2), which is
         // async-signal-safe, on descriptors that it has inherited; nothing allocates.
-        unsafe { command.pre_exec(enter) };
+        unsafe { command.pre_exec(move || own.enter()) };
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use rustix::mm::MprotectFlags;
 
 use crate::cpu::repeat::repeat;
 use crate::memory::arena::{Arena, PageSize, base_page_bytes};
+use crate::system_call::check;
 
 /// What makes the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,9 +45,7 @@ impl Cause {
 #[derive(Debug)]
 pub struct Handler {
     cause: Cause,
-    action: libc::sigaction,
-    previous: libc::sigaction,
-    previous_mask: libc::sigset_t,
+    installed: Installed,
     page: ReadOnlyPage,
     thread: libc::c_long,
     _only: MutexGuard<'static, ()>,
@@ -69,41 +68,20 @@ impl Handler {
         let page = ReadOnlyPage::map()?;
         READ_ONLY.store(page.arena.address(), Ordering::Relaxed);
         HANDLED.store(0, Ordering::Relaxed);
-        // SAFETY: all zeros is a valid value of these plain structures of C.
-        let (mut action, mut previous, mut mask, mut previous_mask): (
-            libc::sigaction,
-            libc::sigaction,
-            libc::sigset_t,
-            libc::sigset_t,
-        ) = unsafe { mem::zeroed() };
-        match cause {
+        let (handler, flags) = match cause {
             Cause::Sent => {
                 let handler: extern "C" fn(c_int) = count;
-                action.sa_sigaction = handler as libc::sighandler_t;
+                (handler as libc::sighandler_t, 0)
             }
             Cause::Fault => {
                 let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = step_over;
-                action.sa_sigaction = handler as libc::sighandler_t;
-                action.sa_flags = libc::SA_SIGINFO;
+                (handler as libc::sighandler_t, libc::SA_SIGINFO)
             }
-        }
-        // SAFETY: the sets and actions are valid, and the handlers do only what is safe in one.
-        let status = unsafe {
-            libc::sigemptyset(&mut action.sa_mask)
-                | libc::sigemptyset(&mut mask)
-                | libc::sigaddset(&mut mask, cause.signal())
-                | libc::sigaction(cause.signal(), &action, &mut previous)
-                // A parent may have left it blocked.
-                | libc::pthread_sigmask(libc::SIG_UNBLOCK, &mask, &mut previous_mask)
         };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
         Ok(Self {
             cause,
-            action,
-            previous,
-            previous_mask,
+            // SAFETY: the handlers do only what is safe in one, and take what the flags say.
+            installed: unsafe { Installed::new(cause.signal(), handler, flags) }?,
             page,
             // SAFETY: takes nothing and cannot fail.
             thread: unsafe { libc::syscall(libc::SYS_gettid) },
@@ -115,7 +93,9 @@ impl Handler {
     pub fn reinstall(&self, n: u64) {
         repeat(n, || {
             // SAFETY: the action is valid to read, and was installed before.
-            unsafe { libc::sigaction(self.cause.signal(), &self.action, ptr::null_mut()) };
+            unsafe {
+                libc::sigaction(self.cause.signal(), &self.installed.action, ptr::null_mut())
+            };
         });
     }
 
@@ -125,7 +105,7 @@ impl Handler {
         let mut now: libc::sigaction = unsafe { mem::zeroed() };
         // SAFETY: only asks; the action is valid to write to.
         let status = unsafe { libc::sigaction(self.cause.signal(), ptr::null(), &mut now) };
-        status == 0 && now.sa_sigaction == self.action.sa_sigaction
+        status == 0 && now.sa_sigaction == self.installed.action.sa_sigaction
     }
 
     /// Has the signal made and handled `n` times, one after the other, in the thread that installed
@@ -156,10 +136,54 @@ impl Drop for Handler {
         // SAFETY: both were given by the kernel and are put back; what was there before this
         // handler was allowed to be there.
         unsafe {
-            libc::sigaction(self.cause.signal(), &self.previous, ptr::null_mut());
-            libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, ptr::null_mut());
+            libc::sigaction(
+                self.cause.signal(),
+                &self.installed.previous,
+                ptr::null_mut(),
+            );
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &self.installed.previous_mask,
+                ptr::null_mut(),
+            );
         }
         READ_ONLY.store(0, Ordering::Relaxed);
+    }
+}
+
+/// What handles a signal now, and what was there before.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    action: libc::sigaction,
+    previous: libc::sigaction,
+    previous_mask: libc::sigset_t,
+}
+
+impl Installed {
+    /// Has this function handle a signal, which is no longer blocked in the calling thread: a parent
+    /// may have left it so.
+    ///
+    /// # Safety
+    ///
+    /// The handler takes what the flags say, and does only what is safe in one.
+    pub(crate) unsafe fn new(
+        signal: c_int,
+        handler: libc::sighandler_t,
+        flags: c_int,
+    ) -> io::Result<Self> {
+        // SAFETY: all zeros is a valid value of these plain structures of C.
+        let (mut installed, mut mask): (Self, libc::sigset_t) = unsafe { mem::zeroed() };
+        installed.action.sa_sigaction = handler;
+        installed.action.sa_flags = flags;
+        // SAFETY: the sets and actions are valid, and the caller answers for the handler.
+        check(unsafe {
+            libc::sigemptyset(&mut installed.action.sa_mask)
+                | libc::sigemptyset(&mut mask)
+                | libc::sigaddset(&mut mask, signal)
+                | libc::sigaction(signal, &installed.action, &mut installed.previous)
+                | libc::pthread_sigmask(libc::SIG_UNBLOCK, &mask, &mut installed.previous_mask)
+        })?;
+        Ok(installed)
     }
 }
 

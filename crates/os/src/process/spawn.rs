@@ -17,8 +17,11 @@ use crate::system_call::{check, invalid, retry};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::ptr;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 
 /// Which call starts the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +108,7 @@ impl Starter {
                 // safe in a signal handler, and it does.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
-                    be_the_child(program);
+                    run_child(program);
                 }
                 pid
             }
@@ -120,7 +123,7 @@ impl Starter {
                     libc::syscall(libc::SYS_clone3, &arguments, size_of::<Clone3Arguments>())
                 } as libc::pid_t;
                 if pid == 0 {
-                    be_the_child(program);
+                    run_child(program);
                 }
                 pid
             }
@@ -133,7 +136,7 @@ impl Starter {
                 // executed, so that the program and the stack outlive it.
                 unsafe {
                     libc::clone(
-                        be_the_vforked_child,
+                        run_vforked_child,
                         end.cast(),
                         libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
                         program.cast_mut().cast(),
@@ -187,7 +190,7 @@ fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
 
 /// What a child does: system calls alone, since another thread may have held a lock when the
 /// process was copied.
-fn be_the_child(program: Option<&Program>) -> ! {
+fn run_child(program: Option<&Program>) -> ! {
     let Some(program) = program else {
         // SAFETY: ends the process without running what its parent has to run at its own end.
         unsafe { libc::_exit(ENDED) }
@@ -197,9 +200,9 @@ fn be_the_child(program: Option<&Program>) -> ! {
     unsafe { libc::_exit(NOT_EXECUTED) }
 }
 
-extern "C" fn be_the_vforked_child(program: *mut c_void) -> c_int {
+extern "C" fn run_vforked_child(program: *mut c_void) -> c_int {
     // SAFETY: null, or the starter's program, which outlives this child.
-    be_the_child(unsafe { program.cast::<Program>().as_ref() })
+    run_child(unsafe { program.cast::<Program>().as_ref() })
 }
 
 /// `struct clone_args` as Linux 5.3 has it. Source: clone(2).
@@ -280,17 +283,12 @@ impl Program {
 }
 
 fn executable_memory_file() -> io::Result<File> {
-    let open = |flags| -> io::Result<File> {
-        // SAFETY: the name ends with a zero byte.
-        let descriptor = check(unsafe { libc::memfd_create(NAME.as_ptr(), flags) })?;
-        // SAFETY: the descriptor was just made here, and the file is its only owner.
-        Ok(unsafe { File::from_raw_fd(descriptor) })
-    };
-    match open(libc::MFD_CLOEXEC | libc::MFD_EXEC) {
+    let file = match memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC) {
         // Before Linux 6.3 every memory file is executable, and the flag unknown.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(libc::MFD_CLOEXEC),
+        Err(Errno::INVAL) => memfd_create(NAME, MemfdFlags::CLOEXEC),
         answer => answer,
-    }
+    };
+    Ok(file?.into())
 }
 
 /// An executable that ends with [`EXECUTED`]: a header, one segment that is the whole file, a stack

@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use crate::cpu::clock::{ClockId, ZERO};
 use crate::cpu::repeat::repeat;
 
 /// Asks for the parent's process id `n` times: the smallest real system call.
@@ -61,17 +60,6 @@ pub fn time_forced(n: u64) {
             unsafe { libc::syscall(libc::SYS_gettimeofday, &mut time, no_zone) };
             black_box(&mut time);
         }
-    }
-}
-
-/// Reads a clock `n` times by entering the kernel, where libc would ask the vDSO.
-pub fn clock_gettime_forced(clock: ClockId, n: u64) {
-    let id = clock.raw();
-    let mut time = ZERO;
-    for _ in 0..n {
-        // SAFETY: `time` is a valid timespec to write to.
-        unsafe { libc::syscall(libc::SYS_clock_gettime, id, &mut time) };
-        black_box(&mut time);
     }
 }
 
@@ -124,9 +112,6 @@ mod tests {
         getpid(10);
         time_vdso(10);
         time_forced(10);
-        for clock in ClockId::ALL {
-            clock_gettime_forced(clock, 10);
-        }
     }
 
     #[test]

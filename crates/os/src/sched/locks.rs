@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// A lock, and what it guards.
 pub trait Lock: Send + Sync {
     /// Locks, counts one up and unlocks, over and over, until the count is `target`; lock and
-    /// unlock once more show that it is. `holder` tells this thread from the others. Returns how
+    /// unlock once more show that it is. `holder` identifies this thread. Returns how
     /// often this thread has counted: what all threads have counted together is the count, unless
     /// two held the lock at the same time.
     fn count_up_to(&self, target: u64, holder: u64) -> u64;
@@ -53,7 +53,7 @@ impl Guarded {
     }
 }
 
-/// `std::sync::Mutex`: on Linux a futex, for which a thread looks a hundred times before it sleeps.
+/// `std::sync::Mutex`: on Linux a futex, which a thread polls a hundred times before it sleeps.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Std(Mutex<Guarded>);
@@ -83,11 +83,11 @@ impl Lock for Std {
 /// the lock, since 2.34, while the process has one thread: a worker of costof always has two.
 pub type Pthread = Around<PthreadMutex>;
 
-/// A spinlock: test and test-and-set, with the processor's hint (`pause`, `isb`) between two looks.
+/// A spinlock: test and test-and-set, with the processor's hint (`pause`, `isb`) between two polls.
 /// It never enters the kernel, so a holder that loses its processor keeps all others spinning.
 pub type Spin = Around<TestAndSet>;
 
-/// A lock that knows nothing of what it guards, beside that.
+/// A lock that knows nothing of what it guards, and that.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Around<L> {

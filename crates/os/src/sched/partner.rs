@@ -19,23 +19,27 @@ use crate::sched::usage;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Status {
-    /// [`STARTING`], [`READY`], or [`FAILED`] and an error number.
-    state: AtomicU32,
+    startup: Startup,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
 }
+
+/// Whether a thread or a process that was started runs where it is to run: [`STARTING`], [`READY`], or
+/// [`FAILED`] and an error number.
+#[derive(Debug, Default)]
+pub(crate) struct Startup(AtomicU32);
 
 const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 1 << 16;
 
-/// What a partner does until it is told to end, or its channel breaks. It allocates nothing, takes no
+/// What a partner does until it receives the end, or its channel breaks. It allocates nothing, takes no
 /// lock and cannot panic, so that the child of a fork may do it. What it points to outlives the partner.
 pub(crate) trait Duty: Copy + Send + 'static {
     fn serve(&self, status: &Status);
 }
 
-/// A partner, which ends when this is dropped; a thread must have been told to before.
+/// A partner, which ends when this is dropped; a thread must have received the end before.
 #[derive(Debug)]
 pub(crate) enum Partner {
     Process(Child),
@@ -60,23 +64,30 @@ impl Status {
         self.involuntary
             .store(usage.involuntary_switches, Ordering::Release);
     }
+}
 
-    fn placed(&self, placed: &io::Result<()>) {
+impl Startup {
+    /// For who was started.
+    pub(crate) fn report(&self, placed: &io::Result<()>) {
         let state = match placed {
             Ok(()) => READY,
             Err(error) => FAILED + error.raw_os_error().unwrap_or(0).cast_unsigned(),
         };
-        self.state.store(state, Ordering::Release);
+        self.0.store(state, Ordering::Release);
     }
 
-    /// Waits until the partner has begun.
-    fn wait_until_ready(&self, is_alive: impl Fn() -> bool) -> io::Result<()> {
+    /// Waits until it has reported.
+    ///
+    /// # Errors
+    ///
+    /// What it reported, or that it ended before.
+    pub(crate) fn wait_until_ready(&self, is_alive: impl Fn() -> bool) -> io::Result<()> {
         loop {
             let alive = is_alive();
-            match self.state.load(Ordering::Acquire) {
+            match self.0.load(Ordering::Acquire) {
                 READY => return Ok(()),
                 STARTING if alive => thread::sleep(Duration::from_micros(20)),
-                STARTING => return Err(io::Error::other("the partner ended before it began")),
+                STARTING => return Err(io::Error::other("what was started ended before it began")),
                 failed => {
                     return Err(io::Error::from_raw_os_error(
                         (failed - FAILED).cast_signed(),
@@ -107,10 +118,10 @@ impl Partner {
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
         let Some(child) = Child::started(unsafe { libc::fork() })? else {
-            be_the_child(duty, status, parent, &set, not_its_own)
+            run_child(duty, status, parent, &set, not_its_own)
         };
         // Waited for only when the partner is dropped.
-        status.wait_until_ready(|| !child.has_ended())?;
+        status.startup.wait_until_ready(|| !child.has_ended())?;
         Ok(Self::Process(child))
     }
 
@@ -146,14 +157,14 @@ impl Partner {
                 // SAFETY: by the contract of this function.
                 let status = unsafe { &*shared.0 };
                 let placed = affinity::pin_to(&set);
-                status.placed(&placed);
+                status.startup.report(&placed);
                 if placed.is_ok() {
                     duty.serve(status);
                 }
                 drop(its_own);
             })?;
         let partner = Self::Thread(Some(thread));
-        status.wait_until_ready(|| true)?;
+        status.startup.wait_until_ready(|| true)?;
         Ok(partner)
     }
 }
@@ -176,7 +187,7 @@ impl Drop for Partner {
 
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
-fn be_the_child(
+fn run_child(
     duty: impl Duty,
     status: &Status,
     parent: Pid,
@@ -189,7 +200,7 @@ fn be_the_child(
             unsafe { libc::close(descriptor) };
         }
         let placed = affinity::pin_to(set);
-        status.placed(&placed);
+        status.startup.report(&placed);
         if placed.is_ok() {
             duty.serve(status);
         }

@@ -19,7 +19,7 @@ use std::path::Path;
 pub fn cpu_ns(name: &str) -> io::Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task")? {
-        match of_task(&task?.path(), name) {
+        match task_cpu_ns(&task?.path(), name) {
             Ok(ns) => sum += ns,
             // It has ended meanwhile.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -29,15 +29,15 @@ pub fn cpu_ns(name: &str) -> io::Result<u64> {
     Ok(sum)
 }
 
-fn of_task(task: &Path, name: &str) -> io::Result<u64> {
+fn task_cpu_ns(task: &Path, name: &str) -> io::Result<u64> {
     let Ok(comm) = fs::read_to_string(task.join("comm")) else {
         return Ok(0);
     };
     if comm.trim_end() != name {
         return Ok(0);
     }
-    let said = fs::read_to_string(task.join("schedstat"))?;
-    let ns = said.split(' ').next().and_then(|ns| ns.parse().ok());
+    let schedstat = fs::read_to_string(task.join("schedstat"))?;
+    let ns = schedstat.split(' ').next().and_then(|ns| ns.parse().ok());
     ns.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 

@@ -3,10 +3,10 @@
 //! Source: clock_nanosleep(2), PR_SET_TIMERSLACK in prctl(2).
 
 use std::io;
+use std::num::NonZeroU64;
 use std::ptr;
 
 use crate::cpu::clock::{ClockId, now_ns};
-use crate::system_call::check;
 
 /// Sleeps until `sleep_ns` from now, by clock_nanosleep with an absolute time of `CLOCK_MONOTONIC`,
 /// and returns by how many nanoseconds it woke after that.
@@ -48,11 +48,8 @@ pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
 ///
 /// What prctl(2) says; since Linux 2.6.28 it has nothing to say.
 pub fn set_timer_slack(slack_ns: Option<u32>) -> io::Result<()> {
-    const UNUSED: libc::c_ulong = 0;
-    // The kernel takes zero as the wish for the first value.
-    let slack = libc::c_ulong::from(slack_ns.unwrap_or(0));
-    // SAFETY: takes numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, UNUSED, UNUSED, UNUSED) }).map(drop)
+    let slack_ns = slack_ns.and_then(|slack_ns| NonZeroU64::new(slack_ns.into()));
+    Ok(rustix::thread::set_current_timer_slack(slack_ns)?)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 
+use crate::system_call::with_context;
+
 /// Counts since the thread or process began.
 ///
 /// Times are as fine as the kernel's accounting: where it goes by the tick, some milliseconds
@@ -88,18 +90,19 @@ pub fn process_written_bytes() -> io::Result<u64> {
 
 /// A count of such a file. A process may read its own.
 fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
-    let named = |error: io::Error| {
-        let needs = "the kernel needs CONFIG_TASK_IO_ACCOUNTING";
-        io::Error::new(error.kind(), format!("{file}: {error} ({needs})"))
-    };
-    let counts = fs::read_to_string(file).map_err(named)?;
+    let counts = fs::read_to_string(file).map_err(|error| {
+        with_context(
+            format_args!("{file} (the kernel needs CONFIG_TASK_IO_ACCOUNTING)"),
+            error,
+        )
+    })?;
     counts
         .lines()
         .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
         .ok_or_else(|| io::Error::other(format!("{file} has no {name}")))
 }
 
-/// How often the calling thread has come to another processor, as /proc/thread-self/sched says (Linux
+/// How often the calling thread has moved to another processor, by /proc/thread-self/sched (Linux
 /// 3.17); none where it does not (`CONFIG_SCHED_DEBUG`). Allocates.
 pub fn migrations() -> Option<u64> {
     migrations_in(&fs::read_to_string("/proc/thread-self/sched").ok()?)

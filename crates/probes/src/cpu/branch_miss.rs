@@ -1,6 +1,5 @@
 //! `cpu.branch_miss`: what a mispredicted branch costs.
 
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_os::cpu::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
@@ -86,7 +85,7 @@ impl Measure for BranchMiss {
         missed: One Neither,
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const ROLES: &'static [StartRole] = &[alone::<_, Branches>];
+    const ROLES: &'static [StartRole] = &[alone::<_, Outcomes>];
 
     fn memory_bytes(_: &At<BranchMiss>) -> u64 {
         2 << 20
@@ -99,24 +98,17 @@ impl Measure for BranchMiss {
     fn predict(_: &At<BranchMiss>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         cost_cycles(
             known,
-            10.0,
-            25.0,
+            (10.0, 25.0),
             "from fetching a branch to executing it pipelines take 10 to 25 stages, which are \
              begun anew",
         )
     }
 }
 
-struct Branches {
-    outcomes: Outcomes,
-}
-
-impl Setup<BranchMiss> for Branches {
-    fn set_up(_: &At<BranchMiss>, launch: &Launch) -> Result<Branches, Failure> {
+impl Setup<BranchMiss> for Outcomes {
+    fn set_up(_: &At<BranchMiss>, launch: &Launch) -> Result<Outcomes, Failure> {
         let mut random = Rng::with_seed(launch.seed);
-        Ok(Branches {
-            outcomes: Outcomes::random(|| random.u16(..)),
-        })
+        Ok(Outcomes::random(|| random.u16(..)))
     }
 
     fn measure(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -124,7 +116,7 @@ impl Setup<BranchMiss> for Branches {
         for _ in 0..PASSES {
             for (random, metric) in RATES {
                 let branch = |n| {
-                    self.outcomes.branch(n, random);
+                    self.branch(n, random);
                 };
                 meter.share(parts).repeatable(metric, branch);
             }
@@ -134,61 +126,49 @@ impl Setup<BranchMiss> for Branches {
 
     fn check(mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         for (random, _) in RATES {
-            self.outcomes.rewind();
-            let foretold = self.outcomes.foretell(EVIDENCE, random);
-            self.outcomes.rewind();
-            let went = self.outcomes.branch(EVIDENCE, random);
-            if went != foretold {
-                fail!(
-                    "branches did not go where their outcomes say: {went:?} instead of {foretold:?}"
-                );
-            }
+            self.rewind();
+            let foretold = self.foretell(EVIDENCE, random);
+            self.rewind();
+            let went = self.branch(EVIDENCE, random);
+            ensure!(
+                went == foretold,
+                "branches did not go where their outcomes say: {went:?} instead of {foretold:?}"
+            );
         }
-        if let Some(missed) = missed(&mut self.outcomes) {
+        if let Some(missed) = missed(&mut self) {
             meter.value("missed", missed);
-            if missed < LEAST_MISSED {
-                fail!(
-                    "the processor mispredicted {:.0} % of the random branches, where half is \
-                     chance: it has learned their outcomes, and the cost is too low",
-                    100.0 * missed
-                );
-            }
+            ensure!(
+                missed >= LEAST_MISSED,
+                "the processor mispredicted {:.0} % of the random branches, where half is chance: \
+                 it has learned their outcomes, and the cost is too low",
+                100.0 * missed
+            );
         }
         let costs = RATES.map(|(random, metric)| {
             let share = f64::from(random) / f64::from(PLACES) / 2.0;
             (share, meter.cost_ns(metric).expect("a measured rate"))
         });
-        let answer = Answer::of(&costs)?;
-        meter.value("cost", answer.cost_ns);
-        meter.value("off_line", answer.off_line);
+        let (cost_ns, off_line) = slope(&costs)?;
+        meter.value("cost", cost_ns);
+        meter.value("off_line", off_line);
         Ok(())
     }
 }
 
-/// What costs over shares of misses say.
-struct Answer {
-    cost_ns: f64,
-    off_line: f64,
-}
-
-impl Answer {
-    fn of(costs: &[(f64, f64)]) -> Result<Answer, Failure> {
-        let line = Line::through(costs);
-        let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
-        let off_line = line.off(costs) / (line.slope * widest);
-        if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
-            let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
-            fail!(
-                "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, \
-                 or its clock changes: costof doctor tells)",
-                costs.join(", ")
-            );
-        }
-        Ok(Answer {
-            cost_ns: line.slope,
-            off_line,
-        })
+/// The slope of costs over shares of misses, and how far they are off that line, as a share of its rise.
+fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
+    let line = Line::through(costs);
+    let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
+    let off_line = line.off(costs) / (line.slope * widest);
+    if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
+        let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
+        fail!(
+            "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, or \
+             its clock changes: see costof doctor)",
+            costs.join(", ")
+        );
     }
+    Ok((line.slope, off_line))
 }
 
 /// The share of random branches that the processor says it mispredicted; `None`
@@ -217,13 +197,12 @@ struct Line {
 impl Line {
     /// The line with the least squares of distances from these points.
     fn through(points: &[(f64, f64)]) -> Line {
+        let sum =
+            |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
         let count = points.len() as f64;
-        let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
-        let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
-        let over = |of: fn(f64, f64) -> f64| -> f64 {
-            points.iter().map(|(x, y)| of(x - mean_x, y - mean_y)).sum()
-        };
-        let slope = over(|x, y| x * y) / over(|x, _| x * x);
+        let (mean_x, mean_y) = (sum(&|x, _| x) / count, sum(&|_, y| y) / count);
+        let covariance = sum(&|x, y| (x - mean_x) * (y - mean_y));
+        let slope = covariance / sum(&|x, _| (x - mean_x).powi(2));
         Line {
             at_zero: mean_y - slope * mean_x,
             slope,
@@ -267,12 +246,12 @@ mod tests {
     #[test]
     fn costs_on_no_line_give_no_answer() {
         let straight = [(0.0, 0.5), (0.25, 1.5), (0.5, 2.5)];
-        let answer = Answer::of(&straight).unwrap();
-        assert!((answer.cost_ns - 4.0).abs() < 1e-9 && answer.off_line < 1e-9);
+        let (cost_ns, off_line) = slope(&straight).unwrap();
+        assert!((cost_ns - 4.0).abs() < 1e-9 && off_line < 1e-9);
         // Predicted wrongly without a cost, and with one that bends.
         for costs in [[0.5, 0.5, 0.5], [0.5, 2.5, 2.5], [2.5, 1.5, 0.5]] {
             let bent = [(0.0, costs[0]), (0.25, costs[1]), (0.5, costs[2])];
-            let failure = Answer::of(&bent).err().unwrap();
+            let failure = slope(&bent).unwrap_err();
             assert!(failure.reason.contains("on no line"), "{failure}");
         }
     }

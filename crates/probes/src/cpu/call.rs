@@ -1,6 +1,5 @@
 //! `cpu.call`: what a procedure call costs, by its arguments.
 
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_os::cpu::calls::{ArgumentKind, call};
 
@@ -26,7 +25,7 @@ point! {
     /// Calls of a function in assembly that cannot be inlined, eight to an iteration of the loop.
     /// For each call the caller sets all arguments up again by the platform's calling convention,
     /// and the callee adds them up; the sum is checked. Calls do not wait for each other, so this
-    /// is a throughput: what the core does beside call and return costs nothing, and arguments in
+    /// is a throughput: what the core does in parallel to call and return costs nothing, and arguments in
     /// registers may be free. In the figure: arguments, call, return, one addition an argument, an
     /// eighth of the loop.
     ///
@@ -55,7 +54,7 @@ impl Measure for Call {
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["type", "args"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Call>(Caller { sum: 0 })];
+    const ROLES: &'static [StartRole] = &[|_| role::<Call>(run)];
 
     headlines! {
         "procedure call": {},
@@ -65,45 +64,29 @@ impl Measure for Call {
 
     fn predict(point: &At<Call>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let args = point.args as f64;
-        if point.r#type == Arguments::Struct {
-            return cost_cycles(
-                known,
-                2.0 + args,
-                6.0 + 4.0 * args,
+        let (cycles, because) = match point.r#type {
+            Arguments::Struct => (
+                (2.0 + args, 6.0 + 4.0 * args),
                 "a call and a return, and two to four stores for each structure",
-            );
-        }
-        cost_cycles(
-            known,
-            2.0,
-            6.0 + args,
-            "a call and a return, and at most one cycle an argument",
-        )
+            ),
+            Arguments::Int | Arguments::Float | Arguments::Double => (
+                (2.0, 6.0 + args),
+                "a call and a return, and at most one cycle an argument",
+            ),
+        };
+        cost_cycles(known, cycles, because)
     }
 }
 
-struct Caller {
-    /// What the last call returned.
-    sum: u64,
-}
-
-impl RoleAt<Call> for Caller {
-    fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        // The axis goes to 7.
-        let args = point.args as u8;
-        meter.repeatable("cost", |n| self.sum = call(point.r#type.into(), args, n));
-        Ok(())
-    }
-
-    fn finish(&mut self, point: &At<Call>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let expected = point.args * (point.args + 1) / 2;
-        if self.sum == expected {
-            Ok(())
-        } else {
-            Err(Failure::error(format!(
-                "the callee did not get its arguments: it returned {} instead of {expected}",
-                self.sum
-            )))
-        }
-    }
+fn run(point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    // The axis goes to 7.
+    let args = point.args as u8;
+    let mut sum = 0;
+    meter.repeatable("cost", |n| sum = call(point.r#type.into(), args, n));
+    let expected = point.args * (point.args + 1) / 2;
+    ensure!(
+        sum == expected,
+        "the callee did not get its arguments: it returned {sum} instead of {expected}"
+    );
+    Ok(())
 }

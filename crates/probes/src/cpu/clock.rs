@@ -1,6 +1,5 @@
-//! `cpu.clock`: what reading a clock costs, and what it can tell apart.
+//! `cpu.clock`: what reading a clock costs, and its resolution.
 
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::clock_reads;
@@ -32,13 +31,13 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Clock>();
 
 point! {
-    /// What does reading the time cost, and how finely does each clock tell it?
+    /// What does reading the time cost, and how fine is each clock?
     ///
     /// Readings in a loop, each result used, in batches: a throughput, so unordered readings
     /// overlap and cost less than an ordered one. The resolution is the least positive difference
     /// between successive readings, watched until the clock has moved at least twice. The clock
     /// that costof itself measures by is the counter where it is invariant and the kernel's own
-    /// clock source, else CLOCK_MONOTONIC; every run says below its table which one it was, and
+    /// clock source, else CLOCK_MONOTONIC; every run names below its table which one it was, and
     /// why.
     ///
     /// # Predicted from
@@ -84,33 +83,25 @@ impl Measure for Clock {
                 "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page"
             )
         });
-        match point.source {
-            Source::Tsc => cost_cycles(known, 18.0, 60.0, "rdtsc is microcoded"),
-            Source::TscFenced => cost_cycles(
-                known,
-                30.0,
-                120.0,
-                "rdtsc and two fences that drain the core",
-            ),
-            Source::MonotonicCoarse => cost_cycles(known, 5.0, 30.0, "the vDSO reads memory only"),
-            Source::ThreadCpu => cost_ns(
-                80.0,
-                800.0,
-                "a system call that takes the run queue's lock and updates the thread's accounting",
-            ),
-            Source::Monotonic | Source::MonotonicRaw | Source::Realtime | Source::StdInstant => {
-                if vdso {
-                    let because = "the vDSO reads the counter and scales it";
-                    return cost_cycles(known, 35.0, 160.0, because);
-                }
-                cost_ns(
-                    60.0,
-                    2000.0,
-                    "the vDSO cannot answer with this clock source, so each reading is a system \
-                     call",
-                )
+        let (cycles, because) = match point.source {
+            Source::Tsc => ((18.0, 60.0), "rdtsc is microcoded"),
+            Source::TscFenced => ((30.0, 120.0), "rdtsc and two fences that drain the core"),
+            Source::MonotonicCoarse => ((5.0, 30.0), "the vDSO reads memory only"),
+            Source::ThreadCpu => {
+                let because = "a system call that takes the run queue's lock and updates the \
+                               thread's accounting";
+                return cost_ns((80.0, 800.0), because);
             }
-        }
+            Source::Monotonic | Source::MonotonicRaw | Source::Realtime | Source::StdInstant => {
+                if !vdso {
+                    let because = "the vDSO cannot answer with this clock source, so each reading \
+                                   is a system call";
+                    return cost_ns((60.0, 2000.0), because);
+                }
+                ((35.0, 160.0), "the vDSO reads the counter and scales it")
+            }
+        };
+        cost_cycles(known, cycles, because)
     }
 }
 
@@ -165,7 +156,7 @@ fn least_step(read: impl Fn() -> u64) -> f64 {
     least as f64
 }
 
-/// Nanoseconds per tick of the counter, to three digits: a millisecond's look.
+/// Nanoseconds per tick of the counter, to three digits, in a millisecond.
 fn tick_ns() -> f64 {
     let (ns, ticks) = (now_ns(ClockId::MonotonicRaw), tsc::start());
     while now_ns(ClockId::MonotonicRaw) < ns + 1_000_000 {}

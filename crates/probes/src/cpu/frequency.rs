@@ -3,6 +3,7 @@
 use crate::expect;
 use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
+use costof_model::facts::Advertised;
 
 pub(crate) static PROBE: Probe = Probe::new::<Frequency>();
 
@@ -17,7 +18,7 @@ point! {
     /// cycles come from.
     ///
     /// # Predicted from
-    /// the advertised base and maximum frequency; where neither is told, the TSC's rate
+    /// the advertised base and maximum frequency; where neither is known, the TSC's rate
     ///
     /// # Sources
     /// - A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019
@@ -43,34 +44,27 @@ impl Measure for Frequency {
     }
 
     fn predict(_: &At<Frequency>, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
-        let base = facts.cpu.base.as_ref();
-        let max = facts.cpu.max.as_ref();
-        let tsc = facts.cpu.tsc.as_ref();
-        let (low, high, because) = match (base, max) {
-            (Some(base), Some(max)) => (
-                base.hz as f64,
-                max.hz as f64,
-                format!("base by {}, maximum by {}", base.source, max.source),
-            ),
-            (Some(base), None) => (
-                base.hz as f64,
-                1.8 * base.hz as f64,
-                format!("base by {}; turbo adds up to 80 %", base.source),
-            ),
-            (None, Some(max)) => (
-                0.5 * max.hz as f64,
-                max.hz as f64,
-                format!(
-                    "maximum by {}; few cores work at less than half of it",
-                    max.source
-                ),
-            ),
+        let stated = |claim: &Option<Advertised>| {
+            let claim = claim.clone()?;
+            Some((claim.hz as f64, claim.source))
+        };
+        let (low, high, because) = match (stated(&facts.cpu.base), stated(&facts.cpu.max)) {
+            (Some((base, by)), Some((max, max_by))) => {
+                (base, max, format!("base by {by}, maximum by {max_by}"))
+            }
+            (Some((base, by)), None) => {
+                let because = format!("base by {by}; turbo adds up to 80 %");
+                (base, 1.8 * base, because)
+            }
+            (None, Some((max, by))) => {
+                let because = format!("maximum by {by}; few cores work at less than half of it");
+                (0.5 * max, max, because)
+            }
+            // The TSC ticks at about the frequency that a processor is sold with.
             (None, None) => {
-                // The TSC ticks at about the frequency that a processor is sold with.
-                let tsc = tsc?;
-                let low = 0.9 * tsc.hz as f64;
-                let because = format!("the TSC's rate by {}; turbo doubles it at most", tsc.source);
-                (low, 2.0 * tsc.hz as f64, because)
+                let (tsc, by) = stated(&facts.cpu.tsc)?;
+                let because = format!("the TSC's rate by {by}; turbo doubles it at most");
+                (0.9 * tsc, 2.0 * tsc, because)
             }
         };
         expect::between("frequency", (low * 0.99, high * 1.01), because)
@@ -84,24 +78,22 @@ fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     while clock.ns(clock.end() - start) < meter.time_ns() {
         measured.extend(CoreClock::measure(clock));
     }
-    if measured.is_empty() {
-        fail!(
-            "the two chains never agreed: the core clock changes all the time, or others use this \
-             core (costof doctor tells)"
-        );
-    }
+    ensure!(
+        !measured.is_empty(),
+        "the two chains never agreed: the core clock changes all the time, or others use this core \
+         (see costof doctor)"
+    );
     let tick_ns = clock.ns(1 << 20) / f64::from(1 << 20);
-    let middle = |of: fn(&CoreClock) -> f64| {
-        let mut values: Vec<f64> = measured.iter().map(of).collect();
+    // One that was measured, of two in the middle the later one.
+    let middle = |value: fn(&CoreClock) -> f64| {
+        let mut values: Vec<f64> = measured.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
     let hz = middle(|measured| measured.hz);
     meter.value("frequency", hz);
-    meter.value(
-        "multiply_cycles",
-        middle(|measured| measured.multiply_cycles),
-    );
+    let multiply_cycles = middle(|measured| measured.multiply_cycles);
+    meter.value("multiply_cycles", multiply_cycles);
     meter.value("per_counter_tick", hz * tick_ns / 1e9);
     Ok(())
 }

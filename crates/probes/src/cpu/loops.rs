@@ -1,6 +1,5 @@
 //! `cpu.loop`: what one iteration of a loop costs.
 
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_os::cpu::loops;
 use std::hint::black_box;
@@ -56,20 +55,14 @@ impl Measure for Loop {
     }
 
     fn predict(point: &At<Loop>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        match point.body {
-            Body::MemoryCounter => cost_cycles(
-                known,
-                1.0,
-                6.5,
+        let (cycles, because) = match point.body {
+            Body::MemoryCounter => (
+                (1.0, 6.5),
                 "the counter goes through the store buffer, or is renamed",
             ),
-            Body::Empty | Body::Nop => cost_cycles(
-                known,
-                0.95,
-                2.1,
-                "a taken branch a cycle, two on small cores",
-            ),
-        }
+            Body::Empty | Body::Nop => ((0.95, 2.1), "a taken branch a cycle, two on small cores"),
+        };
+        cost_cycles(known, cycles, because)
     }
 }
 

@@ -1,7 +1,9 @@
 //! `cpu.memcpy`: what copying memory costs.
 
 use crate::arenas::{self, Pages};
-use crate::expect::cycles;
+use crate::expect::{cycles, measured};
+use crate::memory::bandwidth::{self, Op};
+use crate::memory::latency;
 use crate::prelude::*;
 use crate::sizes;
 use costof_model::unit::display_bytes;
@@ -133,17 +135,13 @@ impl Measure for Memcpy {
     }
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let cached = Memcpy {
-            size: 1 << 10,
-            ..Memcpy::default()
-        };
         let message = Memcpy {
             size: 4 << 10,
             shape: Shape::Message,
             ..Memcpy::default()
         };
         vec![
-            Headline::new("memcpy: 1 KiB, cached", cached),
+            Headline::new("memcpy: 1 KiB, cached", Memcpy::default()),
             Headline::new("memcpy: 64 KiB, source not cached", cold(facts, 64 << 10)),
             Headline::new("serialisation: 8 fields, 4 KiB together", message),
         ]
@@ -161,19 +159,12 @@ impl Measure for Memcpy {
             Shape::One => 1.0,
         };
         let calls = cycles(known, (5.0 * pieces, 25.0 * pieces), "calls")?;
-        let beyond = sizes::beyond(facts).to_string();
-        let memory = |op: &'static str| {
-            let axes = [("op", op), ("size", &*beyond), ("threads", "1")];
-            let ns = bytes / known.primary("memory.bandwidth", &axes)? * 1e9;
-            let name = format!("to {op} as much of main memory (memory.bandwidth)");
+        let memory = |op: Op| {
+            let ns = bytes / known.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
+            let name = format!("to {} as much of main memory (memory.bandwidth)", op.word());
             Some(Cost::new(ns, name))
         };
-        let latency = |size: u64| {
-            let size = size.to_string();
-            let axes = [("size", &*size), ("pattern", "random"), ("stride", "64")];
-            let ns = known.primary("memory.latency", &axes)?;
-            Some(Cost::new(ns, "for a load from there (memory.latency)"))
-        };
+        let latency = |size| measured(known, &latency::load(size), "for a load from there");
         let cached = |level: u32| {
             let (fast, slow, level) = RATES[level as usize - 1];
             // One that begins behind a cache line touches two with every other vector.
@@ -183,7 +174,7 @@ impl Measure for Memcpy {
         };
         let cost = match (level_of(2 * point.size, facts), point.source) {
             // Neither source nor destination stays in a cache.
-            (None, _) => memory("copy")? * (0.7, 2.0),
+            (None, _) => memory(Op::Copy)? * (0.7, 2.0),
             (Some(level), Source::Hot) => calls + cached(level)?,
             (Some(_), Source::Cold) => match level_of(Memcpy::memory_bytes(point), facts) {
                 // A working set that a cache holds comes from there, however cold it is called.
@@ -194,7 +185,7 @@ impl Measure for Memcpy {
                 // Copies overlap.
                 None => {
                     let latency = latency(sizes::beyond(facts))?;
-                    calls + memory("read")? * (1.0, 2.0) + latency * (pieces / 10.0, pieces)
+                    calls + memory(Op::Read)? * (1.0, 2.0) + latency * (pieces / 10.0, pieces)
                 }
             },
         };
@@ -263,10 +254,7 @@ impl Setup<Memcpy> for Copying {
                 display_bytes(point.working_set)
             );
         }
-        let needed = Memcpy::memory_bytes(point);
-        if !arenas::fits(needed) {
-            return Err(arenas::does_not_fit(needed));
-        }
+        arenas::ensure_fits(Memcpy::memory_bytes(point))?;
         let sources = match point.shape {
             Shape::Message if point.align != Align::Both => {
                 unsupported!(
@@ -329,9 +317,7 @@ impl Setup<Memcpy> for Copying {
             }
             Sources::Messages(messages) => copied == messages[place].fields().concat(),
         };
-        if !same {
-            fail!("the copy is not what was copied");
-        }
+        ensure!(same, "the copy is not what was copied");
         Ok(())
     }
 }
@@ -381,9 +367,7 @@ mod tests {
     #[test]
     fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
         use crate::cpu::frequency::{self, Frequency};
-        use crate::memory::bandwidth::{self, Bandwidth, Op};
-        use crate::memory::latency::{self, Latency};
-        use crate::testing::measured;
+        use crate::testing;
         use costof_model::facts::{Cache, CacheKind};
         let cache = |level, size_bytes| Cache {
             level,
@@ -393,23 +377,13 @@ mod tests {
         };
         let mut facts = Facts::default();
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
-        let load = |size, ns| {
-            let pattern = Latency {
-                size,
-                ..Latency::default()
-            };
-            measured(&latency::PROBE, pattern, ns)
-        };
-        let read = Bandwidth {
-            op: Op::Read,
-            size: 128 << 20,
-            ..Bandwidth::default()
-        };
+        let load = |size, ns| testing::measured(&latency::PROBE, latency::load(size), ns);
+        let read = bandwidth::stream(Op::Read, 128 << 20);
         let known = [
-            measured(&frequency::PROBE, Frequency {}, 1e9),
+            testing::measured(&frequency::PROBE, Frequency {}, 1e9),
             load(sizes::inside(&facts, 3).unwrap(), 12.0),
             load(128 << 20, 100.0),
-            measured(&bandwidth::PROBE, read, 1e9),
+            testing::measured(&bandwidth::PROBE, read, 1e9),
         ];
         let predicted = |working_set| {
             let cold = Memcpy {

@@ -8,7 +8,7 @@ use costof_model::metric::CoreShare;
 /// For how long the gauge is read in a launch, whatever a point's time is: visits last from tens of
 /// microseconds to seconds, and the fewest launches watch for three quarters of a second together.
 const WATCH_NS: f64 = 250e6;
-/// An earlier row says this much of the neighbour: it comes and goes by the second.
+/// By how much the neighbour may have changed since an earlier row: it comes and goes by the second.
 const TIMES: f64 = 2.0;
 
 pub(crate) static PROBE: Probe = Probe::new::<Neighbour>();
@@ -103,20 +103,20 @@ impl Measure for Neighbour {
 }
 
 fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let gauge = meter.gauge().ok_or_else(|| {
-        Failure::unsupported(
+    let Some(gauge) = meter.gauge() else {
+        unsupported!(
             "the floor of the core's gauge is not known: its readings were scattered when the run \
-             began, and costof does not know this design of core",
-        )
-    })?;
+             began, and costof does not know this design of core"
+        );
+    };
     let mut longest_ns: f64 = 0.0;
     let visits = visits::watch(gauge, meter.clock(), WATCH_NS, |ns| {
         longest_ns = longest_ns.max(ns);
         meter.latency("visit", ns);
     });
-    let shared = visits.shared().ok_or_else(|| {
-        Failure::error("every reading of the gauge was interrupted: the core was never watched")
-    })?;
+    let Some(shared) = visits.shared() else {
+        fail!("every reading of the gauge was interrupted: the core was never watched");
+    };
     meter.value("shared", shared);
     meter.value("longest", longest_ns);
     meter.value("rate", visits.begun() as f64 / visits.watched_ns() * 1e9);

@@ -108,7 +108,7 @@ impl Measure for Snappy {
                 Cost::bytes(size, MOVES, "copied") + Cost::new((5.0, 40.0), "for the call")
             }
             (Data::Random, Direction::Compress) => {
-                let Fruitless { looks, table_bytes } = Fruitless::search(point.size);
+                let (looks, table_bytes) = fruitless_search(point.size);
                 let looks = cycles(known, (4.0 * looks, 12.0 * looks), "places looked at")?;
                 looks + Cost::bytes(size + table_bytes, MOVES, "of data and tables moved")
             }
@@ -219,49 +219,36 @@ fn failed(error: snap::Error) -> Failure {
 }
 
 fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
-    if plain == back {
-        Ok(())
-    } else {
-        Err(Failure::error(format!(
-            "{} bytes came back from Snappy as {} other ones",
-            plain.len(),
-            back.len()
-        )))
-    }
+    ensure!(
+        plain == back,
+        "{} bytes came back from Snappy as {} other ones",
+        plain.len(),
+        back.len()
+    );
+    Ok(())
 }
 
-/// What Snappy does about data in which nothing comes twice.
-struct Fruitless {
-    /// At how many places it looks.
-    looks: f64,
-    /// How much it clears for what it has seen where.
-    table_bytes: f64,
-}
-
-impl Fruitless {
-    /// The first 32 bytes of a block are looked at one by one, of the next 32
-    /// every second, of the next 32 every third, and so on. The table has two
-    /// bytes for each byte of the block, rounded up to a power of two, between
-    /// 512 bytes and 32 KiB.
-    fn search(size: u64) -> Fruitless {
-        let mut work = Fruitless {
-            looks: 0.0,
-            table_bytes: 0.0,
-        };
-        let mut left = size;
-        while left > 0 {
-            let block = left.min(BLOCK);
-            left -= block;
-            let mut at = 0;
-            while at < block {
-                at += 1 + at / 32;
-                work.looks += 1.0;
-            }
-            let entries = block.next_power_of_two().clamp(256, 16 << 10);
-            work.table_bytes += 2.0 * entries as f64;
+/// What Snappy does about data in which nothing comes twice: at how many places it looks, and how many
+/// bytes it clears for what it has seen where.
+///
+/// The first 32 bytes of a block are looked at one by one, of the next 32 every second, of the next 32
+/// every third, and so on. The table has two bytes for each byte of the block, rounded up to a power of
+/// two, between 512 bytes and 32 KiB.
+fn fruitless_search(size: u64) -> (f64, f64) {
+    let (mut looks, mut table_bytes) = (0.0, 0.0);
+    let mut left = size;
+    while left > 0 {
+        let block = left.min(BLOCK);
+        left -= block;
+        let mut at = 0;
+        while at < block {
+            at += 1 + at / 32;
+            looks += 1.0;
         }
-        work
+        let entries = block.next_power_of_two().clamp(256, 16 << 10);
+        table_bytes += 2.0 * entries as f64;
     }
+    (looks, table_bytes)
 }
 
 #[cfg(test)]
@@ -277,12 +264,11 @@ mod tests {
 
     #[test]
     fn looks_become_rare() {
-        let looks = |size| Fruitless::search(size).looks;
+        let looks = |size| fruitless_search(size).0;
         // 32 × 1 byte, 16 × 2 bytes, 11 × 3 bytes.
         assert_eq!([looks(32), looks(64), looks(96)], [32.0, 48.0, 59.0]);
         assert_eq!(looks(2 * BLOCK), 2.0 * looks(BLOCK));
-        let tables =
-            [100, 1 << 10, 1500, BLOCK + 1].map(|size| Fruitless::search(size).table_bytes);
+        let tables = [100, 1 << 10, 1500, BLOCK + 1].map(|size| fruitless_search(size).1);
         assert_eq!(tables, [512.0, 2048.0, 4096.0, 32768.0 + 512.0]);
     }
 }

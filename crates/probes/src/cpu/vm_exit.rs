@@ -1,6 +1,6 @@
 //! `cpu.vm_exit`: what leaving a virtual machine costs.
 
-use crate::expect::cost_cycles;
+use crate::expect;
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
 
@@ -38,7 +38,7 @@ impl Measure for VmExit {
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(Exit { answered: false })];
+    const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(run)];
 
     headlines! {
         "VM exit and entry: cpuid": {},
@@ -50,8 +50,7 @@ impl Measure for VmExit {
         }
         cost_cycles(
             known,
-            1_300.0,
-            5_000.0,
+            (1_300.0, 5_000.0),
             "exit and entry take 1,000 to 3,000 cycles, looking up the answer 300 to 2,000, unless \
              the hypervisor is itself in a virtual machine",
         )
@@ -60,30 +59,17 @@ impl Measure for VmExit {
 
 /// An exit and entry, as measured.
 pub(crate) fn measured(known: &Known<'_>) -> Option<Cost> {
-    let ns = known.primary("cpu.vm_exit", &[])?;
-    Some(Cost::new(ns, "for a VM exit (cpu.vm_exit)"))
+    expect::measured(known, &VmExit {}, "for a VM exit")
 }
 
-struct Exit {
-    /// Whether the last answer was the hypervisor's.
-    answered: bool,
-}
-
-impl RoleAt<VmExit> for Exit {
-    fn run(&mut self, _: &At<VmExit>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let hypervisor =
-            Hypervisor::beneath().map_err(|error| Failure::unsupported(error.to_string()))?;
-        meter.repeatable("cost", |n| self.answered = hypervisor.ask(n));
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &At<VmExit>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        if self.answered {
-            Ok(())
-        } else {
-            Err(Failure::error(
-                "cpuid was not answered by the hypervisor: its name is missing in the answer",
-            ))
-        }
-    }
+fn run(_: &At<VmExit>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let hypervisor =
+        Hypervisor::beneath().map_err(|error| Failure::unsupported(error.to_string()))?;
+    let mut answered = false;
+    meter.repeatable("cost", |n| answered = hypervisor.ask(n));
+    ensure!(
+        answered,
+        "cpuid was not answered by the hypervisor: its name is missing in the answer"
+    );
+    Ok(())
 }

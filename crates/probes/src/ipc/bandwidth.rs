@@ -145,32 +145,28 @@ impl Setup<Bandwidth> for Sender {
         let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
         Ok(Sender {
-            flow: flow.map_err(|error| cannot_start(&error))?,
+            flow: flow.map_err(cannot_start)?,
             _awake: awake,
         })
     }
 
     fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
         // A group counts as one operation here; `derive` makes it messages.
         let group = point.group();
-        meter.repeatable("cost", |n| failed.note(self.flow.send(n * group)));
-        failed.into_result().map_err(|error| broken(&error))
+        repeat_fallible(meter, "cost", |n| self.flow.send(n * group)).map_err(broken)
     }
 
     fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        if self.flow.check().map_err(|error| broken(&error))? {
-            Ok(())
-        } else {
-            Err(Failure::error("other bytes arrived than were sent"))
-        }
+        let arrived = self.flow.check().map_err(broken)?;
+        ensure!(arrived, "other bytes arrived than were sent");
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::text;
+    use crate::testing::{report, text};
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
@@ -185,12 +181,7 @@ mod tests {
                 (1, 64.0 * 65536.0),
             ]),
         );
-        let report = Report {
-            state: State::Ok,
-            allocations: 0,
-            metrics: vec![cost],
-        };
-        let report = Bandwidth::derive(&point, vec![report]);
+        let report = Bandwidth::derive(&point, vec![report(vec![cost])]);
         assert_eq!(report.metrics[1].name, "throughput");
         assert_eq!(report.metrics[1].data, Data::Value(1e9));
         let failed = Report {

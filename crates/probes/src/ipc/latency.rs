@@ -1,12 +1,12 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
 use crate::derived;
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::ends::{Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
-use crate::wake::{self, Kept, Wake};
-use costof_os::ipc::token::{self, Between, Exchange, Leader, MOST_BYTES};
+use crate::wake::{self, Wake};
+use costof_os::ipc::token::{self, Between, Exchange, MOST_BYTES};
 
 words! {
     /// What a message goes through.
@@ -82,7 +82,7 @@ impl Measure for Latency {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[alone::<_, Client>];
+    const ROLES: &'static [StartRole] = &[alone::<_, TokenExchange>];
 
     headlines! {
         "IPC round trip: pipe": { over: Over::Pipe },
@@ -115,17 +115,12 @@ impl Measure for Latency {
     }
 }
 
-struct Client {
-    leader: Leader,
-    _awake: Kept,
-}
-
-impl Setup<Latency> for Client {
+impl Setup<Latency> for TokenExchange {
     fn blocks(point: &At<Latency>) -> bool {
         point.wait == Wait::Block
     }
 
-    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<Client, Failure> {
+    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<TokenExchange, Failure> {
         let exchange = Exchange {
             between: Between::Processes,
             over: point.over.into(),
@@ -141,21 +136,13 @@ impl Setup<Latency> for Client {
             Wait::Spin => spinning_keeps(point.cpus, point.wake)?,
             Wait::Block => keep(point.cpus, point.wake, &launch.cpus)?,
         };
-        Ok(Client {
-            leader: Leader::start(&exchange).map_err(|error| cannot_start(&error))?,
-            _awake: awake,
-        })
+        TokenExchange::start(&exchange, awake)
     }
 
     /// Every answer is checked when it comes.
     fn measure(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
-        let mut round_trips = |n| failed.note(self.leader.round_trips(n));
-        meter.repeatable("cost", &mut round_trips);
-        if point.wait == Wait::Block {
-            meter.single("latency", || round_trips(1));
-        }
-        failed.into_result().map_err(|error| broken(&error))
+        let single = (point.wait == Wait::Block).then_some("latency");
+        TokenExchange::measure(self, single, meter).map(drop)
     }
 }
 

@@ -172,7 +172,8 @@ impl Measure for Bandwidth {
     }
 }
 
-fn stream(op: Op, size: u64) -> Bandwidth {
+/// One thread's stream through so much memory, by the fastest kernel.
+pub(crate) fn stream(op: Op, size: u64) -> Bandwidth {
     Bandwidth {
         op,
         size,
@@ -277,8 +278,8 @@ impl RoleAt<Bandwidth> for Streaming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::report;
     use costof_model::metric::{Data, Measured};
-    use costof_model::rows::State;
 
     #[test]
     fn large_sizes_are_streamed_in_blocks() {
@@ -299,14 +300,8 @@ mod tests {
 
     #[test]
     fn the_throughput_is_that_of_all_threads() {
-        let report = Report {
-            state: State::Ok,
-            allocations: 0,
-            metrics: vec![Measured::new(
-                "cost".into(),
-                Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]),
-            )],
-        };
+        let cost = Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]);
+        let report = report(vec![Measured::new("cost".into(), cost)]);
         let point = Bandwidth {
             threads: 2,
             ..stream(Op::Read, 4096)

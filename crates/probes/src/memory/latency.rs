@@ -1,7 +1,6 @@
 //! `memory.latency`: what a load that depends on the one before costs.
 
 use crate::arenas::{self, Pages};
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use crate::sizes;
 use costof_model::unit::display_bytes;
@@ -9,56 +8,23 @@ use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::chase::Ring;
 use fastrand::Rng;
 
-/// Sizes of a run that is not told: the default first, then a curve with three
-/// points an octave.
-const SIZES: &[u64] = &[
-    128 << 20,
-    16 << 10,
-    20 << 10,
-    24 << 10,
-    32 << 10,
-    40 << 10,
-    48 << 10,
-    64 << 10,
-    80 << 10,
-    96 << 10,
-    128 << 10,
-    160 << 10,
-    192 << 10,
-    256 << 10,
-    320 << 10,
-    384 << 10,
-    512 << 10,
-    640 << 10,
-    768 << 10,
-    1 << 20,
-    1280 << 10,
-    1536 << 10,
-    2 << 20,
-    2560 << 10,
-    3 << 20,
-    4 << 20,
-    5 << 20,
-    6 << 20,
-    8 << 20,
-    10 << 20,
-    12 << 20,
-    16 << 20,
-    20 << 20,
-    24 << 20,
-    32 << 20,
-    40 << 20,
-    48 << 20,
-    64 << 20,
-    80 << 20,
-    96 << 20,
-    160 << 20,
-    192 << 20,
-    256 << 20,
-    384 << 20,
-    512 << 20,
-    1 << 30,
-];
+/// Sizes of a run without others: the default first, then a curve with three points an octave.
+const SIZES: &[u64] = &kib([
+    131_072, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024,
+    1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384, 20_480, 24_576,
+    32_768, 40_960, 49_152, 65_536, 81_920, 98_304, 163_840, 196_608, 262_144, 393_216, 524_288,
+    1_048_576,
+]);
+
+/// So many KiB each, in bytes.
+const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
+    let mut position = 0;
+    while position < N {
+        sizes[position] <<= 10;
+        position += 1;
+    }
+    sizes
+}
 
 /// Loads before anything is timed, at most: of 64 bytes each they cover 128 MiB,
 /// more than last cache levels hold.
@@ -86,7 +52,7 @@ point! {
     /// A chain of pointers: each load gives the address of the next, so none overlaps. Every
     /// element is visited once a lap. Before anything is timed, memory is touched and a lap is
     /// walked and checked; of more than 2 Mi elements, 2 Mi loads are walked instead. One arena
-    /// serves all points of a block. The least pages are asked for with MADV_NOHUGEPAGE, the huge
+    /// serves all points of a block. The smallest pages are requested with MADV_NOHUGEPAGE, the huge
     /// ones with MADV_HUGEPAGE; a huge arena that is not at least nine tenths huge is absent. In
     /// the cost of large sizes with 4 KiB pages are TLB misses.
     ///
@@ -134,27 +100,22 @@ impl Measure for Latency {
 
     /// Inside each level that the processor claims, and far beyond the last.
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let mut headlines: Vec<Headline> = (1..=3)
-            .filter_map(|level| {
-                let label = format!("L{level} cache reference");
-                Some(Headline::new(label, load(sizes::inside(facts, level)?)))
-            })
-            .collect();
+        let cached = (1..=3).filter_map(|level| {
+            let label = format!("L{level} cache reference");
+            Some(Headline::new(label, load(sizes::inside(facts, level)?)))
+        });
         let beyond = load(sizes::beyond(facts));
-        headlines.push(Headline::new("main memory reference", beyond));
-        headlines
+        cached
+            .chain([Headline::new("main memory reference", beyond)])
+            .collect()
     }
 
     /// Usual load-to-use latencies: first and second level in cycles; beyond them
     /// by the mesh and by what is shared, which is why the ranges are wide.
     fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         if point.pattern == Pattern::Strided {
-            return cost_cycles(
-                known,
-                3.5,
-                60.0,
-                "prefetchers bring the next elements in time",
-            );
+            let because = "prefetchers bring the next elements in time";
+            return cost_cycles(known, (3.5, 60.0), because);
         }
         // Elements further apart than a line use fewer lines, but also fewer of a
         // cache's sets, so that the size decides all the same.
@@ -162,31 +123,31 @@ impl Measure for Latency {
         let inside = |level| sizes::fit_into_level(size, facts, level);
         // Up to half as much again as the level has.
         let near = |level| sizes::fit_into_level(size / 2, facts, level);
-        match () {
-            () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
-            () if near(1) || inside(2) => {
-                let low = if near(1) { 4.0 } else { 9.0 };
-                cost_cycles(known, low, 22.0, "fits into the L2 cache")
-            }
-            () if near(2) || inside(3) => {
-                let low = if near(2) { 11.0 } else { 30.0 };
-                cost_cycles(
-                    known,
-                    low,
-                    160.0,
-                    "fits into the claimed L3 cache, if this machine gets all of it",
-                )
-            }
-            () if near(3) => cost_ns(10.0, 180.0, "about the size of the claimed L3 cache"),
-            () if point.pattern == Pattern::PageLocal => {
-                cost_ns(20.0, 180.0, "main memory, of which prefetchers hide a part")
-            }
-            () => cost_ns(60.0, 180.0, "main memory, and TLB misses with small pages"),
-        }
+        let (cycles, because) = if inside(1) {
+            ((3.0, 6.0), "fits into the L1 cache")
+        } else if near(1) || inside(2) {
+            let low = if near(1) { 4.0 } else { 9.0 };
+            ((low, 22.0), "fits into the L2 cache")
+        } else if near(2) || inside(3) {
+            let low = if near(2) { 11.0 } else { 30.0 };
+            let because = "fits into the claimed L3 cache, if this machine gets all of it";
+            ((low, 160.0), because)
+        } else {
+            let (low, because) = if near(3) {
+                (10.0, "about the size of the claimed L3 cache")
+            } else if point.pattern == Pattern::PageLocal {
+                (20.0, "main memory, of which prefetchers hide a part")
+            } else {
+                (60.0, "main memory, and TLB misses with small pages")
+            };
+            return cost_ns((low, 180.0), because);
+        };
+        cost_cycles(known, cycles, because)
     }
 }
 
-fn load(size: u64) -> Latency {
+/// A random load in so much memory, on small pages.
+pub(crate) fn load(size: u64) -> Latency {
     Latency {
         size,
         ..Latency::default()
@@ -203,10 +164,10 @@ struct Chase {
 impl Chase {
     fn start(launch: &Launch) -> Chase {
         let points = launch.points.iter();
-        let asked = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
+        let sizes = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
         Chase {
             // Those that do not fit are refused one by one.
-            largest: asked.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
+            largest: sizes.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
             arena: None,
             random: Rng::with_seed(launch.seed),
         }
@@ -252,8 +213,11 @@ impl RoleAt<Latency> for Chase {
         // large ring a part of one evicts what laying it out left there.
         if ring.elements() as u64 > WARM_LOADS_MAX {
             ring.walk(WARM_LOADS_MAX);
-        } else if !ring.lap_is_complete() {
-            fail!("a lap of the chase does not visit every element once");
+        } else {
+            ensure!(
+                ring.lap_is_complete(),
+                "a lap of the chase does not visit every element once"
+            );
         }
         meter.repeatable("cost", |n| ring.walk(n));
         Ok(())

@@ -2,11 +2,12 @@
 
 use crate::cpu::vm_exit;
 use crate::derived;
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
+use crate::ends::{Cpus, TokenExchange, broken, cannot_start, keep, partner_cpu};
+use crate::expect;
 use crate::os::syscall;
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
-use costof_os::ipc::token::{self, Alone, Exchange, Leader, Wait};
+use crate::wake::{self, Wake};
+use costof_os::ipc::token::{self, Alone, Exchange, Wait};
 use costof_stats::median;
 
 words! {
@@ -134,22 +135,21 @@ impl Measure for ContextSwitch {
 
 /// A context switch between two processes by a pipe, on such CPUs, as measured.
 pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost> {
-    let ns = known.at(&ContextSwitch {
+    let switch = ContextSwitch {
         between: Between::Processes,
         over: Over::Pipe,
         cpus,
         wake,
-    })?;
-    Some(Cost::new(ns, "for a context switch by a pipe"))
+    };
+    expect::measured(known, &switch, "for a context switch by a pipe")
 }
 
 struct Switcher {
     exchange: Exchange,
-    leader: Leader,
+    token: TokenExchange,
     /// Context switches of both ends before.
     before: (u64, u64),
     round_trips: u64,
-    _awake: Kept,
 }
 
 impl Setup<ContextSwitch> for Switcher {
@@ -169,32 +169,24 @@ impl Setup<ContextSwitch> for Switcher {
             cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
         let awake = keep(point.cpus, point.wake, &launch.cpus)?;
-        let mut leader = Leader::start(&exchange).map_err(|error| cannot_start(&error))?;
+        let mut token = TokenExchange::start(&exchange, awake)?;
         Ok(Switcher {
             exchange,
-            before: leader.switches().map_err(|error| broken(&error))?,
-            leader,
+            before: token.leader.switches().map_err(broken)?,
+            token,
             round_trips: 0,
-            _awake: awake,
         })
     }
 
     fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
-        let mut round_trips = |n| {
-            self.round_trips += n;
-            failed.note(self.leader.round_trips(n));
-        };
+        let single = (point.cpus == Cpus::Cross).then_some("round_trip");
         // A round trip counts as one here; `derive` makes it two switches.
-        meter.repeatable("cost", &mut round_trips);
-        if point.cpus == Cpus::Cross {
-            meter.single("round_trip", || round_trips(1));
-        }
-        failed.into_result().map_err(|error| broken(&error))
+        self.round_trips = self.token.measure(single, meter)?;
+        Ok(())
     }
 
     fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let after = self.leader.switches().map_err(|error| broken(&error))?;
+        let after = self.token.leader.switches().map_err(broken)?;
         let voluntary = (after.0 - self.before.0) as f64;
         let involuntary = (after.1 - self.before.1) as f64;
         let switches = (voluntary + involuntary) / (2 * self.round_trips) as f64;
@@ -204,12 +196,11 @@ impl Setup<ContextSwitch> for Switcher {
             Cpus::Same => 0.9,
             Cpus::Cross => 0.5,
         };
-        if switches < least {
-            fail!(
-                "the token went to and fro, but the kernel counted only {switches:.2} context \
-                 switches for each that was meant: the ends found it without waiting"
-            );
-        }
+        ensure!(
+            switches >= least,
+            "the token went to and fro, but the kernel counted only {switches:.2} context switches \
+             for each that was meant: the ends found it without waiting"
+        );
         meter.value("switches", switches);
         meter.value("preempted", involuntary / (voluntary + involuntary));
         meter.value("over_alone", over_alone_ns(&self.exchange, meter)?);
@@ -223,14 +214,14 @@ const ALONE_OPERATIONS: u64 = 300;
 
 /// What the calls of one direction cost in one thread.
 fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure> {
-    let mut alone = Alone::open(exchange).map_err(|error| cannot_start(&error))?;
+    let mut alone = Alone::open(exchange).map_err(cannot_start)?;
     let clock = meter.clock();
     let mut costs = Vec::with_capacity(ALONE_BATCHES);
     for _ in 0..ALONE_BATCHES {
         let start = clock.start();
         let done = alone.repeat(ALONE_OPERATIONS);
         let ns = clock.ns(clock.end().saturating_sub(start));
-        done.map_err(|error| broken(&error))?;
+        done.map_err(broken)?;
         costs.push(ns / ALONE_OPERATIONS as f64);
     }
     Ok(median(&costs).expect("there are batches"))
@@ -268,9 +259,8 @@ fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{point, text};
+    use crate::testing::{point, report, text};
     use costof_model::metric::{Data, Measured};
-    use costof_model::rows::State;
 
     #[test]
     fn a_round_trip_is_two_switches_and_on_one_processor_the_calls_can_be_taken_out() {
@@ -281,17 +271,12 @@ mod tests {
                 disturbed: vec![0],
                 ..Measured::new(text(name), data)
             };
-            let report = ContextSwitch::derive(
-                &point,
-                vec![Report {
-                    state: State::Ok,
-                    allocations: 0,
-                    metrics: vec![
-                        measured("cost", Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)])),
-                        measured("over_alone", Data::Value(500.0)),
-                    ],
-                }],
-            );
+            let round_trips = Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)]);
+            let report = report(vec![
+                measured("cost", round_trips),
+                measured("over_alone", Data::Value(500.0)),
+            ]);
+            let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
             // On one processor, to be preempted by the partner is no disturbance.

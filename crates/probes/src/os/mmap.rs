@@ -1,6 +1,8 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
 use crate::arenas;
+use crate::expect::measured;
+use crate::os::page_fault::PageFault;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::unit::display_bytes;
@@ -70,18 +72,17 @@ impl Measure for Mmap {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[alone::<_, Mapping>];
+    const ROLES: &'static [StartRole] = &[alone::<_, NoHugePages>];
 
     headlines! {
         "mmap, touch of one page, munmap": {},
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
-        let populated = Mmap {
+        Planned::all([Mmap {
             size: 1 << 20,
             populate: Populate::Yes,
-        };
-        Planned::all([populated])
+        }])
     }
 
     fn memory_bytes(point: &At<Mmap>) -> u64 {
@@ -92,7 +93,6 @@ impl Measure for Mmap {
     }
 
     fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
@@ -100,17 +100,13 @@ impl Measure for Mmap {
         };
         // Of many pages that come together each is cheaper; one that comes alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
-        let fault = Cost::new(fault_ns, "for a page fault (os.page_fault)") * times;
+        let fault = measured(known, &PageFault::default(), "for a page fault")? * times;
         // Two system calls that allocate and free a mapping, like those for a file.
         let calls = syscall::measured(known, syscall::Call::Open)? * (0.5, 1.5);
         let brought = (fault * (pages + tables) as f64).named("pages and page tables");
         let freed = Cost::new((100.0, 600.0), "to free pages and flush the TLB");
         (calls + brought + freed).predict("cost")
     }
-}
-
-struct Mapping {
-    _no_huge_pages: NoHugePages,
 }
 
 fn pages(point: &At<Mmap>) -> Pages {
@@ -124,28 +120,22 @@ fn failed(error: io::Error) -> Failure {
     Failure::error(format!("mapping memory failed: {error}"))
 }
 
-impl Setup<Mmap> for Mapping {
-    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<Mapping, Failure> {
+impl Setup<Mmap> for NoHugePages {
+    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<NoHugePages, Failure> {
         let (size, pages) = (point.size, pages(point));
-        if pages == Pages::Populated && !arenas::fits(size as u64) {
-            return Err(arenas::does_not_fit(size as u64));
-        }
+        arenas::ensure_fits(Mmap::memory_bytes(point))?;
         let no_huge_pages = NoHugePages::begin().or_unsupported("cannot keep to small pages")?;
         // So that a mapping that is refused (ulimit -v) is known before it is timed.
-        map_touch_unmap(size, pages, 1).map_err(|error| {
-            let size = display_bytes(size as u64);
-            Failure::unsupported(format!("cannot map {size}: {error} (ulimit -v limits it)"))
-        })?;
-        Ok(Mapping {
-            _no_huge_pages: no_huge_pages,
-        })
+        map_touch_unmap(size, pages, 1).or_unsupported_hint(
+            format_args!("cannot map {}", display_bytes(size as u64)),
+            "ulimit -v limits it",
+        )?;
+        Ok(no_huge_pages)
     }
 
     fn measure(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (size, pages) = (point.size, pages(point));
-        let mut first = FirstError::default();
-        meter.repeatable("cost", |n| first.note(map_touch_unmap(size, pages, n)));
-        first.into_result().map_err(failed)
+        repeat_fallible(meter, "cost", |n| map_touch_unmap(size, pages, n)).map_err(failed)
     }
 
     fn check(self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -175,9 +165,10 @@ impl Setup<Mmap> for Mapping {
         let faults = faults as f64 / repetitions as f64;
         meter.value("faults", faults);
         let expected = each as f64;
-        if faults < expected || faults > 1.05 * expected + 1.0 {
-            fail!("the kernel brought {faults:.2} pages where {each} were meant");
-        }
+        ensure!(
+            (expected..=1.05 * expected + 1.0).contains(&faults),
+            "the kernel brought {faults:.2} pages where {each} were meant"
+        );
         Ok(())
     }
 }

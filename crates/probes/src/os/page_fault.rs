@@ -230,17 +230,14 @@ impl RoleAt<PageFault> for Toucher {
         }
         // What records a batch may fault once too.
         let most = 1.01 + counted.batches as f64 / touches;
-        if !(0.99..=most).contains(&each) || mapped != page {
-            fail!(
-                "an access was {each:.3} page faults of this kind and mapped {} where one of {} \
-                 was meant",
-                display_bytes(mapped as u64),
-                display_bytes(page as u64)
-            );
-        }
-        if !faults.read_the_content() {
-            fail!("the file's content was not read");
-        }
+        ensure!(
+            (0.99..=most).contains(&each) && mapped == page,
+            "an access was {each:.3} page faults of this kind and mapped {} where one of {} was \
+             meant",
+            display_bytes(mapped as u64),
+            display_bytes(page as u64)
+        );
+        ensure!(faults.read_the_content(), "the file's content was not read");
         Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::arenas::{self, Pages};
 use crate::derived;
-use crate::expect::cost_cycles;
 use crate::prelude::*;
 use costof_model::unit::display_bytes;
 use costof_os::ipc::vmsplice::Lender;
@@ -83,22 +82,19 @@ impl Measure for Pin {
     }
 
     fn predict(point: &At<Pin>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        match (point.how, point.pages) {
-            (How::IoUring, Pages::Huge) => cost_cycles(
-                known,
-                2.0,
-                60.0,
+        let (cycles, because) = match (point.how, point.pages) {
+            (How::IoUring, Pages::Huge) => (
+                (2.0, 60.0),
                 "a page to note, and one change of a count for many",
             ),
             // A pipe notes each 4 KiB by itself, whatever they are part of.
-            (How::Vmsplice, _) | (How::IoUring, Pages::Base) => cost_cycles(
-                known,
-                60.0,
-                400.0,
+            (How::Vmsplice, _) | (How::IoUring, Pages::Base) => (
+                (60.0, 400.0),
                 "an entry of the page table to read, a count to raise and to lower atomically, and \
                  lists of pages to write",
             ),
-        }
+        };
+        cost_cycles(known, cycles, because)
     }
 
     /// The slope from one page to the whole buffer.
@@ -147,7 +143,7 @@ impl Pinner {
     fn pin(&self, memory: &mut [u8], n: u64) -> io::Result<()> {
         match self {
             Pinner::IoUring(ring) => ring.register_unregister(memory, n),
-            Pinner::Vmsplice(lender) => lender.lend_and_let_go(memory, n),
+            Pinner::Vmsplice(lender) => lender.lend_and_discard(memory, n),
         }
     }
 }
@@ -157,9 +153,7 @@ impl Setup<Pin> for Pinning {
         let size = point.size;
         pages(size, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
-        if !arenas::fits(size) {
-            return Err(arenas::does_not_fit(size));
-        }
+        arenas::ensure_fits(size)?;
         let mut arena = arenas::in_memory(size, point.pages)?;
         // A few small pages among them would cost more than all the others.
         arenas::check(&arena, point.pages, 1.0)?;
@@ -179,13 +173,13 @@ impl Setup<Pin> for Pinning {
     }
 
     fn measure(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
         let size = point.size as usize;
         for (metric, bytes) in [("one_page", base_page_bytes()), ("whole_buffer", size)] {
             let memory = &mut self.arena.as_mut_slice()[..bytes];
-            meter.repeatable(metric, |n| failed.note(self.pinner.pin(memory, n)));
+            let pin = |n| self.pinner.pin(memory, n);
+            repeat_fallible(meter, metric, pin).or_fail("pinning failed")?;
         }
-        failed.into_result().or_fail("pinning failed")
+        Ok(())
     }
 
     fn check(self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -197,18 +191,17 @@ impl Setup<Pin> for Pinning {
             Pinner::IoUring(ring) => {
                 let pinned = ring.pinned_bytes(memory).map_err(unseen)?;
                 meter.value("pinned", pinned as f64);
-                if pinned < memory.len() as u64 {
-                    fail!(
-                        "of {} only {} were pinned",
-                        display_bytes(memory.len() as u64),
-                        display_bytes(pinned)
-                    );
-                }
+                let wanted = memory.len() as u64;
+                ensure!(
+                    pinned >= wanted,
+                    "of {} only {} were pinned",
+                    display_bytes(wanted),
+                    display_bytes(pinned)
+                );
             }
             Pinner::Vmsplice(mut lender) => {
-                if !lender.is_not_copied(memory).map_err(unseen)? {
-                    fail!("vmsplice copied what it was lent");
-                }
+                let is_lent = lender.is_not_copied(memory).map_err(unseen)?;
+                ensure!(is_lent, "vmsplice copied what it was lent");
             }
         }
         Ok(())
@@ -220,15 +213,16 @@ impl Setup<Pin> for Pinning {
 /// # Errors
 /// It is of one, so that there is no slope from one page to the whole.
 fn pages(size: u64, page_bytes: usize) -> Result<usize, Failure> {
-    match (size as usize).div_ceil(page_bytes) {
-        0 | 1 => Err(Failure::unsupported(format!(
+    let pages = (size as usize).div_ceil(page_bytes);
+    if pages < 2 {
+        unsupported!(
             "a buffer of {} is a single page of {} here, and the cost is the slope from one page \
              to several (--set size=… makes it larger)",
             display_bytes(size),
             display_bytes(page_bytes as u64)
-        ))),
-        pages => Ok(pages),
+        );
     }
+    Ok(pages)
 }
 
 #[cfg(test)]

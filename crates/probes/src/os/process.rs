@@ -17,7 +17,7 @@ words! {
     pub(crate) enum How => Starting {
         /// fork() of the C library: the child has a copy of its parent
         Fork = "fork",
-        /// what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
+        /// what vfork does in the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
         /// parent's memory, and the parent stands still until it ends or executes
         Vfork = "vfork",
         /// posix_spawn() of the C library, which borrows memory too, and executes a program
@@ -75,7 +75,7 @@ point! {
         how: How = words(),
         /// whether the child executes a program
         exec: Exec = words(),
-        /// touched memory that the parent has beside its own, on small pages
+        /// touched memory that the parent has in addition to its own, on small pages
         resident: u64 = bytes(0..=1 << 40, &[0, MIB_64, GIB]),
     }
 }
@@ -125,14 +125,12 @@ impl Measure for Process {
     fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let mut cost = syscall::measured(known, syscall::Call::Getppid)? * 3.0;
         let copies = matches!(point.how, How::Fork | How::Clone3);
-        cost += if copies {
-            Cost::new(COPIED_NS, "to make a small process and to end it")
+        let (made_ns, made) = if copies {
+            (COPIED_NS, "a small process")
         } else {
-            Cost::new(
-                BORROWED_NS,
-                "to make a process that borrows memory and to end it",
-            )
+            (BORROWED_NS, "a process that borrows memory")
         };
+        cost += Cost::new(made_ns, format_args!("to make {made} and to end it"));
         if point.exec == Exec::Yes {
             cost += Cost::new(EXECUTED_NS, "to execute a static program");
         }
@@ -146,7 +144,7 @@ impl Measure for Process {
 
 struct Parent {
     starter: Starter,
-    /// What is resident beside the worker's own.
+    /// What is resident in addition to the worker's own.
     _resident: Option<Arena>,
 }
 
@@ -180,16 +178,15 @@ impl Setup<Process> for Parent {
     }
 
     fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let resident = resident().or_fail("cannot tell what is resident")?;
+        let resident = resident().or_fail("cannot read what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
-        if (resident.all as f64) < 0.99 * wanted as f64 {
-            fail!(
-                "only {} of {} are resident: memory was swapped out",
-                display_bytes(resident.all),
-                display_bytes(wanted)
-            );
-        }
+        ensure!(
+            resident.all as f64 >= 0.99 * wanted as f64,
+            "only {} of {} are resident: memory was swapped out",
+            display_bytes(resident.all),
+            display_bytes(wanted)
+        );
         meter.value("resident", resident.all as f64);
         if let Some(anonymous) = resident.anonymous {
             meter.value("anonymous", anonymous as f64);
@@ -204,9 +201,7 @@ fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
         return Ok(None);
     }
     // What is left is for page tables too, a fork's among them.
-    if !arenas::fits(bytes) {
-        return Err(arenas::does_not_fit(bytes));
-    }
+    arenas::ensure_fits(bytes)?;
     arenas::in_memory(bytes, arenas::Pages::Base).map(Some)
 }
 

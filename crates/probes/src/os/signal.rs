@@ -105,13 +105,15 @@ impl Setup<Signal> for Signaller {
 
     fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let Signaller { handler, made } = self;
-        if !handler.is_installed() {
-            fail!("another handler is installed than was asked for");
-        }
+        ensure!(
+            handler.is_installed(),
+            "another handler is installed than this one"
+        );
         let handled = handler.handled();
-        if handled != made {
-            fail!("{made} signals were made, and {handled} handled");
-        }
+        ensure!(
+            handled == made,
+            "{made} signals were made, and {handled} handled"
+        );
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! `os.syscall`: what entering the kernel costs.
 
+use crate::cpu::clock::{Clock, Source};
 use crate::prelude::*;
 use crate::threads::Sleeper;
 use costof_os::perf::{Group, tracepoint};
 use costof_os::process::syscalls;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd;
 
 words! {
@@ -33,7 +33,7 @@ point! {
     ///
     /// The call in a loop, as a program makes it, through the C library, in a process of one
     /// thread, or with threads=2 of two (before method 2 there were always two, which made reads
-    /// dearer); `getppid` is the definition of perf bench syscall basic. A second thread shares the
+    /// more expensive); `getppid` is the definition of perf bench syscall basic. A second thread shares the
     /// descriptor table, so that the kernel takes a reference to each file that is used, and makes
     /// the C library look whether a call that may wait is to be cancelled. The forced call goes
     /// through syscall(2), which adds a nanosecond or two. That the kernel was entered is shown
@@ -91,35 +91,31 @@ impl Measure for Syscall {
     }
 
     fn predict(point: &At<Syscall>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = entry_ns(facts);
-        let (second, because) = match point.threads {
-            1 => (1.0, because),
-            _ => (
-                1.5,
-                format!("{because}; a second thread makes references to files atomic"),
-            ),
+        let ((low, high), entry) = entry_ns(facts);
+        let (second, and) = match point.threads {
+            1 => (1.0, ""),
+            _ => (1.5, "; a second thread makes references to files atomic"),
         };
-        match point.call {
+        let (range, what) = match point.call {
             Call::Time => {
-                let coarse_ns = known.primary("cpu.clock", &[("source", "monotonic_coarse")])?;
-                cost_ns(
-                    0.3 * coarse_ns,
-                    1.5 * coarse_ns,
-                    format!("the coarse clock, at {coarse_ns:.2} ns, reads the same page"),
-                )
+                let coarse_ns = known.at(&Clock {
+                    source: Source::MonotonicCoarse,
+                })?;
+                let because =
+                    format!("the coarse clock, at {coarse_ns:.2} ns, reads the same page");
+                return cost_ns((0.3 * coarse_ns, 1.5 * coarse_ns), because);
             }
-            Call::Open => cost_ns(
-                8.0 * low,
-                20.0 * high * second,
-                format!("two calls, a path to walk, a file to allocate and to free; {because}"),
+            Call::Open => (
+                (8.0 * low, 20.0 * high * second),
+                "two calls, a path to walk, a file to allocate and to free; ",
             ),
-            Call::Read => cost_ns(
-                low,
-                2.0 * high * second,
-                format!("a call, a descriptor to look up, a byte to clear; {because}"),
+            Call::Read => (
+                (low, 2.0 * high * second),
+                "a call, a descriptor to look up, a byte to clear; ",
             ),
-            Call::Getppid | Call::Getpid | Call::TimeForced => cost_ns(low, high, because),
-        }
+            Call::Getppid | Call::Getpid | Call::TimeForced => ((low, high), ""),
+        };
+        cost_ns(range, format!("{what}{entry}{and}"))
     }
 }
 
@@ -142,8 +138,8 @@ pub(crate) fn measured(known: &Known<'_>, call: Call) -> Option<Cost> {
 struct Caller {
     /// The second thread, where the point has one.
     second: Option<Sleeper>,
-    /// What a call answered, where it failed.
-    failed: Option<io::Error>,
+    /// The first error of a call.
+    failed: FirstError,
     /// The points of which evidence was given: a round later it is the same, and to count takes longer
     /// than to measure.
     given: Vec<Syscall>,
@@ -158,10 +154,10 @@ impl Caller {
             Call::Getpid => Box::new(syscalls::getpid),
             Call::Time => Box::new(syscalls::time_vdso),
             Call::TimeForced => Box::new(syscalls::time_forced),
-            Call::Open => Box::new(|n| *failed = syscalls::open_close(n, c"/dev/null").err()),
+            Call::Open => Box::new(|n| failed.note(syscalls::open_close(n, c"/dev/null"))),
             Call::Read => {
                 let zero = File::open("/dev/zero").or_unsupported("cannot open /dev/zero")?;
-                Box::new(move |n| *failed = syscalls::read_one_byte(zero.as_fd(), n).err())
+                Box::new(move |n| failed.note(syscalls::read_one_byte(zero.as_fd(), n)))
             }
         })
     }
@@ -183,10 +179,8 @@ impl RoleAt<Syscall> for Caller {
     }
 
     fn finish(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        if let Some(error) = self.failed.take() {
-            let call = point.call.word();
-            fail!("{call} failed: {error}");
-        }
+        let failed = std::mem::take(&mut self.failed).into_result();
+        failed.or_fail(format_args!("{} failed", point.call.word()))?;
         if self.given.contains(&point.axes) {
             return Ok(());
         }
@@ -234,31 +228,18 @@ fn time_ns(meter: &Meter<'_>, operation: &mut dyn FnMut(u64)) -> f64 {
 }
 
 /// What entering and leaving the kernel costs, by the mitigations in force.
-fn entry_ns(facts: &Facts) -> (f64, f64, String) {
+fn entry_ns(facts: &Facts) -> ((f64, f64), &'static str) {
     let mitigated = |name: &str, how: &str| {
-        facts
-            .cpu
-            .vulnerabilities
-            .get(name)
-            .is_some_and(|state| state.contains(how))
+        let state = facts.cpu.vulnerabilities.get(name);
+        state.is_some_and(|state| state.contains(how))
     };
     if mitigated("meltdown", "PTI") {
-        (
-            120.0,
-            600.0,
-            "page-table isolation switches page tables twice a call".to_owned(),
-        )
+        let because = "page-table isolation switches page tables twice a call";
+        ((120.0, 600.0), because)
     } else if mitigated("retbleed", "IBRS") || mitigated("spectre_v2", "IBRS;") {
-        (
-            100.0,
-            500.0,
-            "IBRS writes a register at each entry".to_owned(),
-        )
+        ((100.0, 500.0), "IBRS writes a register at each entry")
     } else {
-        (
-            35.0,
-            180.0,
-            "entry and exit take 100 to 500 cycles without page-table isolation".to_owned(),
-        )
+        let because = "entry and exit take 100 to 500 cycles without page-table isolation";
+        ((35.0, 180.0), because)
     }
 }

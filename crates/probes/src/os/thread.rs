@@ -1,6 +1,7 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
 use crate::ends;
+use crate::expect;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::os::syscall;
 use crate::prelude::*;
@@ -158,7 +159,7 @@ impl Setup<Thread> for Creator {
     }
 }
 
-/// What making a thread and ending it takes beside system calls and switches: its
+/// What making a thread and ending it takes without system calls and switches: its
 /// descriptor, its kernel stack, scheduling it, and dropping them.
 const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
 /// A context switch on one processor, where it was not measured.
@@ -169,6 +170,7 @@ const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 /// A context switch: as measured between threads, by a futex if there is one of it, as that does least
 /// beside; else between processes; else as usual.
 fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
+    const NAME: &str = "for a context switch";
     let measured = [
         (Between::Threads, Over::Futex),
         (Between::Threads, Over::Pipe),
@@ -176,17 +178,15 @@ fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) ->
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        known.at(&ContextSwitch {
+        let switch = ContextSwitch {
             between,
             over,
             cpus,
             wake,
-        })
+        };
+        expect::measured(known, &switch, NAME)
     });
-    match measured {
-        Some(ns) => Cost::new(ns, "for a context switch (os.context_switch)"),
-        None => Cost::new(usual, "for a context switch"),
-    }
+    measured.unwrap_or_else(|| Cost::new(usual, NAME))
 }
 
 #[cfg(test)]

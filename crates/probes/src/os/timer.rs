@@ -6,15 +6,15 @@ use crate::prelude::*;
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
-use std::io;
 
-/// The least slack that can be asked for, in nanoseconds.
+/// The least slack that can be set, in nanoseconds.
 const LEAST_SLACK_NS: u32 = 1;
 /// What a thread has unless somebody changed it, in nanoseconds.
 const USUAL_SLACK_NS: u64 = 50_000;
 /// Sleeps of a point, at least, and how many before them are not counted.
 const SLEEPS_MIN: u32 = 6;
 const WARM_UP_SLEEPS: u32 = 2;
+const CANNOT_SLEEP: &str = "cannot sleep";
 
 words! {
     /// By how much the kernel may let the timer be late, to serve several at once.
@@ -63,14 +63,14 @@ point! {
 
 impl Measure for Timer {
     const METRICS: &'static [Metric] = metrics! {
-        /// how late: from the time for which the wake-up was asked until the thread's next reading
+        /// how late: from the time at which the wake-up was due until the thread's next reading
         /// of the clock
         latency: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[alone::<_, Sleeper>];
+    const ROLES: &'static [StartRole] = &[alone::<_, Kept>];
 
     headlines! {
         "timer lateness: sleep of 50 µs": { sleep: 50_000 },
@@ -96,31 +96,25 @@ impl Measure for Timer {
     }
 }
 
-struct Sleeper {
-    _awake: Kept,
-}
-
-impl Setup<Timer> for Sleeper {
+impl Setup<Timer> for Kept {
     fn blocks(_: &At<Timer>) -> bool {
         true
     }
 
-    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Sleeper, Failure> {
+    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Kept, Failure> {
         let least = point.slack == Slack::Least;
         set_timer_slack(least.then_some(LEAST_SLACK_NS))
             .or_unsupported("cannot set the timer slack by prctl(2)")?;
-        let awake = match point.wake {
-            Wake::Idle => Kept::AsTheyAre,
-            wake => wake::keep(wake, threads::on(1, &launch.cpus)?)?,
-        };
-        Ok(Sleeper { _awake: awake })
+        match point.wake {
+            Wake::Idle => Ok(Kept::AsTheyAre),
+            Wake::Awake | Wake::Polling => wake::keep(point.wake, threads::on(1, &launch.cpus)?),
+        }
     }
 
     fn measure(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let sleep_ns = point.sleep;
-        let failed = |error: io::Error| Failure::unsupported(format!("cannot sleep: {error}"));
         for _ in 0..WARM_UP_SLEEPS {
-            sleep_lateness_ns(sleep_ns).map_err(failed)?;
+            sleep_lateness_ns(sleep_ns).or_unsupported(CANNOT_SLEEP)?;
         }
         let time_ns = meter.time_ns();
         let mut slept = 0;
@@ -135,7 +129,7 @@ impl Setup<Timer> for Sleeper {
                 .map_err(|error| answer = Err(error))
                 .ok()
         });
-        answer.map_err(failed)
+        answer.or_unsupported(CANNOT_SLEEP)
     }
 }
 

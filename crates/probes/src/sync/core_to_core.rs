@@ -1,9 +1,10 @@
 //! `sync.core_to_core`: how long a cache line takes to another processor and back.
 
-use crate::expect::cost_cycles;
+use crate::expect;
 use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};
+use costof_model::facts::CpuSet;
 use costof_os::memory::line::Line;
 use costof_os::sched::affinity;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ point! {
     /// How long does a cache line take to another processor and back?
     ///
     /// A thread on each processor. One writes an odd number into a word that has its cache line to
-    /// itself, and looks until it is even; the other looks until it is odd, and writes the next
-    /// even one. So there is one line, and each way it moves twice: whoever looks fetches a copy of
+    /// itself, and polls until it is even; the other polls until it is odd, and writes the next
+    /// even one. So there is one line, and each way it moves twice: whoever polls fetches a copy of
     /// what was written, and then takes the line over to write in turn. Neither gives the processor
-    /// a hint between two looks, which on some cores takes as long as the journey. In a virtual
+    /// a hint between two polls, which on some cores takes as long as the journey. In a virtual
     /// machine the hypervisor may move both processors to other cores during a run, which makes
     /// modes. The word's last value shows that every round trip was made. The probe's own plan has
     /// every pair of up to 8 processors of the run; of more, one pair for each neighbourhood (a
@@ -67,20 +68,15 @@ impl Measure for CoreToCore {
     }
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let pairs = neighbourhood::pairs(facts);
+        let mut pairs = neighbourhood::pairs(facts);
         if pairs.is_empty() {
             // A run on one processor, which is a row with its reason, or on none that is known.
-            return vec![Headline::new(
-                label(Neighbourhood::Unknown),
-                CoreToCore { from: 0, to: 1 },
-            )];
+            pairs.push((Neighbourhood::Unknown, 0, 1));
         }
-        pairs
-            .into_iter()
-            .map(|(neighbourhood, from, to)| {
-                Headline::new(label(neighbourhood), CoreToCore { from, to })
-            })
-            .collect()
+        let headline = |(neighbourhood, from, to)| {
+            Headline::new(label(neighbourhood), CoreToCore { from, to })
+        };
+        pairs.into_iter().map(headline).collect()
     }
 
     fn more_points(facts: &Facts) -> Vec<Planned> {
@@ -89,40 +85,33 @@ impl Measure for CoreToCore {
 
     fn predict(point: &At<CoreToCore>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let claims = if facts.virtualization.virtual_machine == Some(true) {
-            "the hypervisor claims"
+            "as the hypervisor claims"
         } else {
-            "the machine claims"
+            "as the machine claims"
         };
-        match neighbourhood::of(facts, point.from, point.to) {
-            Neighbourhood::Core => cost_cycles(
-                known,
-                20.0,
-                80.0,
-                &format!("two threads of one core, as {claims}, share its first cache"),
+        let (range, two, journeys) = match neighbourhood::between(facts, point.from, point.to) {
+            Neighbourhood::Core => {
+                let because = format!("two threads of one core, {claims}, share its first cache");
+                return cost_cycles(known, (20.0, 80.0), &because);
+            }
+            Neighbourhood::Unknown => {
+                let because = "the machine does not say which caches the two share";
+                return cost_ns((30.0, 300.0), because);
+            }
+            Neighbourhood::LastCache => {
+                ((30.0, 120.0), "cores of one last-level cache", "through it")
+            }
+            Neighbourhood::Socket => (
+                (100.0, 300.0),
+                "last-level caches of one socket",
+                "between them",
             ),
-            Neighbourhood::LastCache => cost_ns(
-                30.0,
-                120.0,
-                format!("two cores of one last-level cache, as {claims}: two journeys through it"),
-            ),
-            Neighbourhood::Socket => cost_ns(
-                100.0,
-                300.0,
-                format!(
-                    "two last-level caches of one socket, as {claims}: two journeys between them"
-                ),
-            ),
-            Neighbourhood::Machine => cost_ns(
-                200.0,
-                700.0,
-                format!("two sockets, as {claims}: two journeys over the link between them"),
-            ),
-            Neighbourhood::Unknown => cost_ns(
-                30.0,
-                300.0,
-                "the machine does not say which caches the two share",
-            ),
-        }
+            Neighbourhood::Machine => ((200.0, 700.0), "sockets", "over the link between them"),
+        };
+        cost_ns(
+            range,
+            format!("two {two}, {claims}: two journeys {journeys}"),
+        )
     }
 }
 
@@ -178,19 +167,14 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
              --set from=… --set to=…)"
         );
     }
-    match two.iter().find(|cpu| !cpus.contains(cpu)) {
-        None => Ok(two),
-        Some(absent) => Err(Failure::unsupported(format!(
-            "processor {absent} is not one of this run's ({}): choose others by --set from=… \
-             --set to=…, or by --cpu",
-            listed(cpus)
-        ))),
+    if let Some(absent) = two.iter().find(|cpu| !cpus.contains(cpu)) {
+        let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
+        unsupported!(
+            "processor {absent} is not one of this run's ({cpus}): choose others by --set from=… \
+             --set to=…, or by --cpu"
+        );
     }
-}
-
-fn listed(cpus: &[usize]) -> String {
-    let cpus: costof_model::facts::CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
-    cpus.to_string()
+    Ok(two)
 }
 
 impl Setup<CoreToCore> for Pair {
@@ -225,9 +209,10 @@ impl Setup<CoreToCore> for Pair {
 
     fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
-        if made != sent {
-            fail!("the line was sent {sent} times and made {made} round trips");
-        }
+        ensure!(
+            made == sent,
+            "the line was sent {sent} times and made {made} round trips"
+        );
         Ok(())
     }
 }
@@ -260,16 +245,14 @@ pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost>
     let pairs = neighbourhood::pairs(facts);
     let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;
     let &(_, from, to) = pairs.iter().find(other_core).or(pairs.first())?;
-    let ns = known.at(&CoreToCore { from, to })?;
-    let name = format!("for a line from CPU {from} to {to} and back (sync.core_to_core)");
-    Some(Cost::new(ns, name))
+    let name = format_args!("for a line from CPU {from} to {to} and back");
+    expect::measured(known, &CoreToCore { from, to }, name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sync::neighbourhood::tests::two_sockets;
-    use costof_model::facts::CpuSet;
     use costof_model::failure::FailureKind;
 
     #[test]

@@ -1,6 +1,8 @@
 //! `sync.false_sharing`: what it costs that counters of several threads lie in
 //! one cache line.
 
+use crate::cpu::loops::{Body, Loop};
+use crate::expect::measured;
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::threads;
@@ -84,8 +86,8 @@ impl Measure for FalseSharing {
     }
 
     fn predict(point: &At<FalseSharing>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
-        let counter = Cost::new(ns, "to count in memory (cpu.loop)");
+        let body = Body::MemoryCounter;
+        let counter = measured(known, &Loop { body }, "to count in memory")?;
         let threads = point.threads;
         if threads == 1 || point.lines == Lines::Separate {
             return (counter * (0.7, 2.0)).predict("cost");
@@ -135,12 +137,11 @@ impl Setup<FalseSharing> for Counting {
     fn check(self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
         for (thread, done) in self.done.iter().enumerate() {
             let (done, count) = (done.load(Ordering::Relaxed), self.counters.count(thread));
-            if count != done {
-                fail!(
-                    "thread {} counted {done} times, but its counter says {count}",
-                    thread + 1
-                );
-            }
+            ensure!(
+                count == done,
+                "thread {} counted {done} times, but its counter is {count}",
+                thread + 1
+            );
         }
         Ok(())
     }

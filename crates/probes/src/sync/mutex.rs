@@ -1,6 +1,6 @@
 //! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
 
-use crate::expect::{cost_cycles, cycles};
+use crate::expect::cycles;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::sync::core_to_core;
@@ -106,10 +106,7 @@ impl Measure for Mutex {
         let more = threads::more(2 * threads::processors(facts));
         Planned::all(more.flat_map(|threads| {
             let kinds = Kind::ALL.iter();
-            kinds.map(move |kind| Mutex {
-                kind: *kind,
-                threads,
-            })
+            kinds.map(move |&kind| Mutex { kind, threads })
         }))
     }
 
@@ -126,12 +123,15 @@ impl Measure for Mutex {
         let threads = point.threads;
         let sleeps = point.kind != Kind::Spin;
         if threads == 1 {
-            return if sleeps {
-                let because = "two atomic instructions of 4 to 25 cycles each";
-                cost_cycles(known, 8.0, 50.0, because)
+            let (cycles, because) = if sleeps {
+                (
+                    (8.0, 50.0),
+                    "two atomic instructions of 4 to 25 cycles each",
+                )
             } else {
-                cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store")
+                ((4.0, 30.0), "an atomic exchange and a store")
             };
+            return cost_cycles(known, cycles, because);
         }
         if threads > threads::processors(facts) {
             // When they get processors is the scheduler's affair.
@@ -139,11 +139,8 @@ impl Measure for Mutex {
         }
         let atomics = if sleeps { 2.0 } else { 1.0 };
         let stays = 2.0 * atomics * 8.0;
-        let stays = cycles(
-            known,
-            (stays, stays),
-            "atomic instructions, half of the time",
-        )?;
+        let name = "atomic instructions, half of the time";
+        let stays = cycles(known, (stays, stays), name)?;
         let mut handed_over = core_to_core::to_the_neighbour(facts, known)? * 0.5;
         if sleeps {
             let call = syscall::measured(known, syscall::Call::Getppid)?;
@@ -202,13 +199,12 @@ impl Setup<Mutex> for Contention {
         let turns: Vec<u64> = turns.collect();
         let all: u64 = turns.iter().sum();
         let guarded = self.lock.guarded();
-        if guarded.count != all {
-            fail!(
-                "{all} times a thread had the lock and counted, but the count is {}: two had it at \
-                 the same time",
-                guarded.count
-            );
-        }
+        ensure!(
+            guarded.count == all,
+            "{all} times a thread had the lock and counted, but the count is {}: two had it at the \
+             same time",
+            guarded.count
+        );
         let least = turns.iter().min().copied().unwrap_or(0);
         let average = all as f64 / turns.len() as f64;
         meter.value("handovers", guarded.handovers as f64 / all as f64);

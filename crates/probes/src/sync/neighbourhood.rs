@@ -18,7 +18,7 @@ pub(crate) enum Neighbourhood {
 }
 
 /// The neighbourhood of two processors.
-pub(crate) fn of(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
+pub(crate) fn between(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     let share = |sets: &[CpuSet]| {
         sets.iter()
             .any(|set| set.contains(from as u32) && set.contains(to as u32))
@@ -54,7 +54,13 @@ pub(crate) fn pairs(facts: &Facts) -> Vec<(Neighbourhood, u64, u64)> {
         return Vec::new();
     };
     let mut pairs: Vec<(Neighbourhood, u64, u64)> = processors
-        .map(|other| (of(facts, first, other), first.min(other), first.max(other)))
+        .map(|other| {
+            (
+                between(facts, first, other),
+                first.min(other),
+                first.max(other),
+            )
+        })
         .collect();
     pairs.sort_by_key(|(neighbourhood, ..)| *neighbourhood);
     pairs.dedup_by_key(|(neighbourhood, ..)| *neighbourhood);
@@ -107,7 +113,11 @@ pub(crate) mod tests {
                 (Machine, 0, 4)
             ]
         );
-        assert_eq!(of(&facts, 11, 2), LastCache, "a cache of another entry");
+        assert_eq!(
+            between(&facts, 11, 2),
+            LastCache,
+            "a cache of another entry"
+        );
         let mut facts = Facts::default();
         assert_eq!(pairs(&facts), []);
         facts.cpu.online = CpuSet::parse("3").unwrap();

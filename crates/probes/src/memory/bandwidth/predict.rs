@@ -2,7 +2,8 @@
 
 use super::{Bandwidth, Op, arena_bytes};
 use crate::arenas::Pages;
-use crate::expect::{at_the_clock, throughput};
+use crate::expect::{at_the_clock, core_hz, throughput};
+use crate::memory::latency::{self, Latency};
 use crate::prelude::*;
 use crate::sizes;
 
@@ -32,7 +33,7 @@ fn cached(
     level: &str,
     (low, high): (f64, f64),
 ) -> Option<Prediction> {
-    let hz = known.primary("cpu.frequency", &[])?;
+    let hz = core_hz(known)?;
     let threads = point.threads as f64;
     throughput(
         low * hz * threads,
@@ -64,21 +65,15 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
         Op::Read => (1.0, ""),
     };
     let latency = |pages: Pages| {
-        known.primary(
-            "memory.latency",
-            &[
-                ("size", &*sizes::beyond(facts).to_string()),
-                ("pages", pages.word()),
-                ("pattern", "random"),
-                ("stride", "64"),
-            ],
-        )
+        let load = latency::load(sizes::beyond(facts));
+        known.at(&Latency { pages, ..load })
     };
-    let measured = latency(Pages::Huge).map(|ns| (ns, ns, "2 MiB pages"));
-    let (low, high, because) = match measured.or_else(|| {
+    let on_huge = latency(Pages::Huge).map(|ns| (ns, ns, "2 MiB pages"));
+    let measured = on_huge.or_else(|| {
         let ns = latency(Pages::Base)?;
         Some((ns * (1.0 - TLB_MISS_MAX), ns, WITH_TLB_MISSES))
-    }) {
+    });
+    let (low, high, because) = match measured {
         Some((least_ns, ns, pages)) => (
             LINES.0 * 64.0 / ns * 1e9,
             LINES.1 * 64.0 / least_ns * 1e9,
@@ -102,35 +97,28 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
         1 => because,
         _ => format!("{because}; {threads} threads move 1 to {threads} times that"),
     };
-    match facts.memory.modules_bytes_per_s() {
-        Some(limit) => throughput(
-            low.min(0.3 * limit),
-            high.min(limit),
-            format!(
-                "{because}; at most the {} of the memory modules",
-                Unit::BytesPerSecond.display(limit)
-            ),
-        ),
-        None => throughput(low, high, because),
-    }
+    let prediction = throughput(low, high, because)?;
+    Some(match facts.memory.modules_bytes_per_s() {
+        Some(limit) => {
+            let limit_text = Unit::BytesPerSecond.display(limit);
+            let why = format_args!("the {limit_text} of the memory modules");
+            prediction.at_most(limit, 0.3, why)
+        }
+        None => prediction,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::bandwidth::stream;
-    use crate::memory::latency::{self, Latency};
     use crate::testing::measured;
     use costof_model::rows::PointRow;
 
     /// A random load on such pages.
     fn load(pages: Pages, ns: f64) -> PointRow {
-        let load = Latency {
-            size: sizes::beyond(&Facts::default()),
-            pages,
-            ..Latency::default()
-        };
-        measured(&latency::PROBE, load, ns)
+        let load = latency::load(sizes::beyond(&Facts::default()));
+        measured(&latency::PROBE, Latency { pages, ..load }, ns)
     }
 
     #[test]

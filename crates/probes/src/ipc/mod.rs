@@ -1,4 +1,0 @@
-//! Between processes.
-
-pub(crate) mod bandwidth;
-pub(crate) mod latency;

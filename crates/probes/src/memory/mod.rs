@@ -1,4 +1,0 @@
-//! Caches and memory.
-
-pub(crate) mod bandwidth;
-pub(crate) mod latency;
