@@ -5,7 +5,7 @@
 //! that is indexed by physical addresses gives way softly, from about half its size on.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, bytes, figures, ns};
+use crate::figures::{Figures, Value, bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
 use costof_model::noise::Grade;
@@ -137,8 +137,8 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
     let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
     let figures = figures()
         .with("pages", curve.pages)
-        .parts("levels", levels.collect())
-        .parts("ends", ends.collect::<Vec<Part>>())
+        .parts("levels", levels)
+        .parts("ends", ends)
         .when("disturbed", disturbed);
     let ends = curve
         .levels

@@ -6,6 +6,7 @@ use crate::figures::{Part, Value, figures, ns, part};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{Pair, pairs};
 use crate::sends::comparable;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -41,33 +42,27 @@ pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
 }
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let way = |primitive: &str, size: u64| {
-        let rows = group.rows.clone().at("primitive", primitive);
-        rows.at("size", size).one()
-    };
-    let all_copies = group
-        .rows
-        .clone()
-        .at("primitive", "two_copy")
-        .by_number("size");
-    let mut largest_first = all_copies.iter().rev();
-    let is_compared = |size| FEWER.iter().any(|primitive| way(primitive, size).is_some());
-    let (size, copying) = *largest_first.find(|(size, _)| is_compared(*size))?;
-    let mut evidence = vec![copying];
+    let of_way = |way| pairs(&group.rows, "size", "primitive", (way, "two_copy"));
+    let by_way = FEWER.map(|way| (way, of_way(way).pop()));
+    let largest = by_way
+        .iter()
+        .filter_map(|(_, pair)| Some(pair.as_ref()?.number));
+    let size = largest.max()?;
+    let mut evidence = Vec::new();
     let mut ways = Vec::new();
     let mut all: Vec<Change> = Vec::new();
-    for primitive in FEWER {
-        let Some(row) = way(primitive, size) else {
+    for (primitive, pair) in by_way {
+        let Some(Pair { row, other, .. }) = pair.filter(|pair| pair.number == size) else {
             continue;
         };
         let changes = LEVELS
             .iter()
-            .filter_map(|level| change(run, row, copying, *level));
+            .filter_map(|level| change(run, row, other, *level));
         let changes: Vec<Change> = changes.collect();
         if changes.is_empty() {
             continue;
         }
-        evidence.push(row);
+        evidence.extend([other, row]);
         ways.push(compared(primitive, &changes));
         all.extend(changes);
     }
@@ -79,14 +74,11 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     };
     let is_sure = all.iter().any(|change| change.is_sure);
     let figures = figures()
-        .parts("measured", vec![part(measured)])
+        .choose("measured", measured)
         .with("place", place(run, &group.common))
         .with("size", Value::Size(size as f64))
         .parts("ways", ways)
-        .parts(
-            "result",
-            vec![part(if is_sure { "sure" } else { "unsure" })],
-        );
+        .choose("result", if is_sure { "sure" } else { "unsure" });
     is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
 }
 
@@ -107,16 +99,14 @@ fn compared(primitive: &str, changes: &[Change]) -> Part {
         (None, None) => part("none_gains"),
         (Some(gains), None) | (None, Some(gains)) => gains,
         (Some(counted), Some(timed)) => {
-            let both = crate::figures::figures().parts("of_counted", vec![counted]);
-            ("both_gain", both.parts("of_timed", vec![timed]))
+            let both = crate::figures::figures().parts("of_counted", [counted]);
+            ("both_gain", both.parts("of_timed", [timed]))
         }
     };
     let levels = sure.iter().map(|change| change.part.clone());
     (
         "way",
-        figures
-            .parts("levels", levels.collect())
-            .parts("gains", vec![gains]),
+        figures.parts("levels", levels).parts("gains", [gains]),
     )
 }
 
@@ -195,8 +185,9 @@ fn change(
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{point_row, run};
+    use crate::tests::{point_row, run, warn};
     use costof_model::axis::Axes;
+    use costof_model::noise::Grade;
 
     /// A median and its interval of each of these metrics.
     fn row(
@@ -314,12 +305,7 @@ mod tests {
             "{sentence}"
         );
         for row in &mut run.points {
-            row.warnings.push(costof_model::noise::Warning {
-                kind: "others".into(),
-                grade: costof_model::noise::Grade::D,
-                what: String::new(),
-                advice: String::new(),
-            });
+            warn(row, "others", Grade::D);
         }
         assert_eq!(cache_pollution(&run), []);
     }

@@ -42,8 +42,8 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
                     .with("pages", pages)
                     .when("small", pages == "4KiB")
                     .with("cost", ns(reference.load.cost_ns))
-                    .parts("reference", vec![reference.named()])
-                    .parts("other", vec![other.named()])
+                    .parts("reference", [reference.named()])
+                    .parts("other", [other.named()])
                     .maybe(
                         "why",
                         reference
@@ -51,7 +51,7 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
                             .map(|claim| why_less(run, claim, reference.is_last)),
                     );
                 let evidence = [reference.load.row, other.load.row];
-                Finding::new(Kind::CacheReferenceTooDear, evidence, figures)
+                Finding::new(Kind::CacheReferenceTooExpensive, evidence, figures)
             }));
         }
     }

@@ -1,7 +1,7 @@
 //! What else used the measured core, and what took longer meanwhile.
 
 use crate::Kind;
-use crate::figures::{figures, part, percent};
+use crate::figures::{figures, percent};
 use crate::finding::Finding;
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
@@ -57,11 +57,11 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     };
     let figures = figures()
         .with("share", percent(share))
-        .parts("longer", longer.collect())
+        .parts("longer", longer)
         .maybe("cpu", sibling.map(|(cpu, _)| u64::from(cpu)))
         .maybe("sibling", sibling.map(|(_, other)| u64::from(other)))
         .when("virtual", sibling.is_none() && run.is_virtual())
-        .parts("advice", vec![part(advice)]);
+        .choose("advice", advice);
     let evidence = slowed.iter().map(|slowed| slowed.row);
     let evidence = watched.into_iter().chain(evidence);
     vec![Finding::new(Kind::CoreShared, evidence, figures)]

@@ -13,11 +13,11 @@
 
 use crate::figures::{Part, Value, figures};
 use crate::interval::Interval;
+use crate::pairs::{Pair, pairs};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::Better;
-use std::collections::HashMap;
 
 /// How many times as large the next size may be for the interval to end between the two, and less
 /// than that for the one to say something of the other.
@@ -65,42 +65,26 @@ pub enum Crossover {
 impl Crossover {
     /// Its template and sizes.
     pub(crate) fn part(self) -> Part {
-        let sizes = figures();
-        let size = |bytes| Value::Size(bytes);
-        match self {
-            Crossover::Everywhere { from } => ("everywhere", sizes.with("low", size(from))),
-            Crossover::From {
-                about: None, high, ..
-            } => ("from_at_the_latest", sizes.with("high", size(high))),
-            Crossover::From {
-                about: Some(about),
-                low,
-                high,
-            } => {
-                let sizes = sizes.with("about", size(about)).maybe("low", low.map(size));
-                (
-                    if low.is_some() {
-                        "from"
-                    } else {
-                        "from_at_most"
-                    },
-                    sizes.with("high", size(high)),
-                )
+        let (template, about, low, high) = match self {
+            Crossover::Everywhere { from } => ("everywhere", None, Some(from), None),
+            Crossover::From { about, low, high } => {
+                let template = match (about, low) {
+                    (None, _) => "from_at_the_latest",
+                    (Some(_), None) => "from_at_most",
+                    (Some(_), Some(_)) => "from",
+                };
+                (template, about, low, Some(high))
             }
-            Crossover::Only { from, to } if from == to => ("at", sizes.with("low", size(from))),
-            Crossover::Only {
-                from: low,
-                to: high,
-            } => (
-                "only",
-                sizes.with("low", size(low)).with("high", size(high)),
-            ),
-            Crossover::Nowhere { up_to } => ("nowhere", sizes.with("high", size(up_to))),
-            Crossover::Unknown { low, high } => (
-                "unknown",
-                sizes.with("low", size(low)).with("high", size(high)),
-            ),
-        }
+            Crossover::Only { from, to } if from == to => ("at", None, Some(from), None),
+            Crossover::Only { from, to } => ("only", None, Some(from), Some(to)),
+            Crossover::Nowhere { up_to } => ("nowhere", None, None, Some(up_to)),
+            Crossover::Unknown { low, high } => ("unknown", None, Some(low), Some(high)),
+        };
+        let sizes = figures()
+            .maybe("about", about.map(Value::Size))
+            .maybe("low", low.map(Value::Size))
+            .maybe("high", high.map(Value::Size));
+        (template, sizes)
     }
 }
 
@@ -115,17 +99,15 @@ pub(crate) fn compare<'a>(
     metric: &str,
     least_sizes: usize,
 ) -> Option<(Crossover, Vec<&'a PointRow>)> {
-    let way = |way: &str| rows.clone().at(axis, way).by_number("size");
-    let others: HashMap<u64, &PointRow> = way(other).into_iter().rev().collect();
-    let pairs = way(better).into_iter().filter_map(|(size, row)| {
-        let other = *others.get(&size)?;
+    let pairs = pairs(rows, "size", axis, (better, other)).into_iter();
+    let pairs = pairs.filter_map(|Pair { number, row, other }| {
         let ratio = Interval::log_ratio(run, row, other, metric)?;
         let ratio = match row.estimate(metric)?.better {
             Better::Lower => ratio.reversed(),
             Better::Higher => ratio,
             Better::Neither => return None,
         };
-        Some(((size as f64, ratio), [row, other]))
+        Some(((number as f64, ratio), [row, other]))
     });
     let (sizes, rows): (Vec<_>, Vec<_>) = pairs.unzip();
     let found = crossover(&sizes).filter(|_| sizes.len() >= least_sizes)?;
@@ -151,9 +133,10 @@ struct Between {
 impl Between {
     /// At the earliest and at the latest, of the curve that an end of the interval follows.
     fn ends(self) -> (f64, f64) {
-        match self.right > NEAR * self.left {
-            true => (self.left, self.right),
-            false => (self.size, self.size),
+        if self.right > NEAR * self.left {
+            (self.left, self.right)
+        } else {
+            (self.size, self.size)
         }
     }
 }
@@ -208,9 +191,12 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
         let each = || shares.iter().zip(sizes.iter().map(|(_, ratio)| ratio));
         let middle: f64 = each().map(|(share, ratio)| share * ratio.middle).sum();
         // Of a size that counts less than nothing, being low makes it high.
-        let far = |share: f64, ratio: &Interval, is_up: bool| match is_up == (share >= 0.0) {
-            true => share * (ratio.high - ratio.middle),
-            false => share * (ratio.middle - ratio.low),
+        let far = |share: f64, ratio: &Interval, is_up: bool| {
+            if is_up == (share >= 0.0) {
+                share * (ratio.high - ratio.middle)
+            } else {
+                share * (ratio.middle - ratio.low)
+            }
         };
         let half = |is_up| {
             let squares = each().map(|(share, ratio)| far(*share, ratio, is_up).powi(2));
@@ -221,10 +207,8 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
             middle,
             high: middle + half(true),
         };
-        match (own.low..=own.high).contains(&middle) {
-            true => (size, line),
-            false => (size, own),
-        }
+        let is_line = (own.low..=own.high).contains(&middle);
+        (size, if is_line { line } else { own })
     });
     smoothed.collect()
 }

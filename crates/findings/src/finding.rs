@@ -6,6 +6,7 @@ use crate::sentence::render;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use std::borrow::Borrow;
+use std::collections::HashSet;
 
 /// What points mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,17 +20,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// One that follows from these rows.
+    /// One that follows from these rows, each named once.
     pub(crate) fn new(
         kind: Kind,
         evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
         figures: Figures,
     ) -> Finding {
-        let evidence = evidence.into_iter();
+        let mut evidence: Vec<Point> = evidence
+            .into_iter()
+            .map(|row| row.borrow().point.clone())
+            .collect();
+        let mut known = HashSet::new();
+        evidence.retain(|point| known.insert(point.clone()));
         Finding {
             kind,
             figures,
-            evidence: evidence.map(|row| row.borrow().point.clone()).collect(),
+            evidence,
         }
     }
 

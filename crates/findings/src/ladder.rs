@@ -97,7 +97,7 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     let figures = figures()
         .with("payload", payload.clone())
         .parts("calls", calls)
-        .parts("rungs", scale.collect());
+        .parts("rungs", scale);
     Some(Ladder {
         payload,
         finding: Finding::new(Kind::RpcLadder, evidence, figures),
@@ -175,9 +175,8 @@ fn payload_bytes(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
+    use crate::tests::{self, point_row, warn};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
         point_row(probe, metric, axes, ns, (ns * 0.98, ns * 1.02))
@@ -210,13 +209,7 @@ mod tests {
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = ladder(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
+        tests::found(ladder, rows)
     }
 
     #[test]
@@ -280,12 +273,7 @@ mod tests {
     fn where_others_used_the_processors_nothing_is_held_to_be_the_stacks() {
         let with = |grade| {
             let mut row = rtt("grpc", "int", 29.0);
-            row.warnings.push(Warning {
-                kind: "others".into(),
-                grade,
-                what: String::new(),
-                advice: String::new(),
-            });
+            warn(&mut row, "others", grade);
             found(&[row, rtt("tcp", "int", 10.0)]).len()
         };
         assert_eq!((with(Grade::C), with(Grade::D)), (1, 0));

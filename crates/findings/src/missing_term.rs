@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{figures, ns};
 use crate::finding::Finding;
 use crate::naming::named;
+use crate::pairs::greatest;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -22,8 +23,7 @@ pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
     let probes = far.group_with(|row| Some(&row.point.probe)).into_iter();
     let furthest = probes.filter_map(|(_, rows)| {
         // Of several as far off, the first.
-        let rows = rows.iter().copied().rev();
-        rows.max_by(|one, other| distance(one).total_cmp(&distance(other)))
+        greatest(rows.iter().copied().rev(), distance)
     });
     furthest.filter_map(|row| found(run, row)).collect()
 }
@@ -57,9 +57,8 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
+    use crate::tests::{point_row, sentences, warn};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
     use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
@@ -96,12 +95,7 @@ mod tests {
         let near = row("os.process", 1, 140.0, (30.0, 100.0));
         let copies = row("copy.send", 1, 400.0, (30.0, 100.0));
         let mut disturbed = row("os.process", 1, 400.0, (30.0, 100.0));
-        disturbed.warnings.push(Warning {
-            kind: "others".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        warn(&mut disturbed, "others", Grade::C);
         assert!(sentences(missing_term, &[near, copies, disturbed]).is_empty());
     }
 }

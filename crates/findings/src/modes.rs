@@ -55,20 +55,17 @@ pub(crate) fn modes(run: &Run) -> Vec<Finding> {
             Cause::NotSeen(why) => unexplained.push((row, both, why)),
         }
     }
-    match unexplained.len() {
-        0 => {}
-        1 => findings.extend(
-            unexplained
-                .into_iter()
-                .map(|(row, both, why)| one(row, both, why)),
-        ),
-        _ => findings.push(several(unexplained)),
+    if unexplained.len() > 1 {
+        findings.push(several(unexplained));
+    } else {
+        let alone = unexplained.into_iter();
+        findings.extend(alone.map(|(row, both, why)| one(row, both, why)));
     }
     findings
 }
 
 fn one(row: &PointRow, both: Figures, why: Part) -> Finding {
-    let figures = figures().parts("modes", vec![("one", both.parts("why", vec![why]))]);
+    let figures = figures().parts("modes", [("one", both.parts("why", [why]))]);
     Finding::new(Kind::Modes, [row], figures)
 }
 
@@ -81,13 +78,10 @@ fn several(rows: Vec<(&PointRow, Figures, Part)>) -> Finding {
         .map(|(_, both, _)| ("point", both));
     let several = figures()
         .with("count", count)
-        .parts("points", named.collect())
+        .parts("points", named)
         .maybe("more", count.checked_sub(NAMED).filter(|more| *more > 0));
-    Finding::new(
-        Kind::Modes,
-        evidence,
-        figures().parts("modes", vec![("several", several)]),
-    )
+    let figures = figures().parts("modes", [("several", several)]);
+    Finding::new(Kind::Modes, evidence, figures)
 }
 
 /// The modes of an estimate that has two, the lesser one first.

@@ -2,8 +2,9 @@
 //! the other.
 
 use crate::Kind;
-use crate::figures::{bytes, figures, ns, part, percent, rate};
+use crate::figures::{bytes, figures, ns, percent, rate};
 use crate::finding::Finding;
+use crate::pairs::greatest;
 use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
@@ -32,9 +33,7 @@ fn number(row: &PointRow, axis: &str) -> u64 {
 /// What limits the point at which most is read.
 fn limit(rows: &Select<'_>) -> Option<Finding> {
     let throughput = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
-    let fastest = rows
-        .iter()
-        .max_by(|one, other| throughput(one).total_cmp(&throughput(other)))?;
+    let fastest = greatest(rows.iter().copied(), throughput)?;
     let bytes_per_s = fastest.median("throughput")?;
     let busy = fastest.median("cpu")? * bytes_per_s / 1024.0 / 1e9;
     let alone = fastest.median("handshake");
@@ -72,8 +71,8 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
         .maybe("alone", handshakes.map(|(alone, _)| ns(alone)))
         .maybe("loaded", handshakes.map(|(_, loaded)| ns(loaded)))
         .when("try_depth", limit == "by_waiting")
-        .parts("limit", vec![part(limit)]);
-    Some(Finding::new(Kind::RemoteFileLimit, [*fastest], figures))
+        .choose("limit", limit);
+    Some(Finding::new(Kind::RemoteFileLimit, [fastest], figures))
 }
 
 /// What the smallest random read consists of, one at a time: the link's round trip, what a server takes

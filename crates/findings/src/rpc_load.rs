@@ -63,12 +63,7 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
         .iter()
         .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
     let (before, left) = (&loads[left - 1], &loads[left]);
-    let mut evidence: Vec<&PointRow> = Vec::new();
-    for load in [unloaded, before, left, beyond] {
-        if !evidence.iter().any(|row| row.point == load.row.point) {
-            evidence.push(load.row);
-        }
-    }
+    let evidence = [unloaded, before, left, beyond].map(|load| load.row);
     let axes = &group.common.axes;
     let rate = |load: &Loaded<'_>| Value::Decimal(load.rate, 0);
     let figures = figures()
@@ -91,7 +86,7 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
+    use crate::tests::{self, point_row};
     use costof_model::axis::Axes;
     use costof_model::metric::{Estimate, Percentile};
 
@@ -121,13 +116,7 @@ mod tests {
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = rpc_load(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
+        tests::found(rpc_load, rows)
     }
 
     #[test]

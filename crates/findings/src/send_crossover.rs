@@ -2,7 +2,7 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::{Figures, figures, part};
+use crate::figures::figures;
 use crate::finding::Finding;
 use crate::naming::place;
 use crate::sends::{PROBE, comparable, falls_back, is_paced};
@@ -85,7 +85,7 @@ fn left_out(rows: &Select<'_>, all: usize, reason: &'static str) -> Option<Findi
         .with("count", rows.len())
         .with("all", all)
         .when(reason, true)
-        .parts("what", vec![part("left_out")]);
+        .choose("what", "left_out");
     let evidence = rows.iter().copied();
     let is_any = !rows.is_empty() && all > 2;
     is_any.then(|| Finding::new(Kind::CrossoverDisturbed, evidence, figures))
@@ -120,7 +120,7 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     } = &by_metric[0];
     let metrics = by_metric.iter().map(|found| {
         let from = found.crossover.part();
-        (found.metric, figures().parts("from", vec![from]))
+        (found.metric, figures().parts("from", [from]))
     });
     let mut evidence: Vec<Point> = Vec::new();
     for point in by_metric.iter().flat_map(|found| &found.evidence) {
@@ -128,11 +128,11 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
             evidence.push(point.clone());
         }
     }
-    let figures: Figures = figures()
+    let figures = figures()
         .with("better", *better)
         .with("other", *other)
         .with("place", place(run, common))
-        .parts("metrics", metrics.collect());
+        .parts("metrics", metrics);
     Finding {
         kind: *kind,
         figures,
@@ -152,17 +152,16 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
     let figures = figures()
         .with("links", links.join(", "))
         .when("paced", true)
-        .parts("what", vec![part("pacing")]);
+        .choose("what", "pacing");
     (!links.is_empty()).then(|| Finding::new(Kind::CrossoverDisturbed, paced, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
+    use crate::tests::{add_metric, point_row, run, warn};
     use costof_model::axis::Axes;
     use costof_model::noise::Grade;
-    use costof_model::noise::Warning;
     use costof_model::unit::Better;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
@@ -236,12 +235,7 @@ mod tests {
     fn sizes_for_which_processors_were_not_free_do_not_count() {
         let mut run = cold();
         for row in &mut run.points {
-            row.warnings.push(Warning {
-                kind: "steal".into(),
-                grade: Grade::C,
-                what: String::new(),
-                advice: String::new(),
-            });
+            warn(row, "steal", Grade::C);
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
@@ -255,9 +249,7 @@ mod tests {
     fn sends_that_had_no_room_to_go_without_a_copy_are_none_without() {
         let mut run = cold();
         for row in &mut run.points {
-            let mut fallbacks = row.metrics[0].clone();
-            (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 0.001);
-            row.metrics.push(fallbacks);
+            add_metric(row, "fallbacks", 0.001);
         }
         let told = send_crossover(&run);
         assert_eq!(told.len(), 3);

@@ -5,6 +5,7 @@ use crate::figures::{Figures, Part, Value, figures, percents, span};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use costof_model::noise::{Grade, PEER};
 use costof_model::rows::PointRow;
@@ -42,15 +43,13 @@ pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let (threads, _) = *group.rows.clone().by_number("threads").last()?;
-    let most = group.rows.clone().at("threads", threads).by_number("size");
-    let ones = group.rows.clone().at("threads", 1).by_number("size");
-    let scaled = ones.into_iter().filter_map(|(size, one)| {
-        let (_, most) = *most.iter().find(|(known, _)| *known == size)?;
-        let ratio = Interval::log_ratio(run, most, one, "throughput")?.exp();
+    let pairs = pairs(&group.rows, "size", "threads", (1, threads)).into_iter();
+    let scaled = pairs.filter_map(|Pair { number, row, other }| {
+        let ratio = Interval::log_ratio(run, other, row, "throughput")?.exp();
         Some(Scaled {
-            size,
-            one,
-            most,
+            size: number,
+            one: row,
+            most: other,
             ratio,
         })
     });
@@ -77,15 +76,9 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
             "efficiency",
             percents((least / threads as f64, greatest / threads as f64)),
         )
-        .parts(
-            "cpu_time",
-            cpu_time(run, &scaled, threads).into_iter().collect(),
-        )
+        .parts("cpu_time", cpu_time(run, &scaled, threads))
         .maybe("one_ran", waits(&scaled).map(percents))
-        .parts(
-            "limit",
-            limit(run, &scaled, threads, greatest).into_iter().collect(),
-        )
+        .parts("limit", limit(run, &scaled, threads, greatest))
         .when("contended", contended);
     let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
     Some(Finding::new(Kind::ThreadScaling, evidence, figures))
@@ -130,7 +123,7 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
         (_, true) => "less_cpu_time",
         _ => "no_contention",
     };
-    Some((template, cpu.figures().parts("misses", misses.collect())))
+    Some((template, cpu.figures().parts("misses", misses)))
 }
 
 /// Whether each sending thread surely has a CPU of its own.
@@ -181,10 +174,10 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<P
     if !is_known && is_busy == [false, false] {
         return shared(run, threads, times);
     }
-    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| vec![("used", figures)]);
+    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| ("used", figures));
     let figures = figures()
-        .parts("senders", part(sender).unwrap_or_default())
-        .parts("receivers", part(receiver).unwrap_or_default());
+        .parts("senders", part(sender))
+        .parts("receivers", part(receiver));
     Some((template(is_busy), figures))
 }
 

@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{Part, Value, figures, part};
 use crate::finding::Finding;
 use crate::naming::{circumstances, over};
+use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
@@ -48,11 +49,8 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     let figures = figures()
         .with("what", format!("{}{}", point.probe, over(point)))
         .with("all", rows.len());
-    let furthest = missed
-        .iter()
-        .max_by(|one, other| distance(one).total_cmp(&distance(other)));
-    let Some(furthest) = furthest else {
-        let figures = figures.parts("result", vec![part("nothing")]);
+    let Some(furthest) = greatest(missed.iter().copied(), distance) else {
+        let figures = figures.choose("result", "nothing");
         let evidence = rows.iter().copied();
         return (rows.len() >= SOME).then(|| Finding::new(Kind::Unexpected, evidence, figures));
     };
@@ -70,22 +68,14 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
         .with("point", point)
         .with("metric", &*expected.metric)
         .with("measured", Value::Quantity(measured.median, unit))
-        .with(
-            "factor",
-            Value::Decimal(if is_less { 1.0 / ratio } else { ratio }, 1),
-        )
+        .with("factor", Value::Decimal(ratio.max(1.0 / ratio), 1))
         .with("direction", if is_less { "less" } else { "more" })
         .with(
             "predicted",
             format!("{range} {}", unit.symbol_of(expected.high)),
         )
-        .parts(
-            "cause",
-            cause(furthest, measured.better, is_less)
-                .into_iter()
-                .collect(),
-        )
-        .parts("result", vec![part("furthest")]);
+        .parts("cause", cause(furthest, measured.better, is_less))
+        .choose("result", "furthest");
     Some(Finding::new(Kind::Unexpected, missed, figures))
 }
 
@@ -121,9 +111,8 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, point_row, run};
+    use crate::tests::{CLAIMED, point_row, run, warn};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {
@@ -217,12 +206,7 @@ mod tests {
     #[test]
     fn a_busy_machine_is_no_surprise() {
         let mut busy = row(64, 1.0, [0.5, 0.6]);
-        busy.warnings.push(Warning {
-            kind: "others".into(),
-            grade: Grade::D,
-            what: String::new(),
-            advice: String::new(),
-        });
+        warn(&mut busy, "others", Grade::D);
         let mut unpredicted = row(64, 1.0, [0.5, 0.6]);
         unpredicted.prediction = None;
         assert!(sentences(vec![busy, unpredicted]).is_empty());

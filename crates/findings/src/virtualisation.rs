@@ -73,9 +73,8 @@ fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
+    use crate::tests::{point_row, sentences, warn};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
         point_row(probe, "cost", axes, ns, (0.9 * ns, 1.1 * ns))
@@ -142,12 +141,7 @@ mod tests {
     #[test]
     fn an_exit_that_waited_for_others_says_nothing() {
         let mut disturbed = exit(2.0);
-        disturbed.warnings.push(Warning {
-            kind: "steal".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        warn(&mut disturbed, "steal", Grade::C);
         assert!(sentences(virtualisation, &[disturbed, fault(0.5)]).is_empty());
     }
 }

@@ -73,7 +73,7 @@ fn found(
         .with("other", format!("{axis}={other}"))
         .with("what", what)
         .with("metric", &**metric)
-        .parts("from", vec![crossover.part()]);
+        .parts("from", [crossover.part()]);
     crosses.then(|| Finding::new(Kind::WaysCross, rows, figures))
 }
 
