@@ -44,6 +44,12 @@ impl Finding {
         render(self.kind, "sentence", &self.figures).unwrap_or_default()
     }
 
+    /// What was found, and what the reader can do about it.
+    pub fn with_advice(&self) -> String {
+        let advice = self.advice().map(|advice| format!(": {advice}"));
+        self.sentence() + &advice.unwrap_or_default()
+    }
+
     /// What the reader can do about it, where there is something to do.
     pub fn advice(&self) -> Option<String> {
         let advice = render(self.kind, "advice", &self.figures)?;

@@ -1,7 +1,7 @@
 //! Two runs held against each other, as text.
 
-use crate::names::{points_counted, short_point};
-use crate::text;
+use crate::grid::{Align, Grid};
+use crate::names::{by_reason, points_counted, short_point};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -51,12 +51,10 @@ fn facts(differences: &[FactDifference]) -> String {
     }
     let mut text = "Not the same in both runs:\n".to_owned();
     for difference in differences {
-        let end = match difference.host == PEER {
-            true => " of the other end",
-            false => "",
-        };
-        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-        let (before, after) = (told(&difference.before), told(&difference.after));
+        let is_peer = difference.host == PEER;
+        let end = if is_peer { " of the other end" } else { "" };
+        let known = |value| Option::as_deref(value).unwrap_or("unknown");
+        let (before, after) = (known(&difference.before), known(&difference.after));
         let _ = writeln!(text, "  {}{end}: {before} → {after}", difference.what);
     }
     text.push('\n');
@@ -97,17 +95,11 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(rows: &[Compared], after: &Run) -> String {
-    let header = [
-        "",
-        "",
-        "before",
-        "after",
-        "ratio",
-        "95 % interval",
-        "would be seen",
-    ];
-    let rows = in_order(rows).into_iter().map(|row| {
-        vec![
+    let numbers = ["before", "after", "ratio", "95 % interval", "would be seen"];
+    let numbers = numbers.map(|name| (name, Align::Right));
+    let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
+    for row in in_order(rows) {
+        grid.add([
             word(row.verdict).to_owned(),
             what(row, after),
             row.unit.display(row.before.0),
@@ -115,9 +107,9 @@ fn table(rows: &[Compared], after: &Run) -> String {
             format!("{:.3}", row.ratio),
             format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1),
             percent(row.visible),
-        ]
-    });
-    text::table(header.map(str::to_owned).into(), rows, 2..7)
+        ]);
+    }
+    grid.text()
 }
 
 pub(crate) fn percent(share: f64) -> String {
@@ -225,20 +217,11 @@ fn core_shared(comparison: &Comparison) -> String {
 
 /// Reasons, each with the points that it holds for.
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for refused in &comparison.refused {
-        let name = named(&refused.point, after);
-        match reasons
-            .iter_mut()
-            .find(|(reason, _)| *reason == refused.reason)
-        {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((&refused.reason, vec![name])),
-        }
-    }
-    let mut text = String::new();
-    for (reason, names) in reasons {
-        let _ = writeln!(text, "\nNot compared, {reason}: {}.", names.join("; "));
-    }
-    text
+    let refused = comparison.refused.iter();
+    let reasons = by_reason(refused.map(|refused| (&refused.reason, named(&refused.point, after))));
+    let lines = reasons.into_iter().map(|(reason, names)| {
+        let names = names.join("; ");
+        format!("\nNot compared, {reason}: {names}.\n")
+    });
+    lines.collect()
 }

@@ -7,6 +7,7 @@ mod choose;
 pub mod compare;
 pub mod csv;
 pub mod doctor;
+mod grid;
 mod ladder;
 pub mod markdown;
 pub mod names;

@@ -55,3 +55,17 @@ pub fn points_counted(count: usize) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} point{plural}")
 }
+
+/// What there is a reason for, by its reason, in the order of the first of each.
+pub(crate) fn by_reason<R: PartialEq>(
+    named: impl Iterator<Item = (R, String)>,
+) -> Vec<(R, Vec<String>)> {
+    let mut reasons: Vec<(R, Vec<String>)> = Vec::new();
+    for (reason, name) in named {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons
+}

@@ -85,6 +85,12 @@ impl<'a> Rows<'a> {
         names::short_point(point, self.info(&point.probe))
     }
 
+    /// What the latency table calls a point, or else its name.
+    pub(crate) fn label(&self, position: usize) -> String {
+        let label = self.all[position].label.clone();
+        label.unwrap_or_else(|| self.name(position))
+    }
+
     /// The probes that have points, each with the positions of its rows, in the order of the first.
     pub(crate) fn by_probe(&self) -> Vec<(&'a str, Vec<usize>)> {
         let mut probes: Vec<(&str, Vec<usize>)> = Vec::new();

@@ -5,7 +5,7 @@ use super::bars::Ruler;
 use crate::predictions;
 use crate::published::{DEAN, Published, is_emulated, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{interval, is_hit};
+use crate::table::{interval, is_hit, median};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::probe_info::ProbeInfo;
@@ -74,9 +74,9 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
                 @for at in others {
                     details.r {
                         summary {
-                            span.n { (label(rows, at)) }
+                            span.n { (rows.label(at)) }
                             span.b {}
-                            span.v { (shown_value(rows.row(at))) }
+                            span.v { (median(rows.row(at))) }
                             (grade(rows.row(at)))
                         }
                         (more(rows, at))
@@ -111,9 +111,9 @@ fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Mar
             @for (at, estimate) in shown {
                 details.r {
                     summary {
-                        span.n { (label(rows, *at)) (emulated(rows.row(*at))) }
+                        span.n { (rows.label(*at)) (emulated(rows.row(*at))) }
                         (bar(rows.row(*at), estimate, &ruler))
-                        span.v { (shown_value(rows.row(*at))) }
+                        span.v { (median(rows.row(*at))) }
                         (grade(rows.row(*at)))
                     }
                     (more(rows, *at))
@@ -153,11 +153,6 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     }
 }
 
-fn label(rows: &Rows<'_>, at: usize) -> String {
-    let row = rows.row(at);
-    row.label.clone().unwrap_or_else(|| rows.name(at))
-}
-
 /// Stands beside a published mark that a row over an emulated link has.
 fn emulated(row: &PointRow) -> &'static str {
     match is_emulated(row) && published(row).next().is_some() {
@@ -172,13 +167,6 @@ fn ours_is_emulated(row: &PointRow) -> &'static str {
         true => "; here the link is emulated",
         false => "",
     }
-}
-
-fn shown_value(row: &PointRow) -> String {
-    row.primary().map_or_else(
-        || "below resolution".to_owned(),
-        |estimate| estimate.unit.display(estimate.median),
-    )
 }
 
 fn grade(row: &PointRow) -> Markup {
@@ -217,7 +205,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
             dl {
                 dt { "Measured" }
                 dd {
-                    (shown_value(row))
+                    (median(row))
                     @if let Some(estimate) = row.primary() {
                         " (95 % interval " (interval(estimate)) ") in " (row.launches) " launches"
                         @if let Some(about) = about(&estimate.name) { ": " (about) }
