@@ -26,7 +26,7 @@ pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
             sweeps::sweeps(&rows, probe, &drawable)
         })
         // That the runs differ is what the table shows.
-        .filter(|figure| !figure.name.ends_with(&format!("-by-{RUN}")))
+        .filter(|figure| figure.axis != RUN)
         .collect();
     let lines = figures
         .iter_mut()
