@@ -185,8 +185,7 @@ fn change(
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{point_row, run, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, begins, contains, ends, point_row, run, warn};
     use costof_model::noise::Grade;
 
     /// A median and its interval of each of these metrics.
@@ -195,9 +194,7 @@ mod tests {
         size: u64,
         values: &[(&'static str, f64, (f64, f64))],
     ) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", size);
+        let axes = axes!(primitive, size);
         let mut row = point_row(PROBE, "cpu_sender", axes, 1.0, (1.0, 1.0));
         for &(name, median, ci95) in values {
             let mut metric = row.metrics[0].clone();
@@ -254,16 +251,11 @@ mod tests {
             of("zero_copy", 110.0, 34.0),
         ];
         let sentence = &cache_pollution(&run)[0].sentence();
-        assert!(
-            sentence.starts_with(
-                "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least"
-            ),
-            "{sentence}"
+        begins(
+            &sentence,
+            "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least",
         );
-        assert!(
-            sentence.ends_with("so that L3 alone surely suffers less"),
-            "{sentence}"
-        );
+        ends(&sentence, "so that L3 alone surely suffers less");
     }
 
     #[test]
@@ -294,15 +286,10 @@ mod tests {
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
         let sentence = &cache_pollution(&run)[0].sentence();
-        assert!(
-            sentence.contains("counts, and of what the sender's caches held"),
-            "{sentence}"
-        );
-        assert!(
-            sentence.ends_with(
-                "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less"
-            ),
-            "{sentence}"
+        contains(&sentence, "counts, and of what the sender's caches held");
+        ends(
+            &sentence,
+            "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less",
         );
         for row in &mut run.points {
             warn(row, "others", Grade::D);

@@ -129,7 +129,7 @@ fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{launch, point_row, run as run_without_points};
+    use crate::tests::{contains, ends, launch, point_row, run as run_without_points};
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
@@ -206,7 +206,7 @@ mod tests {
         let told = sentence(&run).unwrap();
         let expected =
             ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, cpu.call type=d 20 %";
-        assert!(told.ends_with(expected), "{told}");
+        ends(&told, expected);
     }
 
     #[test]
@@ -231,14 +231,8 @@ mod tests {
         }
         launch(&mut run, &[]);
         let told = sentence(&run).unwrap();
-        assert!(
-            told.contains("the measured core 21 % of the time"),
-            "{told}"
-        );
-        assert!(
-            told.ends_with(": a system call takes 24 % longer then"),
-            "{told}"
-        );
+        contains(&told, "the measured core 21 % of the time");
+        ends(&told, ": a system call takes 24 % longer then");
     }
 
     #[test]
@@ -250,10 +244,7 @@ mod tests {
             .map(|core| CpuSet::parse(core).unwrap())
             .into();
         let found = core_shared(&run).remove(0);
-        assert!(
-            found.sentence().contains("a process on its other CPU (5)"),
-            "{found:?}"
-        );
+        contains(&found.sentence(), "a process on its other CPU (5)");
         assert!(found.advice().unwrap().contains("/cpu5/online"));
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = Vec::new();

@@ -147,28 +147,25 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
+    use crate::tests::{axes, begins, known_row, sentences};
     use costof_model::axis::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, "cost", axes, ns, (0.98 * ns, 1.02 * ns))
+        known_row(probe, "cost", axes, ns, 0.02)
     }
 
     fn switch(over: &'static str, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", over)
-            .with("cpus", "cross")
-            .with("wake", "awake");
+        let axes = axes!(between = "processes", over, cpus = "cross", wake = "awake");
         around("os.context_switch", axes, ns)
     }
 
     fn pipe(ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "pipe")
-            .with("wait", "block")
-            .with("cpus", "cross")
-            .with("wake", "awake");
+        let axes = axes!(
+            over = "pipe",
+            wait = "block",
+            cpus = "cross",
+            wake = "awake"
+        );
         around("ipc.latency", axes, ns)
     }
 
@@ -188,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_metric_of_the_same_point_may_be_the_part() {
-        let axes = Axes::default().with("cpus", "same");
+        let axes = axes!(cpus = "same");
         let mut row = around("os.context_switch", axes, 1000.0);
         let mut part = row.metrics[0].clone();
         part.name = "switch_alone".into();
@@ -196,8 +193,9 @@ mod tests {
         row.metrics.push(part);
         let told = sentences(dominant_part, &[row]);
         assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking")
+        begins(
+            &told[0],
+            "os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking",
         );
     }
 

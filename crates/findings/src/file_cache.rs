@@ -113,17 +113,14 @@ fn limit(facts: &Facts, at: f64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{add_metric, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, contains, point_row, run};
 
     /// Sizes in MiB around 400, and the cost of a block of each.
     fn curve(limit_mib: u64) -> Run {
         let mut run = run(&[]);
         for size in [100, 160, 220, 280, 320, 340, 360, 380, 400, 420, 440, 480] {
             let cost = if size <= limit_mib { 70e3 } else { 900e3 };
-            let axes = Axes::default()
-                .with("size", size << 20)
-                .with("dir", "temporary");
+            let axes = axes!(size = size << 20, dir = "temporary");
             let row = point_row("file.cache_size", "cost", axes, cost, (cost, cost));
             run.points.push(row);
         }
@@ -143,11 +140,8 @@ mod tests {
         with_limit(&mut run, Some(400 << 20), 8 << 30);
         let findings = file_cache(&run);
         let sentence = &findings[0].sentence();
-        assert!(sentence.contains("up to about 39"), "{sentence}");
-        assert!(
-            sentence.contains("control group's memory limit, 400 MiB"),
-            "{sentence}"
-        );
+        contains(&sentence, "up to about 39");
+        contains(&sentence, "control group's memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
         assert!(
             file_cache(&run)[0]
@@ -171,7 +165,7 @@ mod tests {
             add_metric(row, "device_share", if is_cached { 0.0 } else { 1.0 });
         }
         let sentence = &file_cache(&run)[0].sentence();
-        assert!(sentence.contains("limit, 320 MiB"), "{sentence}");
+        contains(&sentence, "limit, 320 MiB");
     }
 
     #[test]
@@ -190,17 +184,15 @@ mod tests {
     #[test]
     fn sizes_that_end_too_early_are_told_with_those_to_ask_for() {
         let mut run = run(&[]);
-        let axes = Axes::default()
-            .with("size", 64 << 20)
-            .with("dir", "temporary");
+        let axes = axes!(size = 64 << 20, dir = "temporary");
         let mut row = point_row("file.cache_size", "cost", axes, 70e3, (70e3, 70e3));
         add_metric(&mut row, "device_share", 0.0);
         run.points.push(row);
         with_limit(&mut run, None, 8 << 30);
         let findings = file_cache(&run);
         let sentence = &findings[0].sentence();
-        assert!(sentence.contains("up to 64MiB"), "{sentence}");
-        assert!(sentence.contains("8192 MiB"), "{sentence}");
+        contains(&sentence, "up to 64MiB");
+        contains(&sentence, "8192 MiB");
         let advice = findings[0].advice().unwrap();
         assert!(
             advice.contains("4096MiB") && advice.contains("8192MiB"),

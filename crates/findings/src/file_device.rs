@@ -61,14 +61,13 @@ fn came(cache: &'static str, rows: &Select<'_>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, contains, point_row, run};
     use costof_model::facts::Facts;
     use costof_model::facts::{Disk, DiskKind, FileSystem};
     use costof_model::rows::PointRow;
 
     fn row(cache: &'static str, share: Option<f64>) -> PointRow {
-        let axes = Axes::default().with("cache", cache).with("dir", TEMPORARY);
+        let axes = axes!(cache, dir = TEMPORARY);
         let share_or = share.unwrap_or(1.0);
         let name = match share {
             Some(_) => "device_share",
@@ -120,10 +119,7 @@ mod tests {
         run.points = vec![row("direct", None)];
         let findings = file_device(&run);
         let sentence = &findings[0].sentence();
-        assert!(
-            sentence.contains("an unknown share with cache=direct"),
-            "{sentence}"
-        );
-        assert!(sentence.contains("an unknown disk"), "{sentence}");
+        contains(&sentence, "an unknown share with cache=direct");
+        contains(&sentence, "an unknown disk");
     }
 }

@@ -37,17 +37,13 @@ fn growth(run: &Run) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, known_row, run};
     use costof_model::rows::PointRow;
 
     fn fork(how: &'static str, resident: u64, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("how", how)
-            .with("exec", "no")
-            .with("resident", resident);
+        let axes = axes!(how, exec = "no", resident);
         let ns = us * 1000.0;
-        point_row("os.process", "latency", axes, ns, (ns * 0.98, ns * 1.02))
+        known_row("os.process", "latency", axes, ns, 0.02)
     }
 
     #[test]

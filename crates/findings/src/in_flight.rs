@@ -198,16 +198,16 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, axes, contains, point_row};
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("control", "cubic")
-            .with("congestion_control", "default")
-            .with("size", 20_000)
-            .with("window", window);
+        let axes = axes!(
+            stack,
+            control = "cubic",
+            congestion_control = "default",
+            size = 20_000,
+            window
+        );
         let mut row = point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate));
         row.point.link = link.into();
         row
@@ -249,15 +249,9 @@ mod tests {
         ];
         let found = sentences(&rows);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0].contains("rudp by cubic over loopback"),
-            "{found:?}"
-        );
-        assert!(found[0].contains("÷ a round trip of 100 µs"), "{found:?}");
-        assert!(
-            found[0].contains("with a window of its own it is 2.00 GB/s"),
-            "{found:?}"
-        );
+        contains(&found[0], "rudp by cubic over loopback");
+        contains(&found[0], "÷ a round trip of 100 µs");
+        contains(&found[0], "with a window of its own it is 2.00 GB/s");
     }
 
     #[test]

@@ -151,14 +151,13 @@ fn of_launches(differences: &[f64]) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, point_row, run};
     use costof_model::metric::Measured;
     use costof_model::noise::{Noise, Placement};
     use costof_model::rows::LaunchRow;
 
     fn row(size: u64, median: f64, ci95: (f64, f64)) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         point_row("copy.send", "cpu_sender", axes, median, ci95)
     }
 

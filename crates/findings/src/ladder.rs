@@ -175,36 +175,27 @@ fn payload_bytes(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row, warn};
+    use crate::tests::{self, axes, ends, known_row, warn};
     use costof_model::axis::Axes;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, metric, axes, ns, (ns * 0.98, ns * 1.02))
+        known_row(probe, metric, axes, ns, 0.02)
     }
 
     fn rtt(stack: &'static str, payload: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("payload", payload);
+        let axes = axes!(stack, payload);
         let mut row = row("rpc.rtt", "latency", axes, us * 1000.0);
         row.point.link = "loopback".into();
         row
     }
 
     fn marshals(stack: &'static str, direction: &'static str, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("payload", "string64")
-            .with("direction", direction);
+        let axes = axes!(stack, payload = "string64", direction);
         row("rpc.marshal", "cost", axes, ns)
     }
 
     fn copies(size: u64, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("size", size)
-            .with("source", "hot")
-            .with("shape", "one")
-            .with("align", "both");
+        let axes = axes!(size, source = "hot", shape = "one", align = "both");
         row("cpu.memcpy", "cost", axes, ns)
     }
 
@@ -214,12 +205,7 @@ mod tests {
 
     #[test]
     fn everything_for_one_payload_is_on_one_scale() {
-        let read = row(
-            "os.syscall",
-            "cost",
-            Axes::default().with("call", "read"),
-            200.0,
-        );
+        let read = row("os.syscall", "cost", axes!(call = "read"), 200.0);
         let rows = [
             rtt("grpc", "string64", 29.0),
             rtt("thrift", "string64", 15.0),
@@ -250,10 +236,7 @@ mod tests {
             rtt("udp", "int", 11.0),
         ];
         let sentence = &found(&rows)[0].sentence();
-        assert!(
-            sentence.ends_with("TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs"),
-            "{sentence}"
-        );
+        ends(&sentence, "TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs");
     }
 
     #[test]

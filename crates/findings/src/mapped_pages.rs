@@ -81,16 +81,11 @@ impl Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{add_metric, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, point_row, run};
     use costof_model::rows::PointRow;
 
     fn row(sent_by: &'static str, segments: &'static str, size: u64, share: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("how", "zero_copy")
-            .with("sent_by", sent_by)
-            .with("segments", segments)
-            .with("size", size);
+        let axes = axes!(how = "zero_copy", sent_by, segments, size);
         let mut row = point_row("copy.receive", "mapped", axes, share, (share, share));
         add_metric(
             &mut row,

@@ -57,14 +57,13 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, known_row, sentences, warn};
     use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         let ns = us * 1e3;
-        let mut row = point_row(probe, "latency", axes, ns, (ns * 0.98, ns * 1.02));
+        let mut row = known_row(probe, "latency", axes, ns, 0.02);
         row.prediction = Some(Prediction {
             metric: "latency".into(),
             low: low * 1e3,

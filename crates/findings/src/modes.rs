@@ -288,7 +288,7 @@ fn by_chance(all: usize, chosen: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{launch, point_row, run};
+    use crate::tests::{axes, begins, contains, ends, launch, point_row, run};
     use costof_model::axis::Axes;
 
     /// A point of 100 and 200 ns, so many launches of each, with what the noise of each is.
@@ -331,7 +331,10 @@ mod tests {
             "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 launches, and every launch of the greater one had less core clock than any of the lesser"
         );
         let told = sentence(&MANY, |_| noise(4e9, 1));
-        assert!(told.contains("nothing that was recorded of launches separates these: core clock"));
+        contains(
+            &told,
+            "nothing that was recorded of launches separates these: core clock",
+        );
     }
 
     #[test]
@@ -339,14 +342,11 @@ mod tests {
         let told = sentence(&MANY[..6], |cost| {
             noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
         });
-        assert!(
-            told.contains("3 and 3 launches, which are too few"),
-            "{told}"
-        );
+        contains(&told, "3 and 3 launches, which are too few");
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
         let told = sentence(&[], |_| Noise::default());
-        assert!(told.contains("has none of its launches"), "{told}");
+        contains(&told, "has none of its launches");
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         let mut run = run(&[]);
         for ns in (1..=9).map(f64::from) {
             let mut row = point_row("os.pin", "cost", Axes::default(), ns, (ns, ns));
-            row.point.axes = Axes::default().with("size", ns as u64);
+            row.point.axes = axes!(size = ns as u64);
             row.metrics[0].modes = [ns, 2.0 * ns]
                 .map(|median| Mode { median, share: 0.5 })
                 .to_vec();
@@ -381,11 +381,8 @@ mod tests {
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
         let told = &found[0].sentence();
-        assert!(
-            told.starts_with("9 answers come in two modes each"),
-            "{told}"
-        );
-        assert!(told.ends_with("; and 3 more"), "{told}");
+        begins(&told, "9 answers come in two modes each");
+        ends(&told, "; and 3 more");
         assert_eq!(told.matches("os.pin").count(), 6);
     }
 
@@ -419,16 +416,14 @@ mod tests {
         let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
         let three = [both.clone(), both.clone(), both.clone()];
         let told = of_launches(&three, &[]);
-        assert!(
-            told.contains("all 3 launches have both, so nothing that is the same"),
-            "{told}"
+        contains(
+            &told,
+            "all 3 launches have both, so nothing that is the same",
         );
         let told = of_launches(&[both.clone(), both.clone(), other], &[]);
-        assert!(
-            told.ends_with(
-                "2 of 3 launches have both; what makes them is not seen in what was recorded"
-            ),
-            "{told}"
+        ends(
+            &told,
+            "2 of 3 launches have both; what makes them is not seen in what was recorded",
         );
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
             let told = of_launches(launches, &[]);
@@ -440,7 +435,7 @@ mod tests {
     fn more_samples_than_a_count_holds_are_counted() {
         let data = Data::Histogram(vec![(100.0, u32::MAX), (99.0, u32::MAX), (200.0, u32::MAX)]);
         let told = of_launches(&[data.clone(), data.clone(), data], &[]);
-        assert!(told.contains("all 3 launches have both"), "{told}");
+        contains(&told, "all 3 launches have both");
     }
 
     #[test]
@@ -448,7 +443,7 @@ mod tests {
         assert!(batches(&[3, 4, 5]).ends_with("is that of batches that were preempted"));
         for disturbed in [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4, 5]] {
             let told = batches(disturbed);
-            assert!(told.contains("2 of 2 launches have both"), "{told}");
+            contains(&told, "2 of 2 launches have both");
         }
     }
 }

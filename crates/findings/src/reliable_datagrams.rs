@@ -91,8 +91,7 @@ fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, axes, contains, known_row, warn};
     use costof_model::rows::PointRow;
 
     fn row(
@@ -102,12 +101,9 @@ mod tests {
         size: u64,
         us: f64,
     ) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("size", size)
-            .with("wait", "spin");
+        let axes = axes!(stack, size, wait = "spin");
         let ns = us * 1000.0;
-        let mut row = point_row(probe, metric, axes, ns, (ns * 0.98, ns * 1.02));
+        let mut row = known_row(probe, metric, axes, ns, 0.02);
         row.point.link = "loopback".into();
         row
     }
@@ -152,7 +148,7 @@ mod tests {
         }
         let found = found(&rows);
         assert_eq!(found.len(), 2);
-        assert!(found[1].sentence().contains("over veth"));
+        contains(&found[1].sentence(), "over veth");
     }
 
     #[test]

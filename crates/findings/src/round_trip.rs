@@ -134,34 +134,31 @@ fn more(slow: &PointRow, fast: &PointRow) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row, warn};
+    use crate::tests::{self, axes, ends, known_row, warn};
     use costof_model::axis::Axes;
     use costof_model::metric::Mode;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, us: f64) -> PointRow {
         let ns = us * 1000.0;
-        point_row(probe, metric, axes, ns, (ns * 0.99, ns * 1.01))
+        known_row(probe, metric, axes, ns, 0.01)
     }
 
     fn rtt(wait: &'static str, wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "tcp")
-            .with("size", 56)
-            .with("wait", wait)
-            .with("cpus", "cross")
-            .with("wake", wake)
-            .with("rate", 0);
+        let axes = axes!(
+            over = "tcp",
+            size = 56,
+            wait,
+            cpus = "cross",
+            wake,
+            rate = 0
+        );
         let mut row = row("net.rtt", "latency", axes, us);
         row.point.link = "loopback".into();
         row
     }
 
     fn context_switch(wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", "pipe")
-            .with("cpus", "cross")
-            .with("wake", wake);
+        let axes = axes!(between = "processes", over = "pipe", cpus = "cross", wake);
         row("os.context_switch", "cost", axes, us)
     }
 
@@ -180,8 +177,9 @@ mod tests {
             ]
         );
         let found = sentences(&[context_switch("awake", 9.0), block.clone(), spin]);
-        assert!(
-            found[0].ends_with("10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs")
+        ends(
+            &found[0],
+            "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
         );
         // What cannot be told apart, or has nothing beside it, says nothing.
         assert_eq!(
@@ -227,8 +225,9 @@ mod tests {
         );
         let switches = [context_switch("awake", 10.0), context_switch("idle", 27.0)];
         let found = sentences(&[&rows[..], &switches].concat());
-        assert!(
-            found[0].ends_with("of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs")
+        ends(
+            &found[0],
+            "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs",
         );
         let same = [rtt("block", "awake", 28.0), rtt("block", "idle", 28.1)];
         assert_eq!(sentences(&same), [""; 0]);

@@ -86,16 +86,12 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, axes, point_row};
     use costof_model::metric::{Estimate, Percentile};
 
     /// A rate that was asked for, what was answered of it, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", "grpc")
-            .with("payload", "string64")
-            .with("rate", rate);
+        let axes = axes!(stack = "grpc", payload = "string64", rate);
         let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3));
         row.point.link = "loopback".into();
         let mut answers: Estimate = row.metrics[0].clone();

@@ -110,17 +110,17 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, add_metric, point_row, run, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, add_metric, axes, contains, point_row, run, warn};
     use costof_model::noise::Placement;
     use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "tcp")
-            .with("size", size)
-            .with("flows", 1)
-            .with("congestion_control", "default");
+        let axes = axes!(
+            over = "tcp",
+            size,
+            flows = 1,
+            congestion_control = "default"
+        );
         let rate = megabytes_a_second * 1e6;
         let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate));
         row.point.link = link.into();
@@ -164,7 +164,7 @@ mod tests {
         let [rate, less] = [(11.8, "100 Mbit/s"), (4.0, "neither end's")]
             .map(|(rate, says)| (sentences(&[row("wan", 1024, rate, (0.05, 0.1))]), says));
         for (found, says) in [rate, less] {
-            assert!(found[0].contains(says), "{found:?}");
+            contains(&found[0], says);
         }
     }
 

@@ -77,13 +77,12 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, contains, ends, known_row, sentences};
     use costof_model::rows::PointRow;
 
     fn row(probe: &'static str, threads: u64, value: f64, better: Better) -> PointRow {
-        let axes = Axes::default().with("threads", threads);
-        let mut row = point_row(probe, "answer", axes, value, (0.99 * value, 1.01 * value));
+        let axes = axes!(threads);
+        let mut row = known_row(probe, "answer", axes, value, 0.01);
         row.metrics[0].better = better;
         row
     }
@@ -107,7 +106,7 @@ mod tests {
         let mut unsure = bandwidth(2, 12.0);
         unsure.metrics[0].ci95 = Some((8.0, 14.0));
         let told = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
-        assert!(told[0].ends_with("60 % of 2 times"), "{told:?}");
+        ends(&told[0], "60 % of 2 times");
         assert!(sentences(scaling, &[bandwidth(1, 10.0)]).is_empty());
         assert!(sentences(scaling, &[bandwidth(2, 10.0)]).is_empty());
     }
@@ -127,7 +126,7 @@ mod tests {
         ];
         let told = sentences(scaling, &rows);
         assert_eq!(told.len(), 1);
-        assert!(told[0].contains("1.20 times"), "{told:?}");
+        contains(&told[0], "1.20 times");
     }
 
     #[test]

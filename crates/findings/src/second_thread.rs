@@ -32,13 +32,12 @@ fn found(run: &Run, group: Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, known_row, sentences};
     use costof_model::rows::PointRow;
 
     fn row(call: &'static str, threads: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("call", call).with("threads", threads);
-        point_row("os.syscall", "cost", axes, ns, (0.99 * ns, 1.01 * ns))
+        let axes = axes!(call, threads);
+        known_row("os.syscall", "cost", axes, ns, 0.01)
     }
 
     #[test]

@@ -159,18 +159,14 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{add_metric, point_row, run, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, begins, known_row, run, warn};
     use costof_model::noise::Grade;
     use costof_model::unit::Better;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", kib << 10)
-            .with("source", "cold");
-        let mut row = point_row(PROBE, metric, axes, value, (0.98 * value, 1.02 * value));
+        let axes = axes!(primitive, size = kib << 10, source = "cold");
+        let mut row = known_row(PROBE, metric, axes, value, 0.02);
         row.point.link = "sink".into();
         if metric == "throughput" {
             row.metrics[0].better = Better::Higher;
@@ -277,10 +273,7 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
         let last = &findings[3];
-        assert!(
-            last.sentence()
-                .starts_with("bbr paces what TCP sends over sink")
-        );
+        begins(&last.sentence(), "bbr paces what TCP sends over sink");
         assert!(last.advice().as_ref().unwrap().contains("reno"));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("congestion_control", "reno");

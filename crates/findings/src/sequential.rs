@@ -82,8 +82,7 @@ fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, add_metric, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{CLAIMED, add_metric, axes, point_row, run};
     use costof_model::facts::Dimm;
 
     fn stream(op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
@@ -91,11 +90,7 @@ mod tests {
     }
 
     fn by_threads(threads: u64, op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("op", op)
-            .with("size", size)
-            .with("threads", threads)
-            .with("kernel", "best");
+        let axes = axes!(op, size, threads, kernel = "best");
         let rate = gigabytes_a_second * 1e9;
         point_row("memory.bandwidth", "throughput", axes, rate, (rate, rate))
     }

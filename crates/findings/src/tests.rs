@@ -127,6 +127,44 @@ pub(crate) fn found(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<F
     findings
 }
 
+#[track_caller]
+pub(crate) fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "`{part}` is not in `{text}`");
+}
+
+#[track_caller]
+pub(crate) fn begins(text: &str, part: &str) {
+    assert!(text.starts_with(part), "`{part}` does not begin `{text}`");
+}
+
+#[track_caller]
+pub(crate) fn ends(text: &str, part: &str) {
+    assert!(text.ends_with(part), "`{part}` does not end `{text}`");
+}
+
+/// Axes with these values: `axes!(over, size = 64, wait = "spin")`.
+macro_rules! axes {
+    ($($name:ident $(= $value:expr)?),* $(,)?) => {
+        costof_model::axis::Axes::default()
+            $(.with(stringify!($name), axes!(@ $name $($value)?)))*
+    };
+    (@ $name:ident) => { $name };
+    (@ $name:ident $value:expr) => { $value };
+}
+pub(crate) use axes;
+
+/// A point whose answer is known to such a share of it.
+pub(crate) fn known_row(
+    probe: &'static str,
+    primary: &'static str,
+    axes: Axes,
+    median: f64,
+    share: f64,
+) -> PointRow {
+    let ends = ((1.0 - share) * median, (1.0 + share) * median);
+    point_row(probe, primary, axes, median, ends)
+}
+
 /// Says what was expected of the last point that was added.
 pub(crate) fn expect(run: &mut Run, low: f64, high: f64) {
     let row = run.points.pop().unwrap();

@@ -211,22 +211,12 @@ fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, contains, ends, known_row, run};
     use costof_model::facts::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", "two_copy")
-            .with("size", size)
-            .with("threads", threads);
-        let mut row = point_row(
-            PROBE,
-            "throughput",
-            axes,
-            value,
-            (0.98 * value, 1.02 * value),
-        );
+        let axes = axes!(primitive = "two_copy", size, threads);
+        let mut row = known_row(PROBE, "throughput", axes, value, 0.02);
         row.point.link = "veth".into();
         row
     }
@@ -262,11 +252,9 @@ mod tests {
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
         let sentence = &findings[0].sentence();
-        assert!(
-            sentence.ends_with(
-                "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs"
-            ),
-            "{sentence}"
+        ends(
+            &sentence,
+            "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs",
         );
     }
 
@@ -301,16 +289,14 @@ mod tests {
             ]
         };
         let told = sentence(rows(0.25, 0.1));
-        assert!(
-            told.ends_with(
-                "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU"
-            ),
-            "{told}"
+        ends(
+            &told,
+            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
         );
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
         let told = sentence(apart);
-        assert!(told.contains("locks from each other"), "{told}");
+        contains(&told, "locks from each other");
         assert!(!told.contains("switches"), "{told}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' CPUs"),
@@ -326,7 +312,7 @@ mod tests {
             ),
         ] {
             let told = sentence(rows(sender, receiver));
-            assert!(told.contains(says), "{told}");
+            contains(&told, says);
         }
     }
 
@@ -354,10 +340,7 @@ mod tests {
             row
         };
         let told = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        assert!(
-            told.contains("is seen, with 1.50 times the last-level misses;"),
-            "{told}"
-        );
+        contains(&told, "is seen, with 1.50 times the last-level misses;");
     }
 
     #[test]
@@ -368,10 +351,10 @@ mod tests {
             row
         };
         let told = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
-        assert!(told.contains("an efficiency of 125 %"), "{told}");
-        assert!(
-            told.contains("one thread waits for the other end and for being woken (it ran 25 %"),
-            "{told}"
+        contains(&told, "an efficiency of 125 %");
+        contains(
+            &told,
+            "one thread waits for the other end and for being woken (it ran 25 %",
         );
         let many = |threads, rate| {
             let mut row = echo(threads, rate, 0.25);

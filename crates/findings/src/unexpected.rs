@@ -111,20 +111,13 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, point_row, run, warn};
-    use costof_model::axis::Axes;
+    use crate::tests::{CLAIMED, axes, begins, contains, known_row, run, warn};
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         let value = gigabytes * 1e9;
-        let mut row = point_row(
-            "copy.send",
-            "throughput",
-            axes,
-            value,
-            (0.9 * value, 1.1 * value),
-        );
+        let mut row = known_row("copy.send", "throughput", axes, value, 0.1);
         row.metrics[0].better = Better::Higher;
         row.point.link = "sink".into();
         row.prediction = Some(Prediction {
@@ -161,20 +154,17 @@ mod tests {
         ];
         let told = sentences(rows.clone());
         assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("2 of 3 predictions of copy.send over sink were missed"));
-        assert!(
-            told[0].contains("at least a factor of 3.6 less than the 4"),
-            "{told:?}"
+        begins(
+            &told[0],
+            "2 of 3 predictions of copy.send over sink were missed",
         );
-        assert!(told[0].contains("the sender had no time left"), "{told:?}");
+        contains(&told[0], "at least a factor of 3.6 less than the 4");
+        contains(&told[0], "the sender had no time left");
         let told = sentences(rows[..2].to_vec());
-        assert!(
-            told[0].contains("a factor of 1.1 more than the 4"),
-            "{told:?}"
-        );
-        assert!(told[0].contains("a piece costs less here"), "{told:?}");
+        contains(&told[0], "a factor of 1.1 more than the 4");
+        contains(&told[0], "a piece costs less here");
         let told = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
-        assert!(told[0].contains("waiting that no piece has"), "{told:?}");
+        contains(&told[0], "waiting that no piece has");
     }
 
     #[test]
@@ -186,11 +176,11 @@ mod tests {
             sentences(vec![row]).remove(0)
         };
         let less = latency(1e9);
-        assert!(less.contains("less than the 4"), "{less}");
-        assert!(less.contains("a piece costs less here"), "{less}");
+        contains(&less, "less than the 4");
+        contains(&less, "a piece costs less here");
         let more = latency(20e9);
-        assert!(more.contains("more than the 4"), "{more}");
-        assert!(more.contains("the sender had no time left"), "{more}");
+        contains(&more, "more than the 4");
+        contains(&more, "the sender had no time left");
     }
 
     #[test]

@@ -73,11 +73,11 @@ fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences, warn};
+    use crate::tests::{axes, known_row, sentences, warn};
     use costof_model::axis::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, "cost", axes, ns, (0.9 * ns, 1.1 * ns))
+        known_row(probe, "cost", axes, ns, 0.1)
     }
 
     fn exit(us: f64) -> PointRow {
@@ -85,22 +85,18 @@ mod tests {
     }
 
     fn fault(us: f64) -> PointRow {
-        let axes = Axes::default().with("kind", "minor_anonymous");
+        let axes = axes!(kind = "minor_anonymous");
         around("os.page_fault", axes, 1e3 * us)
     }
 
     fn switch(wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", "pipe")
-            .with("cpus", "cross")
-            .with("wake", wake);
+        let axes = axes!(between = "processes", over = "pipe", cpus = "cross", wake);
         around("os.context_switch", axes, 1e3 * us)
     }
 
     #[test]
     fn an_exit_is_told_in_system_calls() {
-        let call = around("os.syscall", Axes::default().with("call", "getppid"), 100.0);
+        let call = around("os.syscall", axes!(call = "getppid"), 100.0);
         assert_eq!(
             sentences(virtualisation, &[exit(1.0), call.clone()]),
             [

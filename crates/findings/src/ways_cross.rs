@@ -80,14 +80,13 @@ fn found(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, begins, known_row, sentences};
     use costof_model::rows::PointRow;
     use costof_model::unit::Better;
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("over", over).with("size", size);
-        point_row("ipc.latency", "cost", axes, ns, (0.98 * ns, 1.02 * ns))
+        let axes = axes!(over, size);
+        known_row("ipc.latency", "cost", axes, ns, 0.02)
     }
 
     /// A pipe that begins dearer and grows less, by these costs of the other way.
@@ -104,9 +103,9 @@ mod tests {
     fn ways_that_change_places_are_told_with_where() {
         let told = told([50.0, 80.0, 120.0, 200.0]);
         assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("over=pipe beats over=unix for ipc.latency by cost from about "),
-            "{told:?}"
+        begins(
+            &told[0],
+            "over=pipe beats over=unix for ipc.latency by cost from about ",
         );
     }
 

@@ -311,15 +311,10 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, add_metric, launch, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{CLAIMED, add_metric, axes, contains, launch, point_row, run};
 
     fn send(link: &'static str, primitive: &'static str, size: u64, cpu: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("over", "tcp")
-            .with("size", size)
-            .with("buffers", "plain");
+        let axes = axes!(primitive, over = "tcp", size, buffers = "plain");
         let mut row = point_row("copy.send", "cpu_sender", axes, cpu, (cpu, cpu));
         row.point.link = link.into();
         row
@@ -379,10 +374,7 @@ mod tests {
             send("veth", "one_copy", 4096, 1.0),
         ]);
         assert_eq!(sentences.len(), 1);
-        assert!(
-            sentences[0].contains("copied 40 %, in part: the receiver"),
-            "{sentences:?}"
-        );
+        contains(&sentences[0], "copied 40 %, in part: the receiver");
     }
 
     /// The end of a launch's link that sent this point.
@@ -484,7 +476,7 @@ mod tests {
             with_end(&mut run, &row, end);
             let found = zero_copy(&run).remove(0);
             let (sentence, advice) = (found.sentence(), found.advice());
-            assert!(sentence.contains(says), "{sentence}");
+            contains(&sentence, says);
             let closes = advice.is_some_and(|advice| advice.starts_with("close it"));
             assert_eq!(closes, link == "sink", "{sentence}");
         }
@@ -517,7 +509,7 @@ mod tests {
         let sysctls = &mut facts.kernel.sysctls;
         sysctls.insert("net.core.optmem_max".to_owned(), "131072".to_owned());
         let found = zero_copy(&run).remove(0);
-        assert!(found.sentence().contains("up to 25.0 %"), "{found:?}");
+        contains(&found.sentence(), "up to 25.0 %");
         assert_eq!(
             found.advice().as_deref(),
             Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")

@@ -131,13 +131,10 @@ fn parts(run: &Run) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{add_metric, launch, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, contains, ends, launch, point_row, run};
 
     fn send(primitive: &'static str, kib: u64, ns_per_kib: f64, copied: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", kib << 10);
+        let axes = axes!(primitive, size = kib << 10);
         let near = (0.98 * ns_per_kib, 1.02 * ns_per_kib);
         let mut row = point_row(PROBE, TIME, axes, ns_per_kib, near);
         add_metric(&mut row, "copied", copied);
@@ -146,7 +143,7 @@ mod tests {
     }
 
     fn part(part: &'static str, axis: &'static str, value: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("part", part).with(axis, value);
+        let axes = axes!(part).with(axis, value);
         point_row("copy.parts", "cost", axes, ns, (ns, ns))
     }
 
@@ -199,10 +196,7 @@ mod tests {
         }
         run.points = rows.to_vec();
         let sentence = &zero_copy_price(&run)[0].sentence();
-        assert!(
-            sentence.contains("80.0 ns more at 4KiB, 51.2 µs less at 1MiB"),
-            "{sentence}"
-        );
+        contains(&sentence, "80.0 ns more at 4KiB, 51.2 µs less at 1MiB");
     }
 
     #[test]
@@ -215,13 +209,10 @@ mod tests {
             send("zero_copy", 1024, 150.0, 1.0),
         ];
         let sentence = &zero_copy_price(&run)[0].sentence();
-        assert!(
-            sentence.contains("about as much at 4KiB, 51.2 µs more at 1MiB: pages are held"),
-            "{sentence}"
+        contains(
+            &sentence,
+            "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
         );
-        assert!(
-            sentence.ends_with("the copy is made all the same, later"),
-            "{sentence}"
-        );
+        ends(&sentence, "the copy is made all the same, later");
     }
 }
