@@ -198,7 +198,7 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, axes, contains, point_row};
+    use crate::tests::{self, RowExt, axes, contains, point_row};
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
         let axes = axes!(
@@ -208,9 +208,7 @@ mod tests {
             size = 20_000,
             window
         );
-        let mut row = point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate));
-        row.point.link = link.into();
-        row
+        point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
     fn with(mut row: PointRow, name: &'static str, value: f64) -> PointRow {

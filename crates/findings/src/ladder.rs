@@ -175,7 +175,7 @@ fn payload_bytes(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, axes, ends, known_row, warn};
+    use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
@@ -184,9 +184,7 @@ mod tests {
 
     fn rtt(stack: &'static str, payload: &'static str, us: f64) -> PointRow {
         let axes = axes!(stack, payload);
-        let mut row = row("rpc.rtt", "latency", axes, us * 1000.0);
-        row.point.link = "loopback".into();
-        row
+        row("rpc.rtt", "latency", axes, us * 1000.0).over("loopback")
     }
 
     fn marshals(stack: &'static str, direction: &'static str, ns: f64) -> PointRow {
@@ -255,8 +253,7 @@ mod tests {
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_the_stacks() {
         let with = |grade| {
-            let mut row = rtt("grpc", "int", 29.0);
-            warn(&mut row, "others", grade);
+            let row = rtt("grpc", "int", 29.0).warned("others", grade);
             found(&[row, rtt("tcp", "int", 10.0)]).len()
         };
         assert_eq!((with(Grade::C), with(Grade::D)), (1, 0));

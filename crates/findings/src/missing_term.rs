@@ -57,7 +57,7 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, known_row, sentences, warn};
+    use crate::tests::{RowExt, axes, known_row, sentences};
     use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
@@ -93,8 +93,7 @@ mod tests {
     fn what_is_near_or_disturbed_or_a_copys_is_not_told() {
         let near = row("os.process", 1, 140.0, (30.0, 100.0));
         let copies = row("copy.send", 1, 400.0, (30.0, 100.0));
-        let mut disturbed = row("os.process", 1, 400.0, (30.0, 100.0));
-        warn(&mut disturbed, "others", Grade::C);
+        let disturbed = row("os.process", 1, 400.0, (30.0, 100.0)).warned("others", Grade::C);
         assert!(sentences(missing_term, &[near, copies, disturbed]).is_empty());
     }
 }

@@ -91,7 +91,7 @@ fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, axes, contains, known_row, warn};
+    use crate::tests::{self, RowExt, axes, contains, known_row};
     use costof_model::rows::PointRow;
 
     fn row(
@@ -103,9 +103,7 @@ mod tests {
     ) -> PointRow {
         let axes = axes!(stack, size, wait = "spin");
         let ns = us * 1000.0;
-        let mut row = known_row(probe, metric, axes, ns, 0.02);
-        row.point.link = "loopback".into();
-        row
+        known_row(probe, metric, axes, ns, 0.02).over("loopback")
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
@@ -154,8 +152,7 @@ mod tests {
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_the_librarys() {
         let with = |grade| {
-            let mut row = rtt("rudp", 56, 12.0);
-            warn(&mut row, "others", grade);
+            let row = rtt("rudp", 56, 12.0).warned("others", grade);
             found(&[row, rtt("udp", 56, 8.0)]).len()
         };
         assert_eq!((with(Grade::C), with(Grade::D)), (1, 0));

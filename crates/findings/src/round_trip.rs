@@ -134,7 +134,7 @@ fn more(slow: &PointRow, fast: &PointRow) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, axes, ends, known_row, warn};
+    use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
     use costof_model::metric::Mode;
 
@@ -152,9 +152,7 @@ mod tests {
             wake,
             rate = 0
         );
-        let mut row = row("net.rtt", "latency", axes, us);
-        row.point.link = "loopback".into();
-        row
+        row("net.rtt", "latency", axes, us).over("loopback")
     }
 
     fn context_switch(wake: &'static str, us: f64) -> PointRow {
@@ -192,8 +190,7 @@ mod tests {
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_a_wake_up() {
         let found = |grade| {
-            let mut block = rtt("block", "awake", 28.0);
-            warn(&mut block, "others", grade);
+            let block = rtt("block", "awake", 28.0).warned("others", grade);
             sentences(&[rtt("spin", "awake", 8.0), block]).len()
         };
         assert_eq!((found(Grade::C), found(Grade::D)), (1, 0));

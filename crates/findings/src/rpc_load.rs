@@ -39,12 +39,10 @@ struct Loaded<'a> {
 }
 
 fn loaded<'a>((rate, row): &(u64, &'a PointRow)) -> Option<Loaded<'a>> {
-    let mut percentiles = row.estimate("latency")?.percentiles.iter();
-    let percentile = percentiles.find(|percentile| percentile.percent == PERCENT)?;
     Some(Loaded {
         rate: *rate as f64,
         answered: row.median("rate")?,
-        percentile_ns: percentile.value,
+        percentile_ns: row.estimate("latency")?.percentile(PERCENT)?,
         row,
     })
 }
@@ -86,14 +84,13 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, axes, point_row};
+    use crate::tests::{self, RowExt, axes, point_row};
     use costof_model::metric::{Estimate, Percentile};
 
     /// A rate that was asked for, what was answered of it, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
         let axes = axes!(stack = "grpc", payload = "string64", rate);
-        let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3));
-        row.point.link = "loopback".into();
+        let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3)).over("loopback");
         let mut answers: Estimate = row.metrics[0].clone();
         answers.name = "rate".into();
         answers.median = answered;

@@ -110,8 +110,7 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, add_metric, axes, contains, point_row, run, warn};
-    use costof_model::noise::Placement;
+    use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, run, warn};
     use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
@@ -122,19 +121,12 @@ mod tests {
             congestion_control = "default"
         );
         let rate = megabytes_a_second * 1e6;
-        let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate));
-        row.point.link = link.into();
+        let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate)).over(link);
         row.metrics[0].unit = Unit::BytesPerSecond;
         for (name, share) in [("sender_running", ran.0), ("receiver_running", ran.1)] {
             add_metric(&mut row, name, share);
         }
-        let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement = Placement(
-            cpus.map(|(role, cpus)| (role.into(), cpus))
-                .into_iter()
-                .collect(),
-        );
-        row
+        row.placed([("sender", &[1, 0]), ("receiver", &[0, 1])])
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {

@@ -159,15 +159,14 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{add_metric, axes, begins, known_row, run, warn};
+    use crate::tests::{RowExt, add_metric, axes, begins, known_row, run, warn};
     use costof_model::noise::Grade;
     use costof_model::unit::Better;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
         let axes = axes!(primitive, size = kib << 10, source = "cold");
-        let mut row = known_row(PROBE, metric, axes, value, 0.02);
-        row.point.link = "sink".into();
+        let mut row = known_row(PROBE, metric, axes, value, 0.02).over("sink");
         if metric == "throughput" {
             row.metrics[0].better = Better::Higher;
         }
@@ -214,8 +213,7 @@ mod tests {
         let mut run = cold();
         for primitive in ["two_copy", "zero_copy"] {
             for kib in [4, 64] {
-                let mut row = row(primitive, kib, "throughput", 1e9);
-                row.point.link = "loopback".into();
+                let row = row(primitive, kib, "throughput", 1e9).over("loopback");
                 run.points.push(row);
             }
         }

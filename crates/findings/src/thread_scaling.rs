@@ -211,14 +211,12 @@ fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, contains, ends, known_row, run};
+    use crate::tests::{RowExt, axes, contains, ends, known_row, run};
     use costof_model::facts::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
         let axes = axes!(primitive = "two_copy", size, threads);
-        let mut row = known_row(PROBE, "throughput", axes, value, 0.02);
-        row.point.link = "veth".into();
-        row
+        known_row(PROBE, "throughput", axes, value, 0.02).over("veth")
     }
 
     #[test]
@@ -261,17 +259,9 @@ mod tests {
     /// What a row of threads that send so much runs for, and what a KiB takes.
     fn ran(mut row: PointRow, sender: f64, receiver: f64, cpu: f64) -> PointRow {
         for (name, value) in [(SENDER, sender), (RECEIVER, receiver), ("cpu_sender", cpu)] {
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = (name.into(), value);
-            metric.ci95 = Some((0.9 * value, 1.1 * value));
-            row.metrics.push(metric);
+            row = row.metric(name, value);
         }
-        let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement.0 = cpus
-            .map(|(role, cpus)| (role.into(), cpus))
-            .into_iter()
-            .collect();
-        row
+        row.placed([("sender", &[1, 0]), ("receiver", &[0, 1])])
     }
 
     fn sentence(rows: [PointRow; 2]) -> String {
@@ -320,23 +310,16 @@ mod tests {
     fn a_busy_machine_says_so() {
         let mut rows = [row(1, 4096, 4.0), row(4, 4096, 5.0)];
         assert!(!sentence(rows.clone()).contains("a hint"));
-        rows[1].warnings.push(costof_model::noise::Warning {
-            kind: "steal".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        rows[1] = rows[1].clone().warned("steal", Grade::C);
         assert!(sentence(rows).ends_with("no more than a hint"));
     }
 
     #[test]
     fn misses_are_told_where_they_are_counted() {
         let counted = |threads, misses: f64| {
-            let mut row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = ("llc_load_misses".into(), misses);
-            metric.ci95 = Some((misses, misses));
-            row.metrics.push(metric);
+            let row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
+            let mut row = row.metric("llc_load_misses", misses);
+            row.metrics.last_mut().unwrap().ci95 = Some((misses, misses));
             row
         };
         let told = sentence([counted(1, 10.0), counted(4, 15.0)]);

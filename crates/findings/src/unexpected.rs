@@ -111,7 +111,7 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, axes, begins, contains, known_row, run, warn};
+    use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, run};
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {
@@ -195,8 +195,7 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_no_surprise() {
-        let mut busy = row(64, 1.0, [0.5, 0.6]);
-        warn(&mut busy, "others", Grade::D);
+        let busy = row(64, 1.0, [0.5, 0.6]).warned("others", Grade::D);
         let mut unpredicted = row(64, 1.0, [0.5, 0.6]);
         unpredicted.prediction = None;
         assert!(sentences(vec![busy, unpredicted]).is_empty());

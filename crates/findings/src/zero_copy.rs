@@ -311,13 +311,11 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, add_metric, axes, contains, launch, point_row, run};
+    use crate::tests::{CLAIMED, RowExt, add_metric, axes, contains, launch, point_row, run};
 
     fn send(link: &'static str, primitive: &'static str, size: u64, cpu: f64) -> PointRow {
         let axes = axes!(primitive, over = "tcp", size, buffers = "plain");
-        let mut row = point_row("copy.send", "cpu_sender", axes, cpu, (cpu, cpu));
-        row.point.link = link.into();
-        row
+        point_row("copy.send", "cpu_sender", axes, cpu, (cpu, cpu)).over(link)
     }
 
     fn completed(mut row: PointRow, asked: f64, copied: f64) -> PointRow {
@@ -380,25 +378,8 @@ mod tests {
     /// The end of a launch's link that sent this point.
     fn with_end(run: &mut Run, row: &PointRow, end: LinkEnd) {
         run.points.push(row.clone());
-        let ok = costof_model::rows::LaunchPoint {
-            point: row.point.clone(),
-            state: costof_model::rows::State::Ok,
-            metrics: Vec::new(),
-            allocations: 0,
-        };
-        run.launches.push(costof_model::rows::LaunchRow {
-            block: 0,
-            launch: 0,
-            of: 1,
-            wall_ns: 1e9,
-            points: vec![ok],
-            noise: costof_model::noise::Noise {
-                ends: [("sender".into(), end)].into_iter().collect(),
-                ..costof_model::noise::Noise::default()
-            },
-            placement: costof_model::noise::Placement::default(),
-            link: None,
-        });
+        launch(run, &[(row, &[])]);
+        run.launches[0].noise.ends.insert("sender".into(), end);
     }
 
     fn device(name: &str, driver: Option<&str>) -> LinkEnd {
@@ -416,6 +397,10 @@ mod tests {
         let sniffed = LinkEnd {
             sniffers: Some(1),
             ..device("costof", Some("veth"))
+        };
+        let unknown = LinkEnd {
+            device: Some("eth0".to_owned()),
+            ..LinkEnd::default()
         };
         let in_one_piece = LinkEnd {
             offloads: [("sg".into(), false)].into_iter().collect(),
@@ -444,10 +429,7 @@ mod tests {
             ),
             (
                 "remote",
-                LinkEnd {
-                    device: Some("eth0".to_owned()),
-                    ..LinkEnd::default()
-                },
+                unknown,
                 "no cause is seen: no local route (a filter",
             ),
             (

@@ -2,6 +2,8 @@
 //! refers to it.
 
 use crate::names;
+use costof_model::axis::Axis;
+use costof_model::metric::MetricInfo;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{LaunchPoint, PointRow};
@@ -72,6 +74,18 @@ impl<'a> Rows<'a> {
     /// The description of a probe; an old or foreign file may have none.
     pub(crate) fn info(&self, probe: &str) -> Option<&'a ProbeInfo> {
         self.infos.get(probe).copied()
+    }
+
+    /// The description of an axis of a probe.
+    pub(crate) fn axis(&self, probe: &str, name: &str) -> Option<&'a Axis> {
+        let mut axes = self.info(probe)?.axes.iter();
+        axes.find(|axis| axis.name == name)
+    }
+
+    /// The description of a metric of a probe.
+    pub(crate) fn metric(&self, probe: &str, name: &str) -> Option<&'a MetricInfo> {
+        let mut metrics = self.info(probe)?.metrics.iter();
+        metrics.find(|metric| metric.name == name)
     }
 
     /// What all launches gave of a probe's points, in their order.

@@ -4,7 +4,7 @@
 use super::figures;
 use super::lines;
 use super::probes::Room;
-use super::{STYLE, facts};
+use super::{document, facts};
 use crate::choose::overlay::overlaid;
 use crate::compare::{in_order, only, percent, refused, summary, what, word};
 use crate::run::machine;
@@ -12,7 +12,7 @@ use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::noise::PEER;
 use costof_model::run_file::Run;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 /// A table has so many rows; what a hostile or huge file has more is counted.
 const ROWS: usize = 3000;
@@ -32,25 +32,15 @@ pub struct Section(Markup);
 
 /// The page of all that was compared.
 pub fn page(sections: &[Section]) -> String {
-    let html = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "What became better or worse" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header { h1 { "What became better or worse" } }
-                main { @for section in sections { (section.0) } }
-            }
-        }
-    };
-    html.into_string()
+    let title = "What became better or worse";
+    document(
+        "",
+        title,
+        &html! {
+            header { h1 { (title) } }
+            main { @for section in sections { (section.0) } }
+        },
+    )
 }
 
 /// What `comparison` says of `after` held against `before`, as the part of a page with this number.

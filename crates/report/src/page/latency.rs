@@ -28,9 +28,10 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
         false => headlines,
     };
     let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
-        let mut of_unit: Vec<(usize, &Estimate)> = shown
+        let measured = shown
             .iter()
-            .filter_map(|at| Some((*at, rows.row(*at).primary()?)))
+            .filter_map(|at| Some((*at, rows.row(*at).primary()?)));
+        let mut of_unit: Vec<_> = measured
             .filter(|(_, estimate)| estimate.unit == unit)
             .collect();
         of_unit.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
@@ -155,17 +156,20 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
 
 /// Stands beside a published mark that a row over an emulated link has.
 fn emulated(row: &PointRow) -> &'static str {
-    match is_emulated(row) && published(row).next().is_some() {
-        true => " (emulated)",
-        false => "",
+    let is_compared = published(row).next().is_some();
+    if is_emulated(row) && is_compared {
+        " (emulated)"
+    } else {
+        ""
     }
 }
 
 /// What has to be known of a published number beside such a row.
 fn ours_is_emulated(row: &PointRow) -> &'static str {
-    match is_emulated(row) {
-        true => "; here the link is emulated",
-        false => "",
+    if is_emulated(row) {
+        "; here the link is emulated"
+    } else {
+        ""
     }
 }
 
@@ -174,27 +178,24 @@ fn grade(row: &PointRow) -> Markup {
 }
 
 fn range(unit: Unit, (low, high): (f64, f64)) -> String {
-    match low < high {
-        true => format!("{} to {}", unit.display(low), unit.display(high)),
-        false => unit.display(low),
+    if low < high {
+        return format!("{} to {}", unit.display(low), unit.display(high));
     }
+    unit.display(low)
 }
 
 /// What was asked, how it was measured, where the time goes, and where that comes from.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
     let info = rows.info(&row.point.probe);
-    let others: Vec<&Estimate> = row
+    let others = row
         .metrics
         .iter()
-        .filter(|estimate| estimate.name != row.primary)
-        .collect();
+        .filter(|estimate| estimate.name != row.primary);
+    let others: Vec<&Estimate> = others.collect();
     let about = |name: &str| {
-        let metrics = info.map(|info| info.metrics.iter());
-        let mut metrics = metrics.into_iter().flatten();
-        metrics
-            .find(|metric| metric.name == name)
-            .map(|metric| shortened(&metric.about, SENTENCES))
+        let metric = rows.metric(&row.point.probe, name)?;
+        Some(shortened(&metric.about, SENTENCES))
     };
     html! {
         div.m {
@@ -267,14 +268,13 @@ fn sources(info: &ProbeInfo) -> String {
 
 /// The predictions that were missed, the furthest off first, each with its sum.
 pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
-    let mut missed: Vec<(f64, usize)> = all(rows)
-        .filter_map(|at| {
-            let row = rows.row(at);
-            let expected = row.prediction.as_ref()?;
-            let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
-            Some((ratio.ln().abs(), at))
-        })
-        .collect();
+    let missed = all(rows).filter_map(|at| {
+        let row = rows.row(at);
+        let expected = row.prediction.as_ref()?;
+        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
+        Some((ratio.ln().abs(), at))
+    });
+    let mut missed: Vec<(f64, usize)> = missed.collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
     sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?)))

@@ -6,7 +6,6 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
-use costof_model::metric::Estimate;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
@@ -123,7 +122,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     let tail = positions.iter().any(|at| {
         rows.row(*at)
             .primary()
-            .is_some_and(|estimate| p99(estimate).is_some())
+            .is_some_and(|estimate| estimate.percentile(99.0).is_some())
     });
     let count = positions.len();
     html! {
@@ -152,7 +151,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                                 }
                             } }
                             @if tail { td.v { @if let Some(estimate) = row.primary() {
-                                @if let Some(value) = p99(estimate) { (estimate.unit.display(value)) }
+                                @if let Some(value) = estimate.percentile(99.0) { (estimate.unit.display(value)) }
                             } } }
                             td.v { (prediction(row)) }
                             td { (row.grade) }
@@ -172,11 +171,6 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
             }
         }
     }
-}
-
-fn p99(estimate: &Estimate) -> Option<f64> {
-    let mut percentiles = estimate.percentiles.iter();
-    percentiles.find(|at| at.percent == 99.0).map(|at| at.value)
 }
 
 /// The axes on which the points differ, in the order in which the probe has them, as far as a table
@@ -208,7 +202,6 @@ fn axis_value(rows: &Rows<'_>, probe: &str, axis: &str, value: Option<&AxisValue
     let Some(value) = value else {
         return String::new();
     };
-    let info = rows.info(probe);
-    let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+    let known = rows.axis(probe, axis);
     known.map_or_else(|| value.to_string(), |axis| axis.display(value))
 }

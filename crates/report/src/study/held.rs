@@ -327,11 +327,7 @@ fn beside(
         Of::Mean => (Some(estimate.mean), None),
         Of::Deviation => (estimate.sd, None),
         Of::Least => (Some(estimate.min), None),
-        Of::Percentile(percent) => {
-            let percentiles = estimate.percentiles.iter();
-            let mut found = percentiles.filter(|have| (have.percent - percent).abs() < 1e-9);
-            (found.next().map(|have| have.value), None)
-        }
+        Of::Percentile(percent) => (estimate.percentile(percent), None),
     };
     let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
     Ok(Beside {

@@ -35,25 +35,18 @@ pub(super) const ALSO: &[(&str, &str)] = &[
 impl Probe<'_> {
     /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
     pub(super) fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
-        let values = || {
-            measured
-                .iter()
-                .flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value))
-        };
-        let mut words: Vec<AxisValue> = Vec::new();
-        // As the probe has them, if it says.
-        let info = self.rows.info(self.id);
-        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
-        let usual = known.map(|axis| match &axis.domain {
-            Domain::Choice(choices) => choices
-                .iter()
-                .map(|choice| AxisValue::Word(choice.value.clone()))
-                .collect::<Vec<_>>(),
-            Domain::Number { .. } | Domain::Place { .. } => Vec::new(),
-        });
+        let rows = || measured.iter().flat_map(|(_, rows)| rows);
+        let values = || rows().map(|(value, ..)| *value);
         let there: BTreeSet<&AxisValue> = values().collect();
-        let usual = usual.unwrap_or_default();
-        words.extend(usual.into_iter().filter(|word| there.contains(word)));
+        // As the probe has them, if it says.
+        let choices = match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
+            Some(Domain::Choice(choices)) => &choices[..],
+            Some(Domain::Number { .. } | Domain::Place { .. }) | None => &[],
+        };
+        let choices = choices
+            .iter()
+            .map(|choice| AxisValue::Word(choice.value.clone()));
+        let mut words: Vec<AxisValue> = choices.filter(|word| there.contains(word)).collect();
         // Numbers ascend; other words come as they came.
         let numbers = there
             .iter()
@@ -97,9 +90,7 @@ impl Probe<'_> {
 
     /// The unit of an axis; a count where the probe does not say.
     pub(super) fn unit(&self, axis: &str) -> Unit {
-        let info = self.rows.info(self.id);
-        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
-        match known.map(|axis| &axis.domain) {
+        match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
             Some(Domain::Number { unit, .. }) => *unit,
             _ => Unit::One,
         }
@@ -117,14 +108,8 @@ impl Probe<'_> {
     }
 
     pub(super) fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
-        let Some(info) = self.rows.info(self.id) else {
-            return String::new();
-        };
-        let metric = info
-            .metrics
-            .iter()
-            .find(|known| known.name == what.metric());
-        let axis = info.axes.iter().find(|known| known.name == axis);
+        let metric = self.rows.metric(self.id, what.metric());
+        let axis = self.rows.axis(self.id, axis);
         let mut parts = Vec::new();
         if what.metric() != primary || matches!(what, What::Tail(_)) {
             parts.extend(metric.map(|metric| capital(&shortened(&metric.about, SENTENCES))));
