@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_of_any_level_is_said_shortly() {
+    fn what_cannot_be_reported_of_any_level_is_said_shortly() {
         let mut run = run(&[]);
         for primitive in ["two_copy", "one_copy", "zero_copy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));

@@ -177,7 +177,7 @@ mod tests {
     const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most likely another virtual machine on the core's second hardware thread";
 
     #[test]
-    fn the_share_is_told_with_what_takes_longer() {
+    fn the_share_is_reported_with_what_takes_longer() {
         let mut run = run(0.62);
         assert_eq!(sentence(&run).as_deref(), Some(GUEST));
         run.points.push(cost("null", &[], 200.0));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_usual_ones_the_most_slowed_are_told() {
+    fn without_the_usual_ones_the_most_slowed_are_reported() {
         let mut run = run(0.62);
         for (call, ns) in [("a", 110.0), ("b", 140.0), ("c", 130.0), ("d", 120.0)] {
             run.points.push(cost("cpu.call", &[("type", call)], ns));
@@ -203,14 +203,14 @@ mod tests {
         // What was not measured while the core was alone says nothing.
         run.points.push(cost("null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
-        let told = sentence(&run).unwrap();
+        let shown = sentence(&run).unwrap();
         let expected =
             ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, cpu.call type=d 20 %";
-        ends(&told, expected);
+        ends(&shown, expected);
     }
 
     #[test]
-    fn a_core_that_is_hardly_shared_is_not_told() {
+    fn a_core_that_is_hardly_shared_is_not_reported() {
         assert_eq!(sentence(&run(0.01)), None);
         assert_eq!(sentence(&run_without_points(&[])), None);
     }
@@ -230,9 +230,9 @@ mod tests {
             });
         }
         launch(&mut run, &[]);
-        let told = sentence(&run).unwrap();
-        contains(&told, "the measured core 21 % of the time");
-        ends(&told, ": a system call takes 24 % longer then");
+        let shown = sentence(&run).unwrap();
+        contains(&shown, "the measured core 21 % of the time");
+        ends(&shown, ": a system call takes 24 % longer then");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum Crossover {
         /// The smallest.
         from: f64,
     },
-    /// From about here on, as far as that is told. Its interval ends at `high`, and begins at `low`
+    /// From about here on, as far as that is known. Its interval ends at `high`, and begins at `low`
     /// or below the smallest.
     From {
         /// From here, as it seems; none where that is below the smallest.
@@ -225,10 +225,13 @@ fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
     let all = sum(&|_| 1.0);
     let centre = sum(&away) / all;
     let spread = sum(&|size| (away(size) - centre).powi(2));
-    let tilt = |size: f64| match spread > 0.0 {
-        true => centre * (away(size) - centre) / spread,
-        // Of one size alone there is no line.
-        false => 0.0,
+    let tilt = |size: f64| {
+        if spread > 0.0 {
+            centre * (away(size) - centre) / spread
+        } else {
+            // Of one size alone there is no line.
+            0.0
+        }
     };
     let shares = sizes
         .iter()

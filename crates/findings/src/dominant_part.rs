@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_surely_most_of_it_is_told() {
+    fn a_part_that_is_surely_most_of_it_is_reported() {
         let rows = [pipe(10_000.0), switch("pipe", 4000.0)];
         assert_eq!(
             sentences(dominant_part, &rows),
@@ -191,16 +191,16 @@ mod tests {
         part.name = "switch_alone".into();
         (part.median, part.ci95) = (800.0, Some((790.0, 810.0)));
         row.metrics.push(part);
-        let told = sentences(dominant_part, &[row]);
-        assert_eq!(told.len(), 1);
+        let shown = sentences(dominant_part, &[row]);
+        assert_eq!(shown.len(), 1);
         begins(
-            &told[0],
+            &shown[0],
             "os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking",
         );
     }
 
     #[test]
-    fn a_part_that_may_be_all_of_it_is_told_by_its_least() {
+    fn a_part_that_may_be_all_of_it_is_reported_by_its_least() {
         let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
         assert_eq!(
             sentences(dominant_part, &rows),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_end_too_early_are_told_with_those_to_ask_for() {
+    fn sizes_that_end_too_early_are_reported_with_those_to_ask_for() {
         let mut run = run(&[]);
         let axes = axes!(size = 64 << 20, dir = "temporary");
         let mut row = point_row("file.cache_size", "cost", axes, 70e3, (70e3, 70e3));

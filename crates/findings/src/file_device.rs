@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_told_with_its_disk_and_where_bytes_came_from() {
+    fn a_folder_is_reported_with_its_disk_and_where_bytes_came_from() {
         let mut run = run(&[]);
         assert_eq!(file_device(&run), []);
         let host = run.attempts.last_mut().unwrap().hosts.values_mut().next();

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn forks_that_cannot_be_told_apart_say_nothing() {
+    fn forks_that_cannot_be_distinguished_say_nothing() {
         let mut run = run(&[]);
         run.points.push(fork("fork", 0, 150.0));
         run.points.push(fork("fork", 64 << 20, 152.0));

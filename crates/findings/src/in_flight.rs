@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starves_is_told_beside_who_does_not() {
+    fn who_starves_is_reported_beside_who_does_not() {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_wait_for_a_second_are_told_by_stack() {
+    fn messages_that_wait_for_a_second_are_reported_by_stack() {
         let link = "rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
         let found = sentences(&[of("rudp", 0.0), of("study", 0.11)]);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_is_told_with_its_reason() {
+    fn what_is_mapped_is_reported_with_its_reason() {
         let mut run = run(&[]);
         assert_eq!(mapped_pages(&run), []);
         run.points.push(row("send", "usual", 65536, 0.0));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_told_once_though_others_lie_between() {
+    fn a_link_is_reported_once_though_others_lie_between() {
         let mut run = run(&[]);
         for link in ["loopback", "veth", "loopback"] {
             run.points.push(row("send", "usual", 65536, 0.0));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_prediction_counted_is_told_of_the_furthest_point_of_a_probe() {
+    fn what_no_prediction_counted_is_reported_of_the_furthest_point_of_a_probe() {
         let rows = [
             row("os.process", 1, 200.0, (30.0, 100.0)),
             row("os.process", 2, 400.0, (30.0, 100.0)),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_or_disturbed_or_a_copys_is_not_told() {
+    fn what_is_near_or_disturbed_or_a_copys_is_not_reported() {
         let near = row("os.process", 1, 140.0, (30.0, 100.0));
         let copies = row("copy.send", 1, 400.0, (30.0, 100.0));
         let disturbed = row("os.process", 1, 400.0, (30.0, 100.0)).warned("others", Grade::C);

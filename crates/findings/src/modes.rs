@@ -325,32 +325,32 @@ mod tests {
 
     #[test]
     fn what_separates_all_launches_is_what_goes_with_the_modes() {
-        let told = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
+        let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         assert_eq!(
-            told,
+            shown,
             "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 launches, and every launch of the greater one had less core clock than any of the lesser"
         );
-        let told = sentence(&MANY, |_| noise(4e9, 1));
+        let shown = sentence(&MANY, |_| noise(4e9, 1));
         contains(
-            &told,
+            &shown,
             "nothing that was recorded of launches separates these: core clock",
         );
     }
 
     #[test]
     fn few_launches_may_be_separated_by_chance() {
-        let told = sentence(&MANY[..6], |cost| {
+        let shown = sentence(&MANY[..6], |cost| {
             noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
         });
-        contains(&told, "3 and 3 launches, which are too few");
+        contains(&shown, "3 and 3 launches, which are too few");
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
-        let told = sentence(&[], |_| Noise::default());
-        contains(&told, "has none of its launches");
+        let shown = sentence(&[], |_| Noise::default());
+        contains(&shown, "has none of its launches");
     }
 
     #[test]
-    fn modes_that_nothing_goes_with_are_told_together() {
+    fn modes_that_nothing_goes_with_are_reported_together() {
         let mut run = run(&[]);
         for (probe, ns) in [("os.pin", 100.0), ("os.getpid", 50.0)] {
             let mut row = point_row(probe, "cost", Axes::default(), ns, (ns, ns));
@@ -380,10 +380,10 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
-        let told = &found[0].sentence();
-        begins(&told, "9 answers come in two modes each");
-        ends(&told, "; and 3 more");
-        assert_eq!(told.matches("os.pin").count(), 6);
+        let shown = &found[0].sentence();
+        begins(&shown, "9 answers come in two modes each");
+        ends(&shown, "; and 3 more");
+        assert_eq!(shown.matches("os.pin").count(), 6);
     }
 
     /// A point of 100 and 200 ns, whose launches have these data and these batches disturbed.
@@ -415,35 +415,35 @@ mod tests {
         let of = |lesser, greater| Data::Histogram(vec![(100.0, lesser), (200.0, greater)]);
         let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
         let three = [both.clone(), both.clone(), both.clone()];
-        let told = of_launches(&three, &[]);
+        let shown = of_launches(&three, &[]);
         contains(
-            &told,
+            &shown,
             "all 3 launches have both, so nothing that is the same",
         );
-        let told = of_launches(&[both.clone(), both.clone(), other], &[]);
+        let shown = of_launches(&[both.clone(), both.clone(), other], &[]);
         ends(
-            &told,
+            &shown,
             "2 of 3 launches have both; what makes them is not seen in what was recorded",
         );
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
-            let told = of_launches(launches, &[]);
-            assert!(!told.contains("so nothing"), "{told}");
+            let shown = of_launches(launches, &[]);
+            assert!(!shown.contains("so nothing"), "{shown}");
         }
     }
 
     #[test]
     fn more_samples_than_a_count_holds_are_counted() {
         let data = Data::Histogram(vec![(100.0, u32::MAX), (99.0, u32::MAX), (200.0, u32::MAX)]);
-        let told = of_launches(&[data.clone(), data.clone(), data], &[]);
-        contains(&told, "all 3 launches have both");
+        let shown = of_launches(&[data.clone(), data.clone(), data], &[]);
+        contains(&shown, "all 3 launches have both");
     }
 
     #[test]
     fn launches_that_have_both_modes_are_no_cause_and_preempted_batches_are_one() {
         assert!(batches(&[3, 4, 5]).ends_with("is that of batches that were preempted"));
         for disturbed in [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4, 5]] {
-            let told = batches(disturbed);
-            contains(&told, "2 of 2 launches have both");
+            let shown = batches(disturbed);
+            contains(&shown, "2 of 2 launches have both");
         }
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_told_with_how_wide_their_ranges_are() {
+    fn hits_are_reported_with_how_wide_their_ranges_are() {
         let mut predictions = vec![(90.0, 108.0); 4];
         predictions.push((50.0, 60.0));
         predictions.extend([(50.0, 200.0); 5]);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_told_beside_the_plain_one_of_its_size() {
+    fn a_round_trip_is_reported_beside_the_plain_one_of_its_size() {
         let rows = [
             rtt("rudp", 2048, 15.0),
             rtt("udp", 2048, 10.0),

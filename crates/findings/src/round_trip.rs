@@ -179,7 +179,7 @@ mod tests {
             &found[0],
             "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
         );
-        // What cannot be told apart, or has nothing beside it, says nothing.
+        // What cannot be shown apart, or has nothing beside it, says nothing.
         assert_eq!(
             sentences(&[rtt("spin", "awake", 27.9), block.clone()]),
             [""; 0]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_link_and_protocol_is_told_once() {
+    fn each_link_and_protocol_is_reported_once() {
         let mut rows = vec![rtt("spin", "awake", 8.0), rtt("block", "awake", 28.0)];
         for row in rows.clone() {
             let mut large = row.clone();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_rests_is_told_beside_one_that_is_kept_awake() {
+    fn a_processor_that_rests_is_reported_beside_one_that_is_kept_awake() {
         let rows = [rtt("block", "awake", 28.0), rtt("block", "idle", 64.0)];
         assert_eq!(
             sentences(&rows),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_told_at_which_the_99th_percentile_leaves_what_it_was() {
+    fn the_rate_is_reported_at_which_the_99th_percentile_leaves_what_it_was() {
         let found = found(&[
             row(40_000, 39_990.0, 400.0),
             row(1_000, 1_000.0, 90.0),

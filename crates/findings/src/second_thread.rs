@@ -41,8 +41,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_on_a_file_that_is_surely_dearer_is_told() {
-        let told = sentences(
+    fn a_call_on_a_file_that_is_surely_dearer_is_reported() {
+        let shown = sentences(
             second_thread,
             &[
                 row("read", 1, 140.0),
@@ -53,7 +53,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            told,
+            shown,
             [
                 "a second thread, which sleeps, makes a read of 1 byte 34 % more expensive (32 to 36): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
             ]

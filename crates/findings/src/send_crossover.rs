@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_crossover_of_real_sends_is_told_with_its_interval() {
+    fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
         let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
         assert_eq!(
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn other_links_and_metrics_are_told_apart() {
+    fn other_links_and_metrics_are_distinguished() {
         let mut run = cold();
         for primitive in ["two_copy", "zero_copy"] {
             for kib in [4, 64] {
@@ -245,8 +245,8 @@ mod tests {
         for row in &mut run.points {
             add_metric(row, "fallbacks", 0.001);
         }
-        let told = send_crossover(&run);
-        assert_eq!(told.len(), 3);
+        let shown = send_crossover(&run);
+        assert_eq!(shown.len(), 3);
         for row in &mut run.points {
             if row.axes().find_word("primitive") == Some("zero_copy") {
                 row.metrics[1].median = 1.0;
@@ -254,7 +254,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 2);
-        assert_eq!(findings[0], told[0]);
+        assert_eq!(findings[0], shown[0]);
         assert_eq!(
             findings[1].sentence(),
             "no crossover uses 4 of the 12 points by which ways of sending are compared: there was no room to send without a copy (ENOBUFS)"

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_is_told_over_all_sizes_with_its_efficiency() {
+    fn scaling_is_reported_over_all_sizes_with_its_efficiency() {
         let mut run = run(&[]);
         for (threads, size, value) in [
             (1, 4096, 4.0),
@@ -278,16 +278,16 @@ mod tests {
                 ran(row(4, 4096, 4.0), sender, receiver, 120.0),
             ]
         };
-        let told = sentence(rows(0.25, 0.1));
+        let shown = sentence(rows(0.25, 0.1));
         ends(
-            &told,
+            &shown,
             "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
         );
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
-        let told = sentence(apart);
-        contains(&told, "locks from each other");
-        assert!(!told.contains("switches"), "{told}");
+        let shown = sentence(apart);
+        contains(&shown, "locks from each other");
+        assert!(!shown.contains("switches"), "{shown}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' CPUs"),
             (
@@ -301,8 +301,8 @@ mod tests {
                 "no CPU was always busy: the senders used 0.80 of 1 CPU",
             ),
         ] {
-            let told = sentence(rows(sender, receiver));
-            contains(&told, says);
+            let shown = sentence(rows(sender, receiver));
+            contains(&shown, says);
         }
     }
 
@@ -315,15 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn misses_are_told_where_they_are_counted() {
+    fn misses_are_reported_where_they_are_counted() {
         let counted = |threads, misses: f64| {
             let row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
             let mut row = row.metric("llc_load_misses", misses);
             row.metrics.last_mut().unwrap().ci95 = Some((misses, misses));
             row
         };
-        let told = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        contains(&told, "is seen, with 1.50 times the last-level misses;");
+        let shown = sentence([counted(1, 10.0), counted(4, 15.0)]);
+        contains(&shown, "is seen, with 1.50 times the last-level misses;");
     }
 
     #[test]
@@ -333,10 +333,10 @@ mod tests {
             row.point.axes = row.point.axes.with("pattern", "echo").with("in_flight", 1);
             row
         };
-        let told = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
-        contains(&told, "an efficiency of 125 %");
+        let shown = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
+        contains(&shown, "an efficiency of 125 %");
         contains(
-            &told,
+            &shown,
             "one thread waits for the other end and for being woken (it ran 25 %",
         );
         let many = |threads, rate| {

@@ -146,25 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_furthest_is_told_with_what_it_points_to() {
+    fn what_is_furthest_is_reported_with_what_it_points_to() {
         let rows = vec![
             row(64, 5.0, [1.0, 0.5]),
             row(128, 10.0, [1.0, 0.5]),
             row(256, 1.0, [1.0, 0.5]),
         ];
-        let told = sentences(rows.clone());
-        assert_eq!(told.len(), 1);
+        let shown = sentences(rows.clone());
+        assert_eq!(shown.len(), 1);
         begins(
-            &told[0],
+            &shown[0],
             "2 of 3 predictions of copy.send over sink were missed",
         );
-        contains(&told[0], "at least a factor of 3.6 less than the 4");
-        contains(&told[0], "the sender had no time left");
-        let told = sentences(rows[..2].to_vec());
-        contains(&told[0], "a factor of 1.1 more than the 4");
-        contains(&told[0], "a piece costs less here");
-        let told = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
-        contains(&told[0], "waiting that no piece has");
+        contains(&shown[0], "at least a factor of 3.6 less than the 4");
+        contains(&shown[0], "the sender had no time left");
+        let shown = sentences(rows[..2].to_vec());
+        contains(&shown[0], "a factor of 1.1 more than the 4");
+        contains(&shown[0], "a piece costs less here");
+        let shown = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
+        contains(&shown[0], "waiting that no piece has");
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_was_as_expected_that_is_told_of_some_points() {
+    fn where_all_was_as_expected_that_is_reported_of_some_points() {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
         assert_eq!(
             sentences(rows.clone()),

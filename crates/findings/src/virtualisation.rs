@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_told_in_system_calls() {
+    fn an_exit_is_reported_in_system_calls() {
         let call = around("os.syscall", axes!(call = "getppid"), 100.0);
         assert_eq!(
             sentences(virtualisation, &[exit(1.0), call.clone()]),
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn only_a_fault_that_takes_less_is_without_an_exit() {
-        let told = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
+        let shown = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
         assert_eq!(
-            told,
+            shown,
             [
                 "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary one probably does not leave it (an exit for memory may be cheaper than this one, of cpuid)"
             ]
@@ -119,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn waking_is_told_where_it_surely_takes_more() {
-        let told = sentences(
+    fn waking_is_reported_where_it_surely_takes_more() {
+        let shown = sentences(
             virtualisation,
             &[exit(2.0), switch("idle", 30.0), switch("awake", 10.0)],
         );
         assert_eq!(
-            told,
+            shown,
             [
                 "handing a token to a CPU that may be idle takes 20.0 µs more than to one that is kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 times leaving the virtual machine"
             ]

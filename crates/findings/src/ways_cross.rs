@@ -89,8 +89,8 @@ mod tests {
         known_row("ipc.latency", "cost", axes, ns, 0.02)
     }
 
-    /// A pipe that begins dearer and grows less, by these costs of the other way.
-    fn told(unix: [f64; 4]) -> Vec<String> {
+    /// A pipe that begins more expensive and grows less, by these costs of the other way.
+    fn shown(unix: [f64; 4]) -> Vec<String> {
         let sizes = [64, 256, 1024, 4096];
         let rows = sizes
             .iter()
@@ -100,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_change_places_are_told_with_where() {
-        let told = told([50.0, 80.0, 120.0, 200.0]);
-        assert_eq!(told.len(), 1);
+    fn ways_that_change_places_are_reported_with_where() {
+        let shown = shown([50.0, 80.0, 120.0, 200.0]);
+        assert_eq!(shown.len(), 1);
         begins(
-            &told[0],
+            &shown[0],
             "over=pipe beats over=unix for ipc.latency by cost from about ",
         );
     }
 
     #[test]
     fn ways_that_do_not_are_not() {
-        assert!(told([50.0, 60.0, 70.0, 80.0]).is_empty());
-        assert!(told([100.0; 4]).is_empty());
+        assert!(shown([50.0, 60.0, 70.0, 80.0]).is_empty());
+        assert!(shown([100.0; 4]).is_empty());
         let on_pages = |pages: &'static str, size, ns| {
             let mut row = row("pipe", size, ns);
             row.point.axes = row.point.axes.clone().with("pages", pages);
@@ -153,8 +153,12 @@ mod tests {
         });
         // One without a curve is none of them.
         let rows: Vec<PointRow> = std::iter::once(row("z", 64, 1.0)).chain(ways).collect();
-        let told = sentences(ways_cross, &rows);
-        assert_eq!(told.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
-        assert!(told.iter().any(|told| told.contains("over=a beats over=p")));
+        let shown = sentences(ways_cross, &rows);
+        assert_eq!(shown.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
+        assert!(
+            shown
+                .iter()
+                .any(|shown| shown.contains("over=a beats over=p"))
+        );
     }
 }

@@ -149,7 +149,7 @@ mod tests {
 
     /// Of a run into the sink, cached messages on 4 KiB pages.
     #[test]
-    fn what_it_takes_and_saves_is_told_at_the_smallest_and_the_largest() {
+    fn what_it_takes_and_saves_is_reported_at_the_smallest_and_the_largest() {
         let mut run = run(&[]);
         assert_eq!(zero_copy_price(&run), []);
         run.points = vec![

@@ -127,10 +127,10 @@ pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
     let label = found.and_then(|point| point.label.clone());
     let name = label.unwrap_or_else(|| named(&row.point, after));
-    match found.is_some_and(|point| point.primary == row.metric) {
-        true => name,
-        false => format!("{name}: {}", row.metric),
+    if found.is_some_and(|point| point.primary == row.metric) {
+        return name;
     }
+    format!("{name}: {}", row.metric)
 }
 
 fn named(point: &Point, run: &Run) -> String {
@@ -164,13 +164,10 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
         ));
     }
     let plural = if rows.len() == 1 { "" } else { "s" };
-    let machine = match comparison.in_turns {
-        true => {
-            "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
-        }
-        false => {
-            "What the machine did between the runs is in their ratios: --interleave measures both in turns."
-        }
+    let machine = if comparison.in_turns {
+        "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
+    } else {
+        "What the machine did between the runs is in their ratios: --interleave measures both in turns."
     };
     format!(
         "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
@@ -188,12 +185,10 @@ fn core_shared(comparison: &Comparison) -> String {
     let alike = shared
         .filter(|row| row.selection == Selection::Shared)
         .count();
-    let meaning = match comparison.in_turns {
-        true => "Both sides met the same neighbours.",
-        false => {
-            "Where such a row differs, the neighbours may be the reason: it is not called better or \
-             worse."
-        }
+    let meaning = if comparison.in_turns {
+        "Both sides met the same neighbours."
+    } else {
+        "Where such a row differs, the neighbours may be the reason: it is not called better or worse."
     };
     match count {
         0 => String::new(),

@@ -263,7 +263,7 @@ pub(crate) fn questions(run: &Run) -> String {
         let answers = asked.answers.iter().map(|found| finding(&points, found));
         let lacks = asked
             .lacks
-            .map(|lacks| format!("not told by this run: {lacks}\n"));
+            .map(|lacks| format!("no answer in this run: {lacks}\n"));
         let answers = answers.chain(lacks).map(|line| format!("  {line}"));
         format!("{}\n{}", asked.question, answers.collect::<String>())
     });
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_of_a_link_is_told_in_a_line() {
+    fn an_end_of_a_link_is_reported_in_a_line() {
         let mut cable = LinkEnd {
             device: Some("eth0".to_owned()),
             congestion_control: Some("cubic".to_owned()),

@@ -14,10 +14,12 @@ pub(super) fn memory_left(facts: &Facts, _: &Probed) -> Option<Verdict> {
         return Some(unread(facts, "meminfo").effect("unchecked"));
     };
     let free = facts.memory.available_bytes;
-    let verdict = match free.is_none_or(|free| available < free) {
-        _ if available >= MEMORY_WANTED_BYTES => good("enough"),
-        true => missing("too_little").advice("cgroup"),
-        false => missing("too_little"),
+    let verdict = if available >= MEMORY_WANTED_BYTES {
+        good("enough")
+    } else if free.is_none_or(|free| available < free) {
+        missing("too_little").advice("cgroup")
+    } else {
+        missing("too_little")
     };
     Some(verdict.with("mib", available >> 20))
 }

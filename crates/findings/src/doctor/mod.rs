@@ -81,8 +81,8 @@ fn for_this_user(facts: &Facts, advice: String) -> String {
             advice
         };
     }
-    match is_of_host && !advice.contains("on the host") {
-        true => format!("on the host: {advice}"),
-        false => advice,
+    if is_of_host && !advice.contains("on the host") {
+        return format!("on the host: {advice}");
     }
+    advice
 }

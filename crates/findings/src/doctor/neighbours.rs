@@ -42,10 +42,12 @@ pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         return Some(unread(facts, "/proc/stat"));
     }
     let is_stolen = counted.iter().any(|(share, _)| *share > STEAL_SHARE);
-    let verdict = match is_virtual(facts) {
-        _ if is_stolen => worse("given"),
-        true => good("given").effect("good_as_told"),
-        false => good("given"),
+    let verdict = if is_stolen {
+        worse("given")
+    } else if is_virtual(facts) {
+        good("given").effect("good_guest")
+    } else {
+        good("given")
     };
     let shares = counted.iter();
     let shares = shares.map(|(share, when)| (*when, figures().with("share", percent(*share))));

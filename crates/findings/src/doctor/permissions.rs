@@ -39,10 +39,12 @@ pub(super) fn namespaces(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         (*binds_root || !is_root) && sysctl(facts, name) == Some(value)
     });
     let cause = forbids.map(|(name, value, ..)| (format!("{name} is {value}"), "change"));
-    let advice = match is_filtered(facts) {
-        true => "allow",
-        false if is_root => "advice",
-        false => "root",
+    let advice = if is_filtered(facts) {
+        "allow"
+    } else if is_root {
+        "advice"
+    } else {
+        "root"
     };
     let verdict = tried_despite(probed.network_namespaces.as_ref(), cause, advice);
     Some(match forbids {

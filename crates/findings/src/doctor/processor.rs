@@ -52,10 +52,12 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
         };
         return Some(not_checked(what));
     };
-    let verdict = match latency_ns >= DEEP_IDLE_NS {
-        true => worse("deepest").with("deep", deep_states(&facts.idle)),
-        false if is_virtual(facts) => good("deepest").effect("good_guest"),
-        false => good("deepest"),
+    let verdict = if latency_ns >= DEEP_IDLE_NS {
+        worse("deepest").with("deep", deep_states(&facts.idle))
+    } else if is_virtual(facts) {
+        good("deepest").effect("good_guest")
+    } else {
+        good("deepest")
     };
     let latency = us(latency_ns as f64);
     Some(verdict.with("name", &*state.name).with("latency", latency))
@@ -102,8 +104,8 @@ pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
         ))
     });
     let costly: Vec<String> = costly.collect();
-    Some(match costly.is_empty() {
-        true => good("cheap"),
-        false => worse("on").with("costly", costly.join(", ")),
-    })
+    if costly.is_empty() {
+        return Some(good("cheap"));
+    }
+    Some(worse("on").with("costly", costly.join(", ")))
 }

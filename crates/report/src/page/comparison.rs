@@ -1,4 +1,4 @@
-//! Two runs held against each other, as a page without scripts: what differs between the machines, every
+//! Two runs compared, as a page without scripts: what differs between the machines, every
 //! row with its ratio, and plots of both.
 
 use super::figures;
@@ -43,7 +43,7 @@ pub fn page(sections: &[Section]) -> String {
     )
 }
 
-/// What `comparison` says of `after` held against `before`, as the part of a page with this number.
+/// What `comparison` says of `after` compared with `before`, as the part of a page with this number.
 pub fn section(
     number: usize,
     before: Side<'_>,
@@ -115,7 +115,7 @@ fn side(side: Side<'_>) -> Markup {
 }
 
 fn differences(differences: &[FactDifference]) -> Markup {
-    let told = |value: &Option<String>| {
+    let known = |value: &Option<String>| {
         let value = value.as_deref().unwrap_or("unknown");
         shortened(value, SENTENCES)
     };
@@ -128,8 +128,8 @@ fn differences(differences: &[FactDifference]) -> Markup {
                 tbody { @for one in differences.iter().take(facts::SHOWN) {
                     tr {
                         td { (one.what) @if one.host == PEER { " of the other end" } }
-                        td { (told(&one.before)) }
-                        td { (told(&one.after)) }
+                        td { (known(&one.before)) }
+                        td { (known(&one.after)) }
                     }
                 } }
             } }
@@ -196,16 +196,13 @@ fn made(side: Side<'_>) -> Markup {
 
 /// How ratios and verdicts come about.
 fn method(comparison: &Comparison) -> &'static str {
-    match comparison.in_turns {
-        true => {
-            "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
-             ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
-             for all rows together (Holm)."
-        }
-        false => {
-            "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
-             on the logarithms. Verdicts hold for all rows together (Holm)."
-        }
+    if comparison.in_turns {
+        "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
+         ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
+         for all rows together (Holm)."
+    } else {
+        "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
+         on the logarithms. Verdicts hold for all rows together (Holm)."
     }
 }
 

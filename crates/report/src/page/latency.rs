@@ -23,9 +23,10 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
         .filter(|at| rows.row(*at).headline)
         .take(ROWS)
         .collect();
-    let shown = match headlines.is_empty() {
-        true => all(rows).take(WITHOUT_HEADLINES).collect(),
-        false => headlines,
+    let shown = if headlines.is_empty() {
+        all(rows).take(WITHOUT_HEADLINES).collect()
+    } else {
+        headlines
     };
     let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
         let measured = shown

@@ -15,7 +15,7 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use toml::Spanned;
 
-/// Why a run has not a point, where its rows do not tell.
+/// Why a run has not a point, where its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 
 /// A study, with what a run gave beside each of its figures.
@@ -272,18 +272,15 @@ impl Beside {
         line.expected = self.expected.map_or_else(String::new, range);
         line.grade = self.grade;
         line.ratio = match figure.measured {
-            Stated::Range(low, high) if low <= self.value && self.value <= high => match low < high
-            {
-                true => "within".to_owned(),
-                false => "1.00".to_owned(),
-            },
+            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
+                let within = if low < high { "within" } else { "1.00" };
+                within.to_owned()
+            }
             // To the end of a range that is nearer.
             Stated::Range(low, high) => {
                 let to = if self.value < low { low } else { high };
-                match to > 0.0 {
-                    true => digits(self.value / to),
-                    false => String::new(),
-                }
+                let ratio = (to > 0.0).then(|| digits(self.value / to));
+                ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
         };
@@ -362,9 +359,10 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 
 /// Why a metric may be absent.
 fn uncounted(metric: &str) -> &'static str {
-    match metric.contains("miss") || metric == "cycles" {
-        true => "the processor's counters are not to be had (`costof doctor` says why)",
-        false => "no launch told it",
+    if metric.contains("miss") || metric == "cycles" {
+        "the processor's counters are not to be had (`costof doctor` says why)"
+    } else {
+        "no launch reported it"
     }
 }
 
@@ -412,7 +410,7 @@ fn expected(
     Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
 }
 
-/// The interval of an estimate; of cycles that too few launches told, that of the time which they are.
+/// The interval of an estimate; of cycles that too few launches have, that of the time which they are.
 fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
     estimate.ci95.or_else(|| {
         let per_ns = cycles_per_ns(estimate, row)?;
