@@ -32,27 +32,10 @@ pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
     for row in &run.points {
-        let Some((estimate, [lesser, greater])) = row
-            .primary()
-            .and_then(|estimate| Some((estimate, two_modes(estimate)?)))
-        else {
-            continue;
-        };
-        let border = (lesser.median * greater.median).sqrt();
-        let launches = run.launches_of(&row.point);
-        let launches: Vec<Seen<'_>> = launches
-            .filter_map(|launch| Seen::new(launch, row, border))
-            .collect();
-        let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
-        let both = figures()
-            .with("point", named(run, &row.point))
-            .with("lesser", value(lesser))
-            .with("lesser_share", percent(lesser.share))
-            .with("greater", value(greater))
-            .with("greater_share", percent(greater.share));
-        match cause(row, &launches) {
-            Cause::Seen(why) => findings.push(one(row, both, why)),
-            Cause::NotSeen(why) => unexplained.push((row, both, why)),
+        match with_cause(run, row) {
+            Some((both, Cause::Seen(why))) => findings.push(one(row, both, why)),
+            Some((both, Cause::NotSeen(why))) => unexplained.push((row, both, why)),
+            None => {}
         }
     }
     if unexplained.len() > 1 {
@@ -62,6 +45,23 @@ pub(crate) fn modes(run: &Run) -> Vec<Finding> {
         findings.extend(alone.map(|(row, both, why)| one(row, both, why)));
     }
     findings
+}
+
+/// The modes of a point that has two, and what goes with them.
+fn with_cause(run: &Run, row: &PointRow) -> Option<(Figures, Cause)> {
+    let estimate = row.primary()?;
+    let [lesser, greater] = two_modes(estimate)?;
+    let border = (lesser.median * greater.median).sqrt();
+    let launches = run.launches_of(&row.point);
+    let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
+    let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
+    let both = figures()
+        .with("point", named(run, &row.point))
+        .with("lesser", value(lesser))
+        .with("lesser_share", percent(lesser.share))
+        .with("greater", value(greater))
+        .with("greater_share", percent(greater.share));
+    Some((both, cause(row, &launches.collect::<Vec<_>>())))
 }
 
 fn one(row: &PointRow, both: Figures, why: Part) -> Finding {
@@ -193,32 +193,36 @@ struct Recorded<'a> {
     greater: Vec<f64>,
 }
 
-/// What differs between the launches of either mode.
-fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
-    fn recorded<'a>(
+impl<'a> Recorded<'a> {
+    /// None where any launch lacks it.
+    fn new(
         name: &'a str,
-        (lesser, greater): (&[&Seen<'_>], &[&Seen<'_>]),
+        [lesser, greater]: [&[&Seen<'_>]; 2],
         value: impl Fn(&Seen<'_>) -> Option<f64>,
     ) -> Option<Recorded<'a>> {
-        let values = |group: &[&Seen<'_>]| group.iter().map(|seen| value(seen)).collect();
-        let (lesser, greater): (Option<_>, Option<_>) = (values(lesser), values(greater));
+        let values = |launches: &[&Seen<'_>]| launches.iter().map(|seen| value(seen)).collect();
+        let lesser: Option<_> = values(lesser);
         Some(Recorded {
             name,
             lesser: lesser?,
-            greater: greater?,
+            greater: values(greater)?,
         })
     }
-    let groups = (lesser, greater);
-    let of_noise = LOOKED_AT.iter();
-    let of_noise =
-        of_noise.filter_map(|(name, of)| recorded(name, groups, |seen| of(&seen.launch.noise)));
+}
+
+/// What differs between the launches of either mode.
+fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
+    let groups = [lesser, greater];
+    let of_noise = RECORDED_OF_LAUNCHES.iter();
+    let of_noise = of_noise
+        .filter_map(|(name, of)| Recorded::new(name, groups, |seen| of(&seen.launch.noise)));
     let of_noise: Vec<Recorded<'_>> = of_noise.collect();
     // The other metrics of the point, which may be the cause or another consequence: `huge_share`,
     // `preempted`. Those in nanoseconds are mostly the same time again.
     let others = row.metrics.iter();
     let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
     let others = others.filter_map(|metric| {
-        recorded(&metric.name, groups, |seen| value(seen.point, &metric.name))
+        Recorded::new(&metric.name, groups, |seen| value(seen.point, &metric.name))
     });
     let others: Vec<Recorded<'_>> = others.collect();
     let looked_at = of_noise.len() + others.len();
@@ -250,7 +254,7 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
 /// What a launch records that its CPUs, its memory and its neighbours made of it.
 type OfNoise = fn(&Noise) -> Option<f64>;
 
-const LOOKED_AT: [(&str, OfNoise); 8] = [
+const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
     ("distance between its CPUs", |noise| {
         noise.distance_ns.map(|(before, _)| before)
     }),

@@ -55,7 +55,7 @@ fn compared(slow: &PointRow, fast: &PointRow) -> Option<Figures> {
 fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
     let is_awake = blocked.is_at("wake", "awake");
     let spinning = quiet_same_but(run, blocked, ("wait", "spin")).filter(|_| is_awake)?;
-    let switch = context_switch(run, "awake");
+    let switch = context_switch(run, "awake", Grade::C);
     let switch_ns = switch.and_then(|row| Some(ns(row.primary()?.median)));
     let figures = compared(blocked, spinning)?;
     let figures = figures.maybe("switch", switch_ns);
@@ -69,7 +69,8 @@ fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
     let awake = quiet_same_but(run, idle, ("wake", "awake")).filter(|_| may_be_idle)?;
     let mut figures = compared(idle, awake)?;
     let mut evidence = vec![idle, awake];
-    if let Some((idle, awake)) = context_switch(run, "idle").zip(context_switch(run, "awake"))
+    if let Some((idle, awake)) =
+        context_switch(run, "idle", Grade::C).zip(context_switch(run, "awake", Grade::C))
         && let Some((low, high)) = more(idle, awake)
     {
         figures = figures
@@ -112,8 +113,8 @@ fn quiet_same_but<'r>(
     same_but(run, row, &[word]).filter(|row| row.contention() <= Grade::C)
 }
 
-/// A context switch between processes on two CPUs.
-fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
+/// A context switch between processes on two CPUs, if its grade for contention is no worse.
+pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str, worst: Grade) -> Option<&'r PointRow> {
     let words = [
         ("between", "processes"),
         ("over", "pipe"),
@@ -122,7 +123,7 @@ fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
     ];
     let switches = run.select("os.context_switch").words(&words);
     let measured = switches.filter(|row| row.primary().is_some());
-    measured.contention_at_most(Grade::C).one()
+    measured.contention_at_most(worst).one()
 }
 
 /// How much more the one takes than the other, at least and at most; `None` where their intervals

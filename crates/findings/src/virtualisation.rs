@@ -5,6 +5,7 @@ use crate::Kind;
 use crate::figures::{Value, figures, ns};
 use crate::finding::Finding;
 use crate::interval::Interval;
+use crate::round_trip::context_switch;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -50,16 +51,7 @@ fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// Waking an idle CPU, compared with one that is kept awake.
 fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let switch = |wake| {
-        let words = [
-            ("between", "processes"),
-            ("over", "pipe"),
-            ("cpus", "cross"),
-            ("wake", wake),
-        ];
-        let switches = run.select("os.context_switch").words(&words);
-        switches.one().filter(|row| row.contention() <= Grade::B)
-    };
+    let switch = |wake| context_switch(run, wake, Grade::B);
     let (idle, awake) = (switch("idle")?, switch("awake")?);
     let more = Interval::difference(run, idle, awake, &idle.primary)?;
     let (least, most) = interval(exit)?;

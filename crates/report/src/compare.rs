@@ -1,4 +1,4 @@
-//! Two runs held against each other, as text.
+//! Two runs compared, as text.
 
 use crate::grid::{Align, Grid};
 use crate::names::{by_reason, points_counted, short_point};

@@ -78,7 +78,7 @@ fn predicted(row: &PointRow, estimate: &Estimate) -> Option<(f64, f64)> {
 /// One row a point and metric, with a column for each axis of the run. Where they are more than have
 /// room, a last column says how many the row has besides.
 pub fn summary(run: &Run) -> String {
-    let rows = Rows::of(run);
+    let rows = Rows::new(run);
     let axes = rows.all().iter().flat_map(|row| row.point.axes.0.keys());
     let mut axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
     let left_out = axes.iter().nth(AXES).copied();
@@ -112,7 +112,7 @@ pub fn summary(run: &Run) -> String {
 
 /// A file for each point, with what each launch measured of each metric, and the summary.
 pub fn files(run: &Run) -> Vec<(String, String)> {
-    let rows = Rows::of(run);
+    let rows = Rows::new(run);
     let mut of_points: HashMap<&Point, String> = HashMap::new();
     for launch in &run.launches {
         for point in &launch.points {

@@ -2,12 +2,12 @@
 //!
 //! This crate never measures: what it shows is in the rows.
 
-pub mod by_hand;
 mod choose;
 pub mod compare;
 pub mod csv;
 pub mod doctor;
 mod grid;
+pub mod interactive;
 mod ladder;
 pub mod markdown;
 pub mod names;

@@ -8,7 +8,7 @@ use costof_model::run_file::Run;
 
 /// The points of the latency table, or all where a run has none of it.
 pub fn table(run: &Run) -> String {
-    let rows = Rows::of(run);
+    let rows = Rows::new(run);
     let headlines = rows.all().iter().any(|row| row.headline);
     let columns = ["measured", "95 % interval", "predicted"].map(|name| (name, Align::Right));
     let columns = [("", Align::Left)].into_iter().chain(columns);

@@ -19,7 +19,7 @@ use crate::choose;
 use crate::notes;
 use crate::rows::Rows;
 use crate::run::machine;
-use crate::study::Held;
+use crate::study::Reproduction;
 use crate::text::shortened;
 use costof_model::run_file::Run;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -36,14 +36,14 @@ pub fn page(run: &Run, doubts: &[String]) -> String {
 }
 
 /// The page of a study: its tables first, then all that a page has.
-pub fn of_study(run: &Run, held: &Held<'_>) -> String {
-    whole(run, &[], Some(held))
+pub fn of_study(run: &Run, reproduction: &Reproduction<'_>) -> String {
+    whole(run, &[], Some(reproduction))
 }
 
-fn whole(run: &Run, doubts: &[String], held: Option<&Held<'_>>) -> String {
-    let rows = Rows::of(run);
+fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) -> String {
+    let rows = Rows::new(run);
     let policy = format!("script-src 'sha256-{}'; ", SCRIPT_SHA256.trim());
-    let of_run = choose::of_run(&rows);
+    let of_run = choose::run_figures(&rows);
     let machine = machine(run);
     let heading = machine
         .lines()
@@ -62,12 +62,12 @@ fn whole(run: &Run, doubts: &[String], held: Option<&Held<'_>>) -> String {
                 p.quiet { (head(run)) }
                 @for doubt in doubts { p.doubt { (doubt) } }
                 nav {
-                    @if held.is_some() { a href="#study" { "Study" } }
+                    @if reproduction.is_some() { a href="#study" { "Study" } }
                     @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
                 }
             }
             main {
-                @if let Some(held) = held { section #study { (study::section(held, &rows)) } }
+                @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
                 section #latency { (latency::table(&rows)) }
                 section #findings { (findings::section(&rows)) }
                 section #plots { (probes::section(&rows, &of_run)) }

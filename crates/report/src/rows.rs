@@ -22,7 +22,7 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Those that were planned in the order of the plan, then others. Of a point that comes twice,
     /// the first.
-    pub(crate) fn of(run: &'a Run) -> Rows<'a> {
+    pub(crate) fn new(run: &'a Run) -> Rows<'a> {
         let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
         for row in &run.points {
             measured.entry(&row.point).or_insert(row);
@@ -132,7 +132,7 @@ mod tests {
         let (one, other) = (row("a.x", 1, 5.0), row("a.x", 2, 6.0));
         run.points = vec![other.clone(), one.clone(), other.clone()];
         run.run.plan.blocks[0].points = vec![one.point.clone(), one.point.clone()];
-        let rows = Rows::of(&run);
+        let rows = Rows::new(&run);
         assert_eq!(rows.all().len(), 2);
         assert_eq!(rows.position(&one.point), Some(0));
         assert_eq!(rows.position(&other.point), Some(1));

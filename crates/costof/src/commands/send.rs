@@ -8,7 +8,7 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_probes::by_hand::{self, Address, Asked, Heard, Receiver, Refusal, Served};
-use costof_report::by_hand as text;
+use costof_report::interactive as text;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -42,7 +42,7 @@ struct Curve {
 }
 
 pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
-    let probe = Probe::of(rows, id, positions);
+    let probe = Probe::new(rows, id, positions);
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
     // Processors have numbers that say nothing of what lies between them: they have a map.
@@ -93,7 +93,7 @@ fn are_numbers(curves: &[Curve]) -> bool {
 }
 
 impl<'a> Probe<'a> {
-    fn of(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
+    fn new(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
         let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
         let there: HashSet<&str> = places
             .iter()
@@ -361,7 +361,7 @@ mod tests {
     fn drawn(points: Vec<PointRow>) -> Vec<Figure> {
         let mut run = run();
         run.points = points;
-        let rows = Rows::of(&run);
+        let rows = Rows::new(&run);
         let positions: Vec<usize> = (0..rows.all().len()).collect();
         sweeps(&rows, "a.x", &positions)
     }

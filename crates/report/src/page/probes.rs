@@ -72,7 +72,7 @@ type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     let mut room = Room::default();
     let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
-        let mut figures = choose::of_probe(rows, probe, &positions);
+        let mut figures = choose::probe_figures(rows, probe, &positions);
         figures.retain(|figure| room.has_for(figure));
         (probe, positions, figures)
     });

@@ -64,7 +64,7 @@ struct Reading<'a> {
     study: &'a Study,
     at: &'a Spanned<String>,
     /// From what is nearest to the figure to what is farthest.
-    said: Vec<&'a Common>,
+    scopes: Vec<&'a Common>,
 }
 
 impl Study {
@@ -107,16 +107,16 @@ impl Study {
         let mut figures = Vec::new();
         for (position, column) in columns.iter().enumerate() {
             let of_column = column.map(|column| &column.common);
-            let said = [&row.common].into_iter().chain(of_column);
+            let scopes = [&row.common].into_iter().chain(of_column);
             let reading = Reading {
                 study: self,
                 at: &row.name,
-                said: said.chain([&table.common]).collect(),
+                scopes: scopes.chain([&table.common]).collect(),
             };
             let (unit, against) = reading.against(infos)?;
             let words = |key: fn(&Common) -> &Option<String>| -> Vec<String> {
                 // What is said of the whole table stands below it once.
-                let nearer = &reading.said[..reading.said.len() - 1];
+                let nearer = &reading.scopes[..reading.scopes.len() - 1];
                 nearer.iter().filter_map(|said| key(said).clone()).collect()
             };
             figures.push(Figure {
@@ -156,7 +156,7 @@ impl Reading<'_> {
     }
 
     fn nearest<T>(&self, key: impl Fn(&Common) -> Option<T>) -> Option<T> {
-        self.said.iter().find_map(|said| key(said))
+        self.scopes.iter().find_map(|said| key(said))
     }
 
     /// The unit of the figure, and what asks the same.
@@ -248,7 +248,7 @@ impl Reading<'_> {
             let what = format!("there is no probe `{id}`{hint} (`costof list` shows them all)");
             return Err(self.wrong("point", what));
         };
-        let is_labelled = self.said.iter().any(|said| said.label.is_some());
+        let is_labelled = self.scopes.iter().any(|said| said.label.is_some());
         let mut axes = if is_labelled {
             Axes::default()
         } else {
@@ -257,7 +257,7 @@ impl Reading<'_> {
         let mut link = None;
         set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("point", what))?;
         // What stands nearer to the figure goes over what stands farther off.
-        for said in self.said.iter().rev() {
+        for said in self.scopes.iter().rev() {
             let words = said.at.iter().flat_map(|at| at.split_whitespace());
             set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("at", what))?;
         }

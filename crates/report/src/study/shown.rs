@@ -1,6 +1,6 @@
-//! A study that was held against a run, as text and as Markdown.
+//! A study compared with a run, as text and as Markdown.
 
-use super::held::{Answer, Held, HeldTable, Line};
+use super::reproduction::{Answer, Line, ReproducedTable, Reproduction};
 use crate::grid::{Align, Grid};
 use crate::markdown::escaped;
 use crate::names::short_point;
@@ -26,7 +26,7 @@ const COLUMNS: [Column; 7] = [
     ("grade", |line| &line.grade),
 ];
 
-impl HeldTable {
+impl ReproducedTable {
     /// The columns in which any line has something.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
@@ -106,7 +106,7 @@ enum Part {
     Answer(String),
 }
 
-impl Held<'_> {
+impl Reproduction<'_> {
     /// What stands before the tables: whose they are, and what was measured here.
     pub(crate) fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
@@ -118,7 +118,7 @@ impl Held<'_> {
             format!("Measured here on: {here}"),
         ]
         .into_iter()
-        .chain(self.said.clone())
+        .chain(self.caveats.clone())
         .chain(study.notes.clone())
         .collect()
     }

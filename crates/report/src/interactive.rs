@@ -1,4 +1,4 @@
-//! What was sent by hand, metric by metric.
+//! What was sent interactively, metric by metric.
 
 use crate::grid::Align::{Left, Right};
 use crate::grid::Grid;
