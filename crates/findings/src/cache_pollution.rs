@@ -250,7 +250,7 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        let sentence = &cache_pollution(&run)[0].sentence();
+        let sentence = cache_pollution(&run)[0].sentence();
         begins(
             &sentence,
             "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least",
@@ -285,7 +285,7 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        let sentence = &cache_pollution(&run)[0].sentence();
+        let sentence = cache_pollution(&run)[0].sentence();
         contains(&sentence, "counts, and of what the sender's caches held");
         ends(
             &sentence,

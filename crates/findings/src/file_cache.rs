@@ -139,7 +139,7 @@ mod tests {
         let mut run = curve(380);
         with_limit(&mut run, Some(400 << 20), 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence();
+        let sentence = findings[0].sentence();
         contains(&sentence, "up to about 39");
         contains(&sentence, "control group's memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
@@ -164,7 +164,7 @@ mod tests {
             }
             add_metric(row, "device_share", if is_cached { 0.0 } else { 1.0 });
         }
-        let sentence = &file_cache(&run)[0].sentence();
+        let sentence = file_cache(&run)[0].sentence();
         contains(&sentence, "limit, 320 MiB");
     }
 
@@ -190,7 +190,7 @@ mod tests {
         run.points.push(row);
         with_limit(&mut run, None, 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence();
+        let sentence = findings[0].sentence();
         contains(&sentence, "up to 64MiB");
         contains(&sentence, "8192 MiB");
         let advice = findings[0].advice().unwrap();

@@ -118,7 +118,7 @@ mod tests {
         let mut run = run(&[]);
         run.points = vec![row("direct", None)];
         let findings = file_device(&run);
-        let sentence = &findings[0].sentence();
+        let sentence = findings[0].sentence();
         contains(&sentence, "an unknown share with cache=direct");
         contains(&sentence, "an unknown disk");
     }

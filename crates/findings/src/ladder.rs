@@ -233,7 +233,7 @@ mod tests {
             rtt("tcp", "int", 10.0),
             rtt("udp", "int", 11.0),
         ];
-        let sentence = &found(&rows)[0].sentence();
+        let sentence = found(&rows)[0].sentence();
         ends(&sentence, "TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs");
     }
 

@@ -384,7 +384,7 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
-        let shown = &found[0].sentence();
+        let shown = found[0].sentence();
         begins(&shown, "9 answers come in two modes each");
         ends(&shown, "; and 3 more");
         assert_eq!(shown.matches("os.pin").count(), 6);

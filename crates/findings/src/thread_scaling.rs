@@ -249,7 +249,7 @@ mod tests {
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
-        let sentence = &findings[0].sentence();
+        let sentence = findings[0].sentence();
         ends(
             &sentence,
             "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs",

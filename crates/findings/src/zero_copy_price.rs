@@ -195,7 +195,7 @@ mod tests {
             launch(&mut run, &points);
         }
         run.points = rows.to_vec();
-        let sentence = &zero_copy_price(&run)[0].sentence();
+        let sentence = zero_copy_price(&run)[0].sentence();
         contains(&sentence, "80.0 ns more at 4KiB, 51.2 µs less at 1MiB");
     }
 
@@ -208,7 +208,7 @@ mod tests {
             send("zero_copy", 4, 101.0, 1.0),
             send("zero_copy", 1024, 150.0, 1.0),
         ];
-        let sentence = &zero_copy_price(&run)[0].sentence();
+        let sentence = zero_copy_price(&run)[0].sentence();
         contains(
             &sentence,
             "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
