@@ -272,21 +272,29 @@ mod tests {
         sizes.zip(middles.iter().copied().map(ratio)).collect()
     }
 
+    fn unknown(low: f64, high: f64) -> Crossover {
+        Crossover::Unknown { low, high }
+    }
+
+    /// Of a crossover with an end on either side: its low end, where it is, and its high end.
+    fn between(sizes: &[(f64, Interval)]) -> (f64, f64, f64) {
+        match crossover(sizes).unwrap() {
+            Crossover::From {
+                about: Some(about),
+                low: Some(low),
+                high,
+            } => (low, about, high),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn close(found: f64, expected: f64) {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
     }
 
     #[test]
     fn a_crossover_lies_on_the_line_between_its_neighbours() {
-        let found = crossover(&curve(&[-0.4, -0.2, 0.2, 0.4], 0.1)).unwrap();
-        let Crossover::From {
-            about: Some(about),
-            low: Some(low),
-            high,
-        } = found
-        else {
-            panic!("{found:?}");
-        };
+        let (low, about, high) = between(&curve(&[-0.4, -0.2, 0.2, 0.4], 0.1));
         close(about, 2.0 * 2.0_f64.powf(0.5));
         // By the same regression outside of here: 0.142738 ± 0.058873 at both neighbours. Each of them
         // alone would have it from 2.38 to 3.36.
@@ -316,14 +324,6 @@ mod tests {
     #[test]
     fn between_sizes_far_apart_the_interval_ends_at_them() {
         let mut sizes = curve(&[-0.2, 0.2], 0.1);
-        let between = |sizes: &[(f64, Interval)]| match crossover(sizes).unwrap() {
-            Crossover::From {
-                about: Some(about),
-                low: Some(low),
-                high,
-            } => (low, about, high),
-            other => panic!("{other:?}"),
-        };
         sizes[1].0 = 4.0;
         let (low, about, high) = between(&sizes);
         assert!(1.0 < low && low < about && about < high && high < 4.0);
@@ -332,13 +332,7 @@ mod tests {
         close(about, 4.0);
         assert_eq!((low, high), (1.0, 16.0));
         sizes[1].1.low = -0.1;
-        assert_eq!(
-            crossover(&sizes),
-            Some(Crossover::Unknown {
-                low: 1.0,
-                high: 16.0
-            })
-        );
+        assert_eq!(crossover(&sizes), Some(unknown(1.0, 16.0)));
     }
 
     #[test]
@@ -349,17 +343,10 @@ mod tests {
             "{found:?}"
         );
         let found = crossover(&curve(&[0.05, 0.2, 0.4], 0.1)).unwrap();
-        assert!(
-            matches!(
-                found,
-                Crossover::From {
-                    about: None,
-                    low: None,
-                    ..
-                }
-            ),
-            "{found:?}"
-        );
+        let Crossover::From { about, low, .. } = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!((about, low), (None, None));
         let found = crossover(&curve(&[-0.4, -0.2, 0.05], 0.1)).unwrap();
         let Crossover::Unknown { low, high } = found else {
             panic!("{found:?}");
@@ -367,13 +354,7 @@ mod tests {
         close(low, 2.747_492_256_453_622);
         close(high, 4.0);
         let found = crossover(&curve(&[0.0, 0.0, 0.0], 0.1)).unwrap();
-        assert_eq!(
-            found,
-            Crossover::Unknown {
-                low: 1.0,
-                high: 4.0
-            }
-        );
+        assert_eq!(found, unknown(1.0, 4.0));
     }
 
     #[test]

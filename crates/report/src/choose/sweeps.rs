@@ -6,12 +6,13 @@ mod labels;
 use super::AXES;
 use super::place::{Place, SERIES, names, place, split};
 use super::what::What;
+use crate::names::METRICS;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span, ends};
 use crate::rows::Rows;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
 use costof_model::unit::Unit;
-use labels::{ALSO, in_words};
+use labels::in_words;
 use std::collections::{HashMap, HashSet};
 
 /// So many dots make a line.
@@ -78,7 +79,8 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
             continue;
         }
         figures.extend(probe.figure(axis, curves, What::Tail(&primary), &primary, true));
-        for (metric, _) in ALSO.iter().filter(|(metric, _)| *metric != primary) {
+        let drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
+        for (metric, _) in drawn.filter(|(metric, _)| *metric != primary) {
             figures.extend(probe.figure(axis, curves, What::Median(metric), &primary, true));
         }
     }

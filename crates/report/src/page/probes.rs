@@ -2,6 +2,7 @@
 
 use super::figures;
 use crate::choose;
+use crate::names::METRICS;
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
@@ -9,27 +10,6 @@ use costof_model::axis::AxisValue;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// Metrics that have a column besides the primary one, in their order.
-const COLUMNS: &[&str] = &[
-    "throughput",
-    "latency",
-    "cost",
-    "rate",
-    "goodput_share",
-    "cpu_sender",
-    "cpu_receiver",
-    "cpu_client",
-    "cpu_server",
-    "cycles_per_byte",
-    "l1d_load_misses",
-    "l2_load_misses",
-    "llc_load_misses",
-    "pollution_l1",
-    "pollution_l2",
-    "pollution_l3",
-    "copied",
-    "estimated_core_cycles",
-];
 /// So much of a page is drawn, in bytes, and of it so much in plots that the reader unfolds: a page of
 /// 500 points stays under a megabyte with their numbers.
 const DRAWN: [usize; 2] = [380_000, 170_000];
@@ -113,12 +93,12 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
         .collect();
     let primary = rows.row(positions[0]).primary.to_string();
     let mut metrics: Vec<&str> = vec![&primary];
-    metrics.extend(COLUMNS.iter().filter(|name| {
-        **name != primary
-            && positions
-                .iter()
-                .any(|at| rows.row(*at).estimate(name).is_some())
-    }));
+    let is_measured = |name: &str| {
+        let mut measured = positions.iter().map(|at| rows.row(*at).estimate(name));
+        measured.any(|estimate| estimate.is_some())
+    };
+    let others = METRICS.iter().map(|(name, _)| *name);
+    metrics.extend(others.filter(|name| *name != primary && is_measured(name)));
     let tail = positions.iter().any(|at| {
         rows.row(*at)
             .primary()

@@ -3,34 +3,12 @@
 use super::{Measured, Probe};
 use crate::choose::place::{LINK, LOSS, Place};
 use crate::choose::what::{TAIL, What};
+use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashSet};
-
-/// Metrics that are drawn besides the primary one, where they were measured, with what they are
-/// called in a heading.
-pub(super) const ALSO: &[(&str, &str)] = &[
-    ("throughput", "throughput"),
-    ("latency", "latency"),
-    ("rate", "rate"),
-    (
-        "goodput_share",
-        "share of what was sent that arrived in time",
-    ),
-    ("cpu_sender", "processor time of the sender for 1 KiB"),
-    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
-    ("cpu_client", "processor time of the client for a call"),
-    ("cpu_server", "processor time of the server for a call"),
-    ("cycles_per_byte", "cycles per byte"),
-    ("l1d_load_misses", "first-level cache misses for a message"),
-    ("l2_load_misses", "second-level cache misses for a message"),
-    ("llc_load_misses", "last-level cache misses for a message"),
-    ("pollution_l1", "what is lost of the first-level cache"),
-    ("pollution_l2", "what is lost of the second-level cache"),
-    ("pollution_l3", "what is lost of the last-level cache"),
-];
 
 impl Probe<'_> {
     /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
@@ -99,8 +77,9 @@ impl Probe<'_> {
     /// What a heading calls a metric.
     pub(super) fn heading(&self, what: What<'_>) -> String {
         let metric = what.metric();
-        let known = ALSO.iter().find(|(known, _)| *known == metric);
-        let name = known.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
+        let mut drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
+        let heading = drawn.find(|(known, _)| *known == metric);
+        let name = heading.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
         match what {
             What::Median(_) => name,
             What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
