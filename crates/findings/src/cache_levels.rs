@@ -5,7 +5,7 @@
 //! that is indexed by physical addresses gives way softly, from about half its size on.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, bytes, figures, ns};
+use crate::figures::{Figures, Value, bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
 use costof_model::noise::Grade;
@@ -137,8 +137,8 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
     let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
     let figures = figures()
         .with("pages", curve.pages)
-        .parts("levels", levels.collect())
-        .parts("ends", ends.collect::<Vec<Part>>())
+        .parts("levels", levels)
+        .parts("ends", ends)
         .when("disturbed", disturbed);
     let ends = curve
         .levels
@@ -233,7 +233,8 @@ fn by_size<'a, const N: usize>(mut loads: [&Load<'a>; N]) -> Vec<&'a PointRow> {
 mod tests {
     use super::*;
     use crate::tests::{
-        CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, run, sizes_kib, staircase, step,
+        CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, begins, contains, ends, run, sizes_kib,
+        staircase, step,
     };
     /// A machine that claims `claimed` and gives a third cache of `kib`.
     fn with_third_cache_of(kib: f64, claimed: &[u64], share: f64) -> Run {
@@ -329,16 +330,8 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(larger.kind, Kind::CacheLargerThanClaimed);
-        assert!(
-            larger.sentence().contains("claims 8MiB of L3"),
-            "{}",
-            larger.sentence()
-        );
-        assert!(
-            larger.sentence().contains("gets about 33MiB"),
-            "{}",
-            larger.sentence()
-        );
+        contains(&larger.sentence(), "claims 8MiB of L3");
+        contains(&larger.sentence(), "gets about 33MiB");
     }
 
     #[test]
@@ -351,12 +344,9 @@ mod tests {
         let [_, smaller] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert!(
-            smaller.sentence().starts_with(
-                "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from 1536KiB on a load costs about what L3 costs"
-            ),
-            "{}",
-            smaller.sentence()
+        begins(
+            &smaller.sentence(),
+            "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from 1536KiB on a load costs about what L3 costs",
         );
     }
 
@@ -371,11 +361,7 @@ mod tests {
         add(&mut run, "4KiB", &inside, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
-        assert!(
-            findings[0].sentence().contains("from 2MiB on (L3)"),
-            "{}",
-            findings[0].sentence()
-        );
+        contains(&findings[0].sentence(), "from 2MiB on (L3)");
     }
 
     #[test]
@@ -386,11 +372,7 @@ mod tests {
             run.attempts = attempts;
             let findings = cache_levels(&run);
             assert_eq!(findings.len(), 1);
-            assert!(
-                findings[0].sentence().ends_with("147 ns from 64MiB on"),
-                "{}",
-                findings[0].sentence()
-            );
+            ends(&findings[0].sentence(), "147 ns from 64MiB on");
         }
     }
 

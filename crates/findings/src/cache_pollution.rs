@@ -6,6 +6,7 @@ use crate::figures::{Part, Value, figures, ns, part};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{Pair, pairs};
 use crate::sends::comparable;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -41,33 +42,27 @@ pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
 }
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let way = |primitive: &str, size: u64| {
-        let rows = group.rows.clone().at("primitive", primitive);
-        rows.at("size", size).one()
-    };
-    let all_copies = group
-        .rows
-        .clone()
-        .at("primitive", "two_copy")
-        .by_number("size");
-    let mut largest_first = all_copies.iter().rev();
-    let is_compared = |size| FEWER.iter().any(|primitive| way(primitive, size).is_some());
-    let (size, copying) = *largest_first.find(|(size, _)| is_compared(*size))?;
-    let mut evidence = vec![copying];
+    let of_way = |way| pairs(&group.rows, "size", "primitive", (way, "two_copy"));
+    let by_way = FEWER.map(|way| (way, of_way(way).pop()));
+    let largest = by_way
+        .iter()
+        .filter_map(|(_, pair)| Some(pair.as_ref()?.number));
+    let size = largest.max()?;
+    let mut evidence = Vec::new();
     let mut ways = Vec::new();
     let mut all: Vec<Change> = Vec::new();
-    for primitive in FEWER {
-        let Some(row) = way(primitive, size) else {
+    for (primitive, pair) in by_way {
+        let Some(Pair { row, other, .. }) = pair.filter(|pair| pair.number == size) else {
             continue;
         };
         let changes = LEVELS
             .iter()
-            .filter_map(|level| change(run, row, copying, *level));
+            .filter_map(|level| change(run, row, other, *level));
         let changes: Vec<Change> = changes.collect();
         if changes.is_empty() {
             continue;
         }
-        evidence.push(row);
+        evidence.extend([other, row]);
         ways.push(compared(primitive, &changes));
         all.extend(changes);
     }
@@ -79,14 +74,11 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     };
     let is_sure = all.iter().any(|change| change.is_sure);
     let figures = figures()
-        .parts("measured", vec![part(measured)])
+        .choose("measured", measured)
         .with("place", place(run, &group.common))
         .with("size", Value::Size(size as f64))
         .parts("ways", ways)
-        .parts(
-            "result",
-            vec![part(if is_sure { "sure" } else { "unsure" })],
-        );
+        .choose("result", if is_sure { "sure" } else { "unsure" });
     is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
 }
 
@@ -107,16 +99,14 @@ fn compared(primitive: &str, changes: &[Change]) -> Part {
         (None, None) => part("none_gains"),
         (Some(gains), None) | (None, Some(gains)) => gains,
         (Some(counted), Some(timed)) => {
-            let both = crate::figures::figures().parts("of_counted", vec![counted]);
-            ("both_gain", both.parts("of_timed", vec![timed]))
+            let both = crate::figures::figures().parts("of_counted", [counted]);
+            ("both_gain", both.parts("of_timed", [timed]))
         }
     };
     let levels = sure.iter().map(|change| change.part.clone());
     (
         "way",
-        figures
-            .parts("levels", levels.collect())
-            .parts("gains", vec![gains]),
+        figures.parts("levels", levels).parts("gains", [gains]),
     )
 }
 
@@ -195,8 +185,8 @@ fn change(
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, begins, contains, ends, point_row, run, warn};
+    use costof_model::noise::Grade;
 
     /// A median and its interval of each of these metrics.
     fn row(
@@ -204,9 +194,7 @@ mod tests {
         size: u64,
         values: &[(&'static str, f64, (f64, f64))],
     ) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", size);
+        let axes = axes!(primitive, size);
         let mut row = point_row(PROBE, "cpu_sender", axes, 1.0, (1.0, 1.0));
         for &(name, median, ci95) in values {
             let mut metric = row.metrics[0].clone();
@@ -262,21 +250,16 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        let sentence = &cache_pollution(&run)[0].sentence();
-        assert!(
-            sentence.starts_with(
-                "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least"
-            ),
-            "{sentence}"
+        let sentence = cache_pollution(&run)[0].sentence();
+        begins(
+            &sentence,
+            "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least",
         );
-        assert!(
-            sentence.ends_with("so that L3 alone surely suffers less"),
-            "{sentence}"
-        );
+        ends(&sentence, "so that L3 alone surely suffers less");
     }
 
     #[test]
-    fn what_cannot_be_told_of_any_level_is_said_shortly() {
+    fn what_cannot_be_reported_of_any_level_is_said_shortly() {
         let mut run = run(&[]);
         for primitive in ["two_copy", "one_copy", "zero_copy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
@@ -302,24 +285,14 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        let sentence = &cache_pollution(&run)[0].sentence();
-        assert!(
-            sentence.contains("counts, and of what the sender's caches held"),
-            "{sentence}"
-        );
-        assert!(
-            sentence.ends_with(
-                "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less"
-            ),
-            "{sentence}"
+        let sentence = cache_pollution(&run)[0].sentence();
+        contains(&sentence, "counts, and of what the sender's caches held");
+        ends(
+            &sentence,
+            "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less",
         );
         for row in &mut run.points {
-            row.warnings.push(costof_model::noise::Warning {
-                kind: "others".into(),
-                grade: costof_model::noise::Grade::D,
-                what: String::new(),
-                advice: String::new(),
-            });
+            warn(row, "others", Grade::D);
         }
         assert_eq!(cache_pollution(&run), []);
     }

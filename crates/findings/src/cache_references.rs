@@ -42,8 +42,8 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
                     .with("pages", pages)
                     .when("small", pages == "4KiB")
                     .with("cost", ns(reference.load.cost_ns))
-                    .parts("reference", vec![reference.named()])
-                    .parts("other", vec![other.named()])
+                    .parts("reference", [reference.named()])
+                    .parts("other", [other.named()])
                     .maybe(
                         "why",
                         reference
@@ -51,7 +51,7 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
                             .map(|claim| why_less(run, claim, reference.is_last)),
                     );
                 let evidence = [reference.load.row, other.load.row];
-                Finding::new(Kind::CacheReferenceTooDear, evidence, figures)
+                Finding::new(Kind::CacheReferenceTooExpensive, evidence, figures)
             }));
         }
     }
@@ -138,7 +138,7 @@ impl Reference<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, REAL_SMALL_PAGES, add, expect, run, sizes_kib};
+    use crate::tests::{CLAIMED, REAL_SMALL_PAGES, add, contains, expect, run, sizes_kib};
 
     /// The table's points: half of each claim, and four times the last.
     fn table(first: f64, second: f64, third: f64, memory: f64, share: f64) -> Run {
@@ -174,11 +174,11 @@ mod tests {
             "on 4KiB pages, an L3 reference (16MiB of the 32MiB claimed) costs 115 ns, and a main memory reference (128MiB) costs 141 ns: the cache saves little or nothing there"
         );
         let advice = finding.advice().unwrap();
-        assert!(
-            advice.contains("`costof run memory.latency` shows how much is left"),
-            "{advice}"
+        contains(
+            &advice,
+            "`costof run memory.latency` shows how much is left",
         );
-        assert!(advice.contains("TLB"), "{advice}");
+        contains(&advice, "TLB");
         assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
     }
 

@@ -1,7 +1,7 @@
 //! What else used the measured core, and what took longer meanwhile.
 
 use crate::Kind;
-use crate::figures::{figures, part, percent};
+use crate::figures::{figures, percent};
 use crate::finding::Finding;
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
@@ -57,11 +57,11 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     };
     let figures = figures()
         .with("share", percent(share))
-        .parts("longer", longer.collect())
+        .parts("longer", longer)
         .maybe("cpu", sibling.map(|(cpu, _)| u64::from(cpu)))
         .maybe("sibling", sibling.map(|(_, other)| u64::from(other)))
         .when("virtual", sibling.is_none() && run.is_virtual())
-        .parts("advice", vec![part(advice)]);
+        .choose("advice", advice);
     let evidence = slowed.iter().map(|slowed| slowed.row);
     let evidence = watched.into_iter().chain(evidence);
     vec![Finding::new(Kind::CoreShared, evidence, figures)]
@@ -129,7 +129,7 @@ fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{launch, point_row, run as run_without_points};
+    use crate::tests::{contains, ends, launch, point_row, run as run_without_points};
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
@@ -177,7 +177,7 @@ mod tests {
     const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most likely another virtual machine on the core's second hardware thread";
 
     #[test]
-    fn the_share_is_told_with_what_takes_longer() {
+    fn the_share_is_reported_with_what_takes_longer() {
         let mut run = run(0.62);
         assert_eq!(sentence(&run).as_deref(), Some(GUEST));
         run.points.push(cost("null", &[], 200.0));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_usual_ones_the_most_slowed_are_told() {
+    fn without_the_usual_ones_the_most_slowed_are_reported() {
         let mut run = run(0.62);
         for (call, ns) in [("a", 110.0), ("b", 140.0), ("c", 130.0), ("d", 120.0)] {
             run.points.push(cost("cpu.call", &[("type", call)], ns));
@@ -203,14 +203,14 @@ mod tests {
         // What was not measured while the core was alone says nothing.
         run.points.push(cost("null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
-        let told = sentence(&run).unwrap();
+        let shown = sentence(&run).unwrap();
         let expected =
             ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, cpu.call type=d 20 %";
-        assert!(told.ends_with(expected), "{told}");
+        ends(&shown, expected);
     }
 
     #[test]
-    fn a_core_that_is_hardly_shared_is_not_told() {
+    fn a_core_that_is_hardly_shared_is_not_reported() {
         assert_eq!(sentence(&run(0.01)), None);
         assert_eq!(sentence(&run_without_points(&[])), None);
     }
@@ -230,15 +230,9 @@ mod tests {
             });
         }
         launch(&mut run, &[]);
-        let told = sentence(&run).unwrap();
-        assert!(
-            told.contains("the measured core 21 % of the time"),
-            "{told}"
-        );
-        assert!(
-            told.ends_with(": a system call takes 24 % longer then"),
-            "{told}"
-        );
+        let shown = sentence(&run).unwrap();
+        contains(&shown, "the measured core 21 % of the time");
+        ends(&shown, ": a system call takes 24 % longer then");
     }
 
     #[test]
@@ -250,10 +244,7 @@ mod tests {
             .map(|core| CpuSet::parse(core).unwrap())
             .into();
         let found = core_shared(&run).remove(0);
-        assert!(
-            found.sentence().contains("a process on its other CPU (5)"),
-            "{found:?}"
-        );
+        contains(&found.sentence(), "a process on its other CPU (5)");
         assert!(found.advice().unwrap().contains("/cpu5/online"));
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = Vec::new();

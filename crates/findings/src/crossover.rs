@@ -13,11 +13,11 @@
 
 use crate::figures::{Part, Value, figures};
 use crate::interval::Interval;
+use crate::pairs::{Pair, pairs};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::Better;
-use std::collections::HashMap;
 
 /// How many times as large the next size may be for the interval to end between the two, and less
 /// than that for the one to say something of the other.
@@ -31,7 +31,7 @@ pub enum Crossover {
         /// The smallest.
         from: f64,
     },
-    /// From about here on, as far as that is told. Its interval ends at `high`, and begins at `low`
+    /// From about here on, as far as that is known. Its interval ends at `high`, and begins at `low`
     /// or below the smallest.
     From {
         /// From here, as it seems; none where that is below the smallest.
@@ -65,42 +65,26 @@ pub enum Crossover {
 impl Crossover {
     /// Its template and sizes.
     pub(crate) fn part(self) -> Part {
-        let sizes = figures();
-        let size = |bytes| Value::Size(bytes);
-        match self {
-            Crossover::Everywhere { from } => ("everywhere", sizes.with("low", size(from))),
-            Crossover::From {
-                about: None, high, ..
-            } => ("from_at_the_latest", sizes.with("high", size(high))),
-            Crossover::From {
-                about: Some(about),
-                low,
-                high,
-            } => {
-                let sizes = sizes.with("about", size(about)).maybe("low", low.map(size));
-                (
-                    if low.is_some() {
-                        "from"
-                    } else {
-                        "from_at_most"
-                    },
-                    sizes.with("high", size(high)),
-                )
+        let (template, about, low, high) = match self {
+            Crossover::Everywhere { from } => ("everywhere", None, Some(from), None),
+            Crossover::From { about, low, high } => {
+                let template = match (about, low) {
+                    (None, _) => "from_at_the_latest",
+                    (Some(_), None) => "from_at_most",
+                    (Some(_), Some(_)) => "from",
+                };
+                (template, about, low, Some(high))
             }
-            Crossover::Only { from, to } if from == to => ("at", sizes.with("low", size(from))),
-            Crossover::Only {
-                from: low,
-                to: high,
-            } => (
-                "only",
-                sizes.with("low", size(low)).with("high", size(high)),
-            ),
-            Crossover::Nowhere { up_to } => ("nowhere", sizes.with("high", size(up_to))),
-            Crossover::Unknown { low, high } => (
-                "unknown",
-                sizes.with("low", size(low)).with("high", size(high)),
-            ),
-        }
+            Crossover::Only { from, to } if from == to => ("at", None, Some(from), None),
+            Crossover::Only { from, to } => ("only", None, Some(from), Some(to)),
+            Crossover::Nowhere { up_to } => ("nowhere", None, None, Some(up_to)),
+            Crossover::Unknown { low, high } => ("unknown", None, Some(low), Some(high)),
+        };
+        let sizes = figures()
+            .maybe("about", about.map(Value::Size))
+            .maybe("low", low.map(Value::Size))
+            .maybe("high", high.map(Value::Size));
+        (template, sizes)
     }
 }
 
@@ -115,17 +99,15 @@ pub(crate) fn compare<'a>(
     metric: &str,
     least_sizes: usize,
 ) -> Option<(Crossover, Vec<&'a PointRow>)> {
-    let way = |way: &str| rows.clone().at(axis, way).by_number("size");
-    let others: HashMap<u64, &PointRow> = way(other).into_iter().rev().collect();
-    let pairs = way(better).into_iter().filter_map(|(size, row)| {
-        let other = *others.get(&size)?;
+    let pairs = pairs(rows, "size", axis, (better, other)).into_iter();
+    let pairs = pairs.filter_map(|Pair { number, row, other }| {
         let ratio = Interval::log_ratio(run, row, other, metric)?;
         let ratio = match row.estimate(metric)?.better {
             Better::Lower => ratio.reversed(),
             Better::Higher => ratio,
             Better::Neither => return None,
         };
-        Some(((size as f64, ratio), [row, other]))
+        Some(((number as f64, ratio), [row, other]))
     });
     let (sizes, rows): (Vec<_>, Vec<_>) = pairs.unzip();
     let found = crossover(&sizes).filter(|_| sizes.len() >= least_sizes)?;
@@ -151,9 +133,10 @@ struct Between {
 impl Between {
     /// At the earliest and at the latest, of the curve that an end of the interval follows.
     fn ends(self) -> (f64, f64) {
-        match self.right > NEAR * self.left {
-            true => (self.left, self.right),
-            false => (self.size, self.size),
+        if self.right > NEAR * self.left {
+            (self.left, self.right)
+        } else {
+            (self.size, self.size)
         }
     }
 }
@@ -208,9 +191,12 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
         let each = || shares.iter().zip(sizes.iter().map(|(_, ratio)| ratio));
         let middle: f64 = each().map(|(share, ratio)| share * ratio.middle).sum();
         // Of a size that counts less than nothing, being low makes it high.
-        let far = |share: f64, ratio: &Interval, is_up: bool| match is_up == (share >= 0.0) {
-            true => share * (ratio.high - ratio.middle),
-            false => share * (ratio.middle - ratio.low),
+        let far = |share: f64, ratio: &Interval, is_up: bool| {
+            if is_up == (share >= 0.0) {
+                share * (ratio.high - ratio.middle)
+            } else {
+                share * (ratio.middle - ratio.low)
+            }
         };
         let half = |is_up| {
             let squares = each().map(|(share, ratio)| far(*share, ratio, is_up).powi(2));
@@ -221,10 +207,8 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
             middle,
             high: middle + half(true),
         };
-        match (own.low..=own.high).contains(&middle) {
-            true => (size, line),
-            false => (size, own),
-        }
+        let is_line = (own.low..=own.high).contains(&middle);
+        (size, if is_line { line } else { own })
     });
     smoothed.collect()
 }
@@ -241,10 +225,13 @@ fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
     let all = sum(&|_| 1.0);
     let centre = sum(&away) / all;
     let spread = sum(&|size| (away(size) - centre).powi(2));
-    let tilt = |size: f64| match spread > 0.0 {
-        true => centre * (away(size) - centre) / spread,
-        // Of one size alone there is no line.
-        false => 0.0,
+    let tilt = |size: f64| {
+        if spread > 0.0 {
+            centre * (away(size) - centre) / spread
+        } else {
+            // Of one size alone there is no line.
+            0.0
+        }
     };
     let shares = sizes
         .iter()
@@ -285,21 +272,29 @@ mod tests {
         sizes.zip(middles.iter().copied().map(ratio)).collect()
     }
 
+    fn unknown(low: f64, high: f64) -> Crossover {
+        Crossover::Unknown { low, high }
+    }
+
+    /// Of a crossover with an end on either side: its low end, where it is, and its high end.
+    fn between(sizes: &[(f64, Interval)]) -> (f64, f64, f64) {
+        match crossover(sizes).unwrap() {
+            Crossover::From {
+                about: Some(about),
+                low: Some(low),
+                high,
+            } => (low, about, high),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn close(found: f64, expected: f64) {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
     }
 
     #[test]
     fn a_crossover_lies_on_the_line_between_its_neighbours() {
-        let found = crossover(&curve(&[-0.4, -0.2, 0.2, 0.4], 0.1)).unwrap();
-        let Crossover::From {
-            about: Some(about),
-            low: Some(low),
-            high,
-        } = found
-        else {
-            panic!("{found:?}");
-        };
+        let (low, about, high) = between(&curve(&[-0.4, -0.2, 0.2, 0.4], 0.1));
         close(about, 2.0 * 2.0_f64.powf(0.5));
         // By the same regression outside of here: 0.142738 ± 0.058873 at both neighbours. Each of them
         // alone would have it from 2.38 to 3.36.
@@ -329,14 +324,6 @@ mod tests {
     #[test]
     fn between_sizes_far_apart_the_interval_ends_at_them() {
         let mut sizes = curve(&[-0.2, 0.2], 0.1);
-        let between = |sizes: &[(f64, Interval)]| match crossover(sizes).unwrap() {
-            Crossover::From {
-                about: Some(about),
-                low: Some(low),
-                high,
-            } => (low, about, high),
-            other => panic!("{other:?}"),
-        };
         sizes[1].0 = 4.0;
         let (low, about, high) = between(&sizes);
         assert!(1.0 < low && low < about && about < high && high < 4.0);
@@ -345,13 +332,7 @@ mod tests {
         close(about, 4.0);
         assert_eq!((low, high), (1.0, 16.0));
         sizes[1].1.low = -0.1;
-        assert_eq!(
-            crossover(&sizes),
-            Some(Crossover::Unknown {
-                low: 1.0,
-                high: 16.0
-            })
-        );
+        assert_eq!(crossover(&sizes), Some(unknown(1.0, 16.0)));
     }
 
     #[test]
@@ -362,17 +343,10 @@ mod tests {
             "{found:?}"
         );
         let found = crossover(&curve(&[0.05, 0.2, 0.4], 0.1)).unwrap();
-        assert!(
-            matches!(
-                found,
-                Crossover::From {
-                    about: None,
-                    low: None,
-                    ..
-                }
-            ),
-            "{found:?}"
-        );
+        let Crossover::From { about, low, .. } = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!((about, low), (None, None));
         let found = crossover(&curve(&[-0.4, -0.2, 0.05], 0.1)).unwrap();
         let Crossover::Unknown { low, high } = found else {
             panic!("{found:?}");
@@ -380,13 +354,7 @@ mod tests {
         close(low, 2.747_492_256_453_622);
         close(high, 4.0);
         let found = crossover(&curve(&[0.0, 0.0, 0.0], 0.1)).unwrap();
-        assert_eq!(
-            found,
-            Crossover::Unknown {
-                low: 1.0,
-                high: 4.0
-            }
-        );
+        assert_eq!(found, unknown(1.0, 4.0));
     }
 
     #[test]

@@ -147,33 +147,30 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
+    use crate::tests::{axes, begins, known_row, sentences};
     use costof_model::axis::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, "cost", axes, ns, (0.98 * ns, 1.02 * ns))
+        known_row(probe, "cost", axes, ns, 0.02)
     }
 
     fn switch(over: &'static str, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", over)
-            .with("cpus", "cross")
-            .with("wake", "awake");
+        let axes = axes!(between = "processes", over, cpus = "cross", wake = "awake");
         around("os.context_switch", axes, ns)
     }
 
     fn pipe(ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "pipe")
-            .with("wait", "block")
-            .with("cpus", "cross")
-            .with("wake", "awake");
+        let axes = axes!(
+            over = "pipe",
+            wait = "block",
+            cpus = "cross",
+            wake = "awake"
+        );
         around("ipc.latency", axes, ns)
     }
 
     #[test]
-    fn a_part_that_is_surely_most_of_it_is_told() {
+    fn a_part_that_is_surely_most_of_it_is_reported() {
         let rows = [pipe(10_000.0), switch("pipe", 4000.0)];
         assert_eq!(
             sentences(dominant_part, &rows),
@@ -188,21 +185,22 @@ mod tests {
 
     #[test]
     fn a_metric_of_the_same_point_may_be_the_part() {
-        let axes = Axes::default().with("cpus", "same");
+        let axes = axes!(cpus = "same");
         let mut row = around("os.context_switch", axes, 1000.0);
         let mut part = row.metrics[0].clone();
         part.name = "switch_alone".into();
         (part.median, part.ci95) = (800.0, Some((790.0, 810.0)));
         row.metrics.push(part);
-        let told = sentences(dominant_part, &[row]);
-        assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking")
+        let shown = sentences(dominant_part, &[row]);
+        assert_eq!(shown.len(), 1);
+        begins(
+            &shown[0],
+            "os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking",
         );
     }
 
     #[test]
-    fn a_part_that_may_be_all_of_it_is_told_by_its_least() {
+    fn a_part_that_may_be_all_of_it_is_reported_by_its_least() {
         let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
         assert_eq!(
             sentences(dominant_part, &rows),

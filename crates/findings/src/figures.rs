@@ -2,6 +2,7 @@
 
 use crate::interval::Interval;
 use crate::naming::approximate_size;
+use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use std::fmt;
 
@@ -56,9 +57,19 @@ impl Figures {
 
     /// These, and parts of the sentence, where there are any.
     #[must_use]
-    pub(crate) fn parts(self, name: &'static str, parts: Vec<Part>) -> Figures {
-        let parts = (!parts.is_empty()).then_some(Value::Parts(parts));
-        self.maybe(name, parts)
+    pub(crate) fn parts(
+        self,
+        name: &'static str,
+        parts: impl IntoIterator<Item = Part>,
+    ) -> Figures {
+        let parts: Vec<Part> = parts.into_iter().collect();
+        self.maybe(name, (!parts.is_empty()).then_some(Value::Parts(parts)))
+    }
+
+    /// These, and the template of this name, which the figures of the whole fill.
+    #[must_use]
+    pub(crate) fn choose(self, name: &'static str, template: &'static str) -> Figures {
+        self.parts(name, [part(template)])
     }
 
     /// These, and `low`, `middle` and `high` of an interval.
@@ -147,14 +158,20 @@ impl fmt::Display for Value {
             Value::Decimal(value, digits) => write!(f, "{value:.digits$}"),
             Value::Range((low, high), digits) => {
                 let [low, high] = [low, high].map(|end| format!("{end:.digits$}"));
-                match low == high {
-                    true => f.write_str(&low),
-                    false => write!(f, "{low} to {high}"),
+                if low == high {
+                    f.write_str(&low)
+                } else {
+                    write!(f, "{low} to {high}")
                 }
             }
             Value::Holds | Value::Parts(_) => Ok(()),
         }
     }
+}
+
+/// The least and the greatest of what rows have of a metric; none where none has it.
+pub(crate) fn span_of(rows: &[&PointRow], metric: &str) -> Option<(f64, f64)> {
+    span(rows.iter().filter_map(|row| row.median(metric)))
 }
 
 /// The least and the greatest; none of none.

@@ -1,7 +1,7 @@
 //! Up to which size files come from memory, and what limits that.
 
 use crate::Kind;
-use crate::figures::{Part, Value, bytes, figures, part};
+use crate::figures::{Part, Value, bytes, figures};
 use crate::finding::Finding;
 use costof_model::facts::Facts;
 use costof_model::rows::PointRow;
@@ -66,8 +66,8 @@ fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding
         .with("size", mib(at))
         .with("cached", speed(cached))
         .with("device", speed(device))
-        .parts("limit", limit.into_iter().collect());
-    let figures = figures.parts("what", vec![part("cliff")]);
+        .parts("limit", limit);
+    let figures = figures.choose("what", "cliff");
     let evidence = rows.iter().map(|(_, row)| *row);
     Some(Finding::new(Kind::FileCacheSize, evidence, figures))
 }
@@ -89,7 +89,7 @@ fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
         .with("largest", bytes(largest))
         .with("leave", leave >> 20)
         .with("sizes", sizes.join(","))
-        .parts("what", vec![part("no_cliff")]);
+        .choose("what", "no_cliff");
     let evidence = rows.iter().map(|(_, row)| *row);
     (all_cached && largest < leave).then(|| Finding::new(Kind::FileCacheSize, evidence, figures))
 }
@@ -113,17 +113,14 @@ fn limit(facts: &Facts, at: f64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, contains, point_row, run};
 
     /// Sizes in MiB around 400, and the cost of a block of each.
     fn curve(limit_mib: u64) -> Run {
         let mut run = run(&[]);
         for size in [100, 160, 220, 280, 320, 340, 360, 380, 400, 420, 440, 480] {
             let cost = if size <= limit_mib { 70e3 } else { 900e3 };
-            let axes = Axes::default()
-                .with("size", size << 20)
-                .with("dir", "temporary");
+            let axes = axes!(size = size << 20, dir = "temporary");
             let row = point_row("file.cache_size", "cost", axes, cost, (cost, cost));
             run.points.push(row);
         }
@@ -142,12 +139,9 @@ mod tests {
         let mut run = curve(380);
         with_limit(&mut run, Some(400 << 20), 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence();
-        assert!(sentence.contains("up to about 39"), "{sentence}");
-        assert!(
-            sentence.contains("control group's memory limit, 400 MiB"),
-            "{sentence}"
-        );
+        let sentence = findings[0].sentence();
+        contains(&sentence, "up to about 39");
+        contains(&sentence, "control group's memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
         assert!(
             file_cache(&run)[0]
@@ -168,13 +162,10 @@ mod tests {
             if let Some(cost) = slow.get(position) {
                 row.metrics[0].median = *cost;
             }
-            let mut share = row.metrics[0].clone();
-            share.name = "device_share".into();
-            share.median = if is_cached { 0.0 } else { 1.0 };
-            row.metrics.push(share);
+            add_metric(row, "device_share", if is_cached { 0.0 } else { 1.0 });
         }
-        let sentence = &file_cache(&run)[0].sentence();
-        assert!(sentence.contains("limit, 320 MiB"), "{sentence}");
+        let sentence = file_cache(&run)[0].sentence();
+        contains(&sentence, "limit, 320 MiB");
     }
 
     #[test]
@@ -184,32 +175,24 @@ mod tests {
             with_limit(&mut run, Some(400 << 20), 8 << 30);
             let by_cost = file_cache(&run);
             for row in &mut run.points {
-                let mut of_device = row.metrics[0].clone();
-                of_device.name = "device_share".into();
-                of_device.median = share;
-                row.metrics.push(of_device);
+                add_metric(row, "device_share", share);
             }
             assert_eq!(file_cache(&run), by_cost);
         }
     }
 
     #[test]
-    fn sizes_that_end_too_early_are_told_with_those_to_ask_for() {
+    fn sizes_that_end_too_early_are_reported_with_those_to_ask_for() {
         let mut run = run(&[]);
-        let axes = Axes::default()
-            .with("size", 64 << 20)
-            .with("dir", "temporary");
+        let axes = axes!(size = 64 << 20, dir = "temporary");
         let mut row = point_row("file.cache_size", "cost", axes, 70e3, (70e3, 70e3));
-        let mut share = row.metrics[0].clone();
-        share.name = "device_share".into();
-        share.median = 0.0;
-        row.metrics.push(share);
+        add_metric(&mut row, "device_share", 0.0);
         run.points.push(row);
         with_limit(&mut run, None, 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence();
-        assert!(sentence.contains("up to 64MiB"), "{sentence}");
-        assert!(sentence.contains("8192 MiB"), "{sentence}");
+        let sentence = findings[0].sentence();
+        contains(&sentence, "up to 64MiB");
+        contains(&sentence, "8192 MiB");
         let advice = findings[0].advice().unwrap();
         assert!(
             advice.contains("4096MiB") && advice.contains("8192MiB"),

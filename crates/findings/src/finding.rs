@@ -6,6 +6,7 @@ use crate::sentence::render;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use std::borrow::Borrow;
+use std::collections::HashSet;
 
 /// What points mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,23 +20,34 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// One that follows from these rows.
+    /// One that follows from these rows, each named once.
     pub(crate) fn new(
         kind: Kind,
         evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
         figures: Figures,
     ) -> Finding {
-        let evidence = evidence.into_iter();
+        let mut evidence: Vec<Point> = evidence
+            .into_iter()
+            .map(|row| row.borrow().point.clone())
+            .collect();
+        let mut known = HashSet::new();
+        evidence.retain(|point| known.insert(point.clone()));
         Finding {
             kind,
             figures,
-            evidence: evidence.map(|row| row.borrow().point.clone()).collect(),
+            evidence,
         }
     }
 
     /// What was found.
     pub fn sentence(&self) -> String {
         render(self.kind, "sentence", &self.figures).unwrap_or_default()
+    }
+
+    /// What was found, and what the reader can do about it.
+    pub fn with_advice(&self) -> String {
+        let advice = self.advice().map(|advice| format!(": {advice}"));
+        self.sentence() + &advice.unwrap_or_default()
     }
 
     /// What the reader can do about it, where there is something to do.

@@ -3,6 +3,7 @@
 use crate::Kind;
 use crate::figures::{bytes, figures, ns};
 use crate::finding::Finding;
+use crate::pairs::surely_more;
 use costof_model::run_file::Run;
 
 /// What forks of the smallest and of the largest process say about a page.
@@ -16,8 +17,8 @@ fn growth(run: &Run) -> Option<Finding> {
         .words(&[("how", "fork"), ("exec", "no")]);
     let forks = forks.by_number("resident");
     let ((least, small), (most, large)) = (*forks.first()?, *forks.last()?);
-    let (small_low, small_high) = small.primary()?.ci95?;
-    let (large_low, large_high) = large.primary()?.ci95?;
+    let (small_cost, large_cost) = (small.primary()?, large.primary()?);
+    let (low, high) = surely_more(large_cost.ci95?, small_cost.ci95?)?;
     let page = run
         .facts()
         .and_then(|facts| facts.memory.page_bytes)
@@ -25,28 +26,24 @@ fn growth(run: &Run) -> Option<Finding> {
     let pages = ((most - least) / page) as f64;
     let figures = figures()
         .with("memory", bytes(most))
-        .with("large", ns(large.primary()?.median))
-        .with("small", ns(small.primary()?.median))
-        .with("low", ns((large_low - small_high) / pages))
-        .with("high", ns((large_high - small_low) / pages))
+        .with("large", ns(large_cost.median))
+        .with("small", ns(small_cost.median))
+        .with("low", ns(low / pages))
+        .with("high", ns(high / pages))
         .with("page", bytes(page));
-    (large_low > small_high).then(|| Finding::new(Kind::ForkGrowth, [small, large], figures))
+    Some(Finding::new(Kind::ForkGrowth, [small, large], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, known_row, run};
     use costof_model::rows::PointRow;
 
     fn fork(how: &'static str, resident: u64, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("how", how)
-            .with("exec", "no")
-            .with("resident", resident);
+        let axes = axes!(how, exec = "no", resident);
         let ns = us * 1000.0;
-        point_row("os.process", "latency", axes, ns, (ns * 0.98, ns * 1.02))
+        known_row("os.process", "latency", axes, ns, 0.02)
     }
 
     #[test]
@@ -65,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn forks_that_cannot_be_told_apart_say_nothing() {
+    fn forks_that_cannot_be_distinguished_say_nothing() {
         let mut run = run(&[]);
         run.points.push(fork("fork", 0, 150.0));
         run.points.push(fork("fork", 64 << 20, 152.0));

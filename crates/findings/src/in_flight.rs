@@ -4,6 +4,7 @@
 use crate::Kind;
 use crate::figures::{Part, Value, bytes, figures, ns, rate};
 use crate::finding::Finding;
+use crate::pairs::greatest;
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -30,13 +31,11 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
     let mut findings = windows(run, rows.clone().filter(|row| !is_lossy(row)));
     let links = rows
         .filter(is_lossy)
-        .group_with(|row| Some(&*row.point.link))
-        .into_iter();
-    findings.extend(
-        links
-            .flat_map(|(link, rows)| [shares(link, &rows), waits(link, &rows)])
-            .flatten(),
-    );
+        .group_with(|row| Some(&*row.point.link));
+    for (link, rows) in links {
+        findings.extend(shares(link, &rows));
+        findings.extend(waits(link, &rows));
+    }
     findings
 }
 
@@ -114,11 +113,8 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         return None;
     }
     // The round trip of a small message over the same link, blocked.
-    let rtt = run
-        .select("net.rtt")
-        .over(&row.point.link)
-        .at("wait", "block")
-        .one();
+    let rtt = run.select("net.rtt").over(&row.point.link);
+    let rtt = rtt.at("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let to_fill = link_rate.filter(|_| is_delay);
     let figures = figures()
@@ -150,24 +146,17 @@ fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> 
             && other.point.without(&["window"]) == row.point.without(&["window"])
             && interval(other).is_some_and(|(low, _)| low > MORE * high)
     });
-    let others = others.into_iter();
-    others.max_by(|one, other| throughput(one).total_cmp(&throughput(other)))
+    greatest(others, throughput)
 }
 
 /// Each with a share of it, in per cent.
-fn each<'r>(rows: impl IntoIterator<Item = &'r PointRow>, metric: &str) -> Vec<Part> {
-    let each = rows.into_iter().filter_map(|row| {
+fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
+    let each = rows.iter().filter_map(|row| {
         let percent = 100.0 * row.median(metric)?;
-        let digits = if percent >= 10.0 || percent == 0.0 {
-            0
-        } else {
-            2
-        };
+        let is_whole = percent >= 10.0 || percent == 0.0;
+        let share = Value::Decimal(percent, if is_whole { 0 } else { 2 });
         let figures = figures().with("contender", contender(row)?);
-        Some((
-            "each",
-            figures.with("share", Value::Decimal(percent, digits)),
-        ))
+        Some(("each", figures.with("share", share)))
     });
     each.collect()
 }
@@ -188,13 +177,10 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     }
     let figures = figures()
         .with("link", link)
-        .parts("starved", each(starved.iter().copied(), SHARE))
-        .parts("fed", each(fed.iter().copied(), SHARE));
-    Some(Finding::new(
-        Kind::LossStarves,
-        starved.into_iter().chain(fed),
-        figures,
-    ))
+        .parts("starved", each(&starved, SHARE))
+        .parts("fed", each(&fed, SHARE));
+    let evidence = starved.into_iter().chain(fed);
+    Some(Finding::new(Kind::LossStarves, evidence, figures))
 }
 
 /// Whose messages take a second or more.
@@ -204,27 +190,25 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     if timed.iter().all(|row| row.median(SHARE) == Some(0.0)) {
         return None;
     }
-    let shares = each(timed.iter().copied(), SHARE);
-    let figures = figures().with("link", link).parts("shares", shares);
+    let figures = figures().with("link", link);
+    let figures = figures.parts("shares", each(&timed, SHARE));
     Some(Finding::new(Kind::RoundTripsAboveASecond, timed, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, RowExt, axes, contains, point_row};
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("control", "cubic")
-            .with("congestion_control", "default")
-            .with("size", 20_000)
-            .with("window", window);
-        let mut row = point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate));
-        row.point.link = link.into();
-        row
+        let axes = axes!(
+            stack,
+            control = "cubic",
+            congestion_control = "default",
+            size = 20_000,
+            window
+        );
+        point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
     fn with(mut row: PointRow, name: &'static str, value: f64) -> PointRow {
@@ -263,15 +247,9 @@ mod tests {
         ];
         let found = sentences(&rows);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0].contains("rudp by cubic over loopback"),
-            "{found:?}"
-        );
-        assert!(found[0].contains("÷ a round trip of 100 µs"), "{found:?}");
-        assert!(
-            found[0].contains("with a window of its own it is 2.00 GB/s"),
-            "{found:?}"
-        );
+        contains(&found[0], "rudp by cubic over loopback");
+        contains(&found[0], "÷ a round trip of 100 µs");
+        contains(&found[0], "with a window of its own it is 2.00 GB/s");
     }
 
     #[test]
@@ -288,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starves_is_told_beside_who_does_not() {
+    fn who_starves_is_reported_beside_who_does_not() {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
@@ -302,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_wait_for_a_second_are_told_by_stack() {
+    fn messages_that_wait_for_a_second_are_reported_by_stack() {
         let link = "rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
         let found = sentences(&[of("rudp", 0.0), of("study", 0.11)]);

@@ -151,14 +151,10 @@ fn of_launches(differences: &[f64]) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
-    use costof_model::metric::Measured;
-    use costof_model::noise::{Noise, Placement};
-    use costof_model::rows::LaunchRow;
+    use crate::tests::{axes, launch, point_row, run};
 
     fn row(size: u64, median: f64, ci95: (f64, f64)) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         point_row("copy.send", "cpu_sender", axes, median, ci95)
     }
 
@@ -203,26 +199,9 @@ mod tests {
         let mut run = run(&[]);
         let wide = (5.0, 80.0);
         let (one, other) = (row(1, 20.0, wide), row(2, 10.0, wide));
-        for (launch, slow) in [1.0, 3.0, 0.5, 2.0].into_iter().enumerate() {
-            let point = |row: &PointRow, value: f64| LaunchPoint {
-                point: row.point.clone(),
-                state: State::Ok,
-                metrics: vec![Measured::new(
-                    "cpu_sender".into(),
-                    Data::Value(value * slow),
-                )],
-                allocations: 0,
-            };
-            run.launches.push(LaunchRow {
-                block: 0,
-                launch: launch as u32,
-                of: 4,
-                wall_ns: 1e9,
-                points: vec![point(&one, 20.0), point(&other, 10.0)],
-                noise: Noise::default(),
-                placement: Placement::default(),
-                link: None,
-            });
+        for slow in [1.0, 3.0, 0.5, 2.0] {
+            let [of_one, of_other] = [20.0, 10.0].map(|value| [("cpu_sender", value * slow)]);
+            launch(&mut run, &[(&one, &of_one), (&other, &of_other)]);
         }
         let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));

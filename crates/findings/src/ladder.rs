@@ -97,7 +97,7 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     let figures = figures()
         .with("payload", payload.clone())
         .parts("calls", calls)
-        .parts("rungs", scale.collect());
+        .parts("rungs", scale);
     Some(Ladder {
         payload,
         finding: Finding::new(Kind::RpcLadder, evidence, figures),
@@ -175,58 +175,35 @@ fn payload_bytes(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
+    use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, metric, axes, ns, (ns * 0.98, ns * 1.02))
+        known_row(probe, metric, axes, ns, 0.02)
     }
 
     fn rtt(stack: &'static str, payload: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("payload", payload);
-        let mut row = row("rpc.rtt", "latency", axes, us * 1000.0);
-        row.point.link = "loopback".into();
-        row
+        let axes = axes!(stack, payload);
+        row("rpc.rtt", "latency", axes, us * 1000.0).over("loopback")
     }
 
     fn marshals(stack: &'static str, direction: &'static str, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("payload", "string64")
-            .with("direction", direction);
+        let axes = axes!(stack, payload = "string64", direction);
         row("rpc.marshal", "cost", axes, ns)
     }
 
     fn copies(size: u64, ns: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("size", size)
-            .with("source", "hot")
-            .with("shape", "one")
-            .with("align", "both");
+        let axes = axes!(size, source = "hot", shape = "one", align = "both");
         row("cpu.memcpy", "cost", axes, ns)
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = ladder(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
+        tests::found(ladder, rows)
     }
 
     #[test]
     fn everything_for_one_payload_is_on_one_scale() {
-        let read = row(
-            "os.syscall",
-            "cost",
-            Axes::default().with("call", "read"),
-            200.0,
-        );
+        let read = row("os.syscall", "cost", axes!(call = "read"), 200.0);
         let rows = [
             rtt("grpc", "string64", 29.0),
             rtt("thrift", "string64", 15.0),
@@ -256,11 +233,8 @@ mod tests {
             rtt("tcp", "int", 10.0),
             rtt("udp", "int", 11.0),
         ];
-        let sentence = &found(&rows)[0].sentence();
-        assert!(
-            sentence.ends_with("TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs"),
-            "{sentence}"
-        );
+        let sentence = found(&rows)[0].sentence();
+        ends(&sentence, "TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs");
     }
 
     #[test]
@@ -279,13 +253,7 @@ mod tests {
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_the_stacks() {
         let with = |grade| {
-            let mut row = rtt("grpc", "int", 29.0);
-            row.warnings.push(Warning {
-                kind: "others".into(),
-                grade,
-                what: String::new(),
-                advice: String::new(),
-            });
+            let row = rtt("grpc", "int", 29.0).warned("others", grade);
             found(&[row, rtt("tcp", "int", 10.0)]).len()
         };
         assert_eq!((with(Grade::C), with(Grade::D)), (1, 0));

@@ -1,7 +1,7 @@
 //! Which share of what came was mapped and not copied, and why no more.
 
 use crate::Kind;
-use crate::figures::{Part, figures, percents, span};
+use crate::figures::{Figures, Part, figures, percents, span_of};
 use crate::finding::Finding;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -34,18 +34,14 @@ fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
     };
     let parts: [Option<Part>; 3] = [
         sent("send", "usual").map(|sent| {
-            let copied = sent.most < NOTHING;
-            (
-                if copied { "sent_in_pieces" } else { "sent" },
-                sent.figures("send"),
-            )
+            let are_copied = sent.most < NOTHING;
+            let template = if are_copied { "sent_in_pieces" } else { "sent" };
+            (template, sent.figures("send"))
         }),
         sent("zero_copy", "usual").map(|sent| {
-            let partial = sent.least < ALL && sent.segment % page != 0;
-            (
-                if partial { "sent_in_segments" } else { "sent" },
-                sent.figures("MSG_ZEROCOPY"),
-            )
+            let are_cut = sent.least < ALL && sent.segment % page != 0;
+            let template = if are_cut { "sent_in_segments" } else { "sent" };
+            (template, sent.figures("MSG_ZEROCOPY"))
         }),
         sent("zero_copy", "pages").map(|sent| ("sent_in_pages", sent.figures("MSG_ZEROCOPY"))),
     ];
@@ -65,9 +61,8 @@ struct Sent {
 
 impl Sent {
     fn new(rows: &Select<'_>) -> Option<Sent> {
-        let (least, most) = span(rows.iter().filter_map(|row| row.median("mapped")))?;
-        let segments = rows.iter().filter_map(|row| row.median("segment"));
-        let segment = segments.fold(0.0, f64::max) as u64;
+        let (least, most) = span_of(rows, "mapped")?;
+        let segment = span_of(rows, "segment").map_or(0, |(_, longest)| longest as u64);
         Some(Sent {
             least,
             most,
@@ -75,7 +70,7 @@ impl Sent {
         })
     }
 
-    fn figures(&self, by: &str) -> crate::figures::Figures {
+    fn figures(&self, by: &str) -> Figures {
         figures()
             .with("share", percents((self.least, self.most)))
             .with("by", by)
@@ -86,27 +81,23 @@ impl Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, point_row, run};
     use costof_model::rows::PointRow;
 
     fn row(sent_by: &'static str, segments: &'static str, size: u64, share: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("how", "zero_copy")
-            .with("sent_by", sent_by)
-            .with("segments", segments)
-            .with("size", size);
+        let axes = axes!(how = "zero_copy", sent_by, segments, size);
         let mut row = point_row("copy.receive", "mapped", axes, share, (share, share));
-        let mut segment = row.metrics[0].clone();
-        segment.name = "segment".into();
-        segment.median = if segments == "pages" { 4096.0 } else { 65483.0 };
-        row.metrics.push(segment);
+        add_metric(
+            &mut row,
+            "segment",
+            if segments == "pages" { 4096.0 } else { 65483.0 },
+        );
         row.point.link = "loopback".into();
         row
     }
 
     #[test]
-    fn what_is_mapped_is_told_with_its_reason() {
+    fn what_is_mapped_is_reported_with_its_reason() {
         let mut run = run(&[]);
         assert_eq!(mapped_pages(&run), []);
         run.points.push(row("send", "usual", 65536, 0.0));
@@ -123,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_told_once_though_others_lie_between() {
+    fn a_link_is_reported_once_though_others_lie_between() {
         let mut run = run(&[]);
         for link in ["loopback", "veth", "loopback"] {
             run.points.push(row("send", "usual", 65536, 0.0));

@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{figures, ns};
 use crate::finding::Finding;
 use crate::naming::named;
+use crate::pairs::greatest;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -22,8 +23,7 @@ pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
     let probes = far.group_with(|row| Some(&row.point.probe)).into_iter();
     let furthest = probes.filter_map(|(_, rows)| {
         // Of several as far off, the first.
-        let rows = rows.iter().copied().rev();
-        rows.max_by(|one, other| distance(one).total_cmp(&distance(other)))
+        greatest(rows.iter().copied().rev(), distance)
     });
     furthest.filter_map(|row| found(run, row)).collect()
 }
@@ -57,15 +57,13 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
+    use crate::tests::{RowExt, axes, known_row, sentences};
     use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         let ns = us * 1e3;
-        let mut row = point_row(probe, "latency", axes, ns, (ns * 0.98, ns * 1.02));
+        let mut row = known_row(probe, "latency", axes, ns, 0.02);
         row.prediction = Some(Prediction {
             metric: "latency".into(),
             low: low * 1e3,
@@ -76,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_prediction_counted_is_told_of_the_furthest_point_of_a_probe() {
+    fn what_no_prediction_counted_is_reported_of_the_furthest_point_of_a_probe() {
         let rows = [
             row("os.process", 1, 200.0, (30.0, 100.0)),
             row("os.process", 2, 400.0, (30.0, 100.0)),
@@ -92,16 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_or_disturbed_or_a_copys_is_not_told() {
+    fn what_is_near_or_disturbed_or_a_copys_is_not_reported() {
         let near = row("os.process", 1, 140.0, (30.0, 100.0));
         let copies = row("copy.send", 1, 400.0, (30.0, 100.0));
-        let mut disturbed = row("os.process", 1, 400.0, (30.0, 100.0));
-        disturbed.warnings.push(Warning {
-            kind: "others".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        let disturbed = row("os.process", 1, 400.0, (30.0, 100.0)).warned("others", Grade::C);
         assert!(sentences(missing_term, &[near, copies, disturbed]).is_empty());
     }
 }

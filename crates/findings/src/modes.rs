@@ -32,43 +32,40 @@ pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
     for row in &run.points {
-        let Some((estimate, [lesser, greater])) = row
-            .primary()
-            .and_then(|estimate| Some((estimate, two_modes(estimate)?)))
-        else {
-            continue;
-        };
-        let border = (lesser.median * greater.median).sqrt();
-        let launches = run.launches_of(&row.point);
-        let launches: Vec<Seen<'_>> = launches
-            .filter_map(|launch| Seen::new(launch, row, border))
-            .collect();
-        let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
-        let both = figures()
-            .with("point", named(run, &row.point))
-            .with("lesser", value(lesser))
-            .with("lesser_share", percent(lesser.share))
-            .with("greater", value(greater))
-            .with("greater_share", percent(greater.share));
-        match cause(row, &launches) {
-            Cause::Seen(why) => findings.push(one(row, both, why)),
-            Cause::NotSeen(why) => unexplained.push((row, both, why)),
+        match with_cause(run, row) {
+            Some((both, Cause::Seen(why))) => findings.push(one(row, both, why)),
+            Some((both, Cause::NotSeen(why))) => unexplained.push((row, both, why)),
+            None => {}
         }
     }
-    match unexplained.len() {
-        0 => {}
-        1 => findings.extend(
-            unexplained
-                .into_iter()
-                .map(|(row, both, why)| one(row, both, why)),
-        ),
-        _ => findings.push(several(unexplained)),
+    if unexplained.len() > 1 {
+        findings.push(several(unexplained));
+    } else {
+        let alone = unexplained.into_iter();
+        findings.extend(alone.map(|(row, both, why)| one(row, both, why)));
     }
     findings
 }
 
+/// The modes of a point that has two, and what goes with them.
+fn with_cause(run: &Run, row: &PointRow) -> Option<(Figures, Cause)> {
+    let estimate = row.primary()?;
+    let [lesser, greater] = two_modes(estimate)?;
+    let border = (lesser.median * greater.median).sqrt();
+    let launches = run.launches_of(&row.point);
+    let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
+    let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
+    let both = figures()
+        .with("point", named(run, &row.point))
+        .with("lesser", value(lesser))
+        .with("lesser_share", percent(lesser.share))
+        .with("greater", value(greater))
+        .with("greater_share", percent(greater.share));
+    Some((both, cause(row, &launches.collect::<Vec<_>>())))
+}
+
 fn one(row: &PointRow, both: Figures, why: Part) -> Finding {
-    let figures = figures().parts("modes", vec![("one", both.parts("why", vec![why]))]);
+    let figures = figures().parts("modes", [("one", both.parts("why", [why]))]);
     Finding::new(Kind::Modes, [row], figures)
 }
 
@@ -81,13 +78,10 @@ fn several(rows: Vec<(&PointRow, Figures, Part)>) -> Finding {
         .map(|(_, both, _)| ("point", both));
     let several = figures()
         .with("count", count)
-        .parts("points", named.collect())
+        .parts("points", named)
         .maybe("more", count.checked_sub(NAMED).filter(|more| *more > 0));
-    Finding::new(
-        Kind::Modes,
-        evidence,
-        figures().parts("modes", vec![("several", several)]),
-    )
+    let figures = figures().parts("modes", [("several", several)]);
+    Finding::new(Kind::Modes, evidence, figures)
 }
 
 /// The modes of an estimate that has two, the lesser one first.
@@ -199,32 +193,36 @@ struct Recorded<'a> {
     greater: Vec<f64>,
 }
 
-/// What differs between the launches of either mode.
-fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
-    fn recorded<'a>(
+impl<'a> Recorded<'a> {
+    /// None where any launch lacks it.
+    fn new(
         name: &'a str,
-        (lesser, greater): (&[&Seen<'_>], &[&Seen<'_>]),
+        [lesser, greater]: [&[&Seen<'_>]; 2],
         value: impl Fn(&Seen<'_>) -> Option<f64>,
     ) -> Option<Recorded<'a>> {
-        let values = |group: &[&Seen<'_>]| group.iter().map(|seen| value(seen)).collect();
-        let (lesser, greater): (Option<_>, Option<_>) = (values(lesser), values(greater));
+        let values = |launches: &[&Seen<'_>]| launches.iter().map(|seen| value(seen)).collect();
+        let lesser: Option<_> = values(lesser);
         Some(Recorded {
             name,
             lesser: lesser?,
-            greater: greater?,
+            greater: values(greater)?,
         })
     }
-    let groups = (lesser, greater);
-    let of_noise = LOOKED_AT.iter();
-    let of_noise =
-        of_noise.filter_map(|(name, of)| recorded(name, groups, |seen| of(&seen.launch.noise)));
+}
+
+/// What differs between the launches of either mode.
+fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
+    let groups = [lesser, greater];
+    let of_noise = RECORDED_OF_LAUNCHES.iter();
+    let of_noise = of_noise
+        .filter_map(|(name, of)| Recorded::new(name, groups, |seen| of(&seen.launch.noise)));
     let of_noise: Vec<Recorded<'_>> = of_noise.collect();
     // The other metrics of the point, which may be the cause or another consequence: `huge_share`,
     // `preempted`. Those in nanoseconds are mostly the same time again.
     let others = row.metrics.iter();
     let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
     let others = others.filter_map(|metric| {
-        recorded(&metric.name, groups, |seen| value(seen.point, &metric.name))
+        Recorded::new(&metric.name, groups, |seen| value(seen.point, &metric.name))
     });
     let others: Vec<Recorded<'_>> = others.collect();
     let looked_at = of_noise.len() + others.len();
@@ -256,7 +254,7 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
 /// What a launch records that its CPUs, its memory and its neighbours made of it.
 type OfNoise = fn(&Noise) -> Option<f64>;
 
-const LOOKED_AT: [(&str, OfNoise); 8] = [
+const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
     ("distance between its CPUs", |noise| {
         noise.distance_ns.map(|(before, _)| before)
     }),
@@ -294,7 +292,7 @@ fn by_chance(all: usize, chosen: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{launch, point_row, run};
+    use crate::tests::{axes, begins, contains, ends, launch, point_row, run};
     use costof_model::axis::Axes;
 
     /// A point of 100 and 200 ns, so many launches of each, with what the noise of each is.
@@ -331,32 +329,32 @@ mod tests {
 
     #[test]
     fn what_separates_all_launches_is_what_goes_with_the_modes() {
-        let told = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
+        let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         assert_eq!(
-            told,
+            shown,
             "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 launches, and every launch of the greater one had less core clock than any of the lesser"
         );
-        let told = sentence(&MANY, |_| noise(4e9, 1));
-        assert!(told.contains("nothing that was recorded of launches separates these: core clock"));
+        let shown = sentence(&MANY, |_| noise(4e9, 1));
+        contains(
+            &shown,
+            "nothing that was recorded of launches separates these: core clock",
+        );
     }
 
     #[test]
     fn few_launches_may_be_separated_by_chance() {
-        let told = sentence(&MANY[..6], |cost| {
+        let shown = sentence(&MANY[..6], |cost| {
             noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
         });
-        assert!(
-            told.contains("3 and 3 launches, which are too few"),
-            "{told}"
-        );
+        contains(&shown, "3 and 3 launches, which are too few");
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
-        let told = sentence(&[], |_| Noise::default());
-        assert!(told.contains("has none of its launches"), "{told}");
+        let shown = sentence(&[], |_| Noise::default());
+        contains(&shown, "has none of its launches");
     }
 
     #[test]
-    fn modes_that_nothing_goes_with_are_told_together() {
+    fn modes_that_nothing_goes_with_are_reported_together() {
         let mut run = run(&[]);
         for (probe, ns) in [("os.pin", 100.0), ("os.getpid", 50.0)] {
             let mut row = point_row(probe, "cost", Axes::default(), ns, (ns, ns));
@@ -378,7 +376,7 @@ mod tests {
         let mut run = run(&[]);
         for ns in (1..=9).map(f64::from) {
             let mut row = point_row("os.pin", "cost", Axes::default(), ns, (ns, ns));
-            row.point.axes = Axes::default().with("size", ns as u64);
+            row.point.axes = axes!(size = ns as u64);
             row.metrics[0].modes = [ns, 2.0 * ns]
                 .map(|median| Mode { median, share: 0.5 })
                 .to_vec();
@@ -386,13 +384,10 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
-        let told = &found[0].sentence();
-        assert!(
-            told.starts_with("9 answers come in two modes each"),
-            "{told}"
-        );
-        assert!(told.ends_with("; and 3 more"), "{told}");
-        assert_eq!(told.matches("os.pin").count(), 6);
+        let shown = found[0].sentence();
+        begins(&shown, "9 answers come in two modes each");
+        ends(&shown, "; and 3 more");
+        assert_eq!(shown.matches("os.pin").count(), 6);
     }
 
     /// A point of 100 and 200 ns, whose launches have these data and these batches disturbed.
@@ -424,37 +419,35 @@ mod tests {
         let of = |lesser, greater| Data::Histogram(vec![(100.0, lesser), (200.0, greater)]);
         let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
         let three = [both.clone(), both.clone(), both.clone()];
-        let told = of_launches(&three, &[]);
-        assert!(
-            told.contains("all 3 launches have both, so nothing that is the same"),
-            "{told}"
+        let shown = of_launches(&three, &[]);
+        contains(
+            &shown,
+            "all 3 launches have both, so nothing that is the same",
         );
-        let told = of_launches(&[both.clone(), both.clone(), other], &[]);
-        assert!(
-            told.ends_with(
-                "2 of 3 launches have both; what makes them is not seen in what was recorded"
-            ),
-            "{told}"
+        let shown = of_launches(&[both.clone(), both.clone(), other], &[]);
+        ends(
+            &shown,
+            "2 of 3 launches have both; what makes them is not seen in what was recorded",
         );
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
-            let told = of_launches(launches, &[]);
-            assert!(!told.contains("so nothing"), "{told}");
+            let shown = of_launches(launches, &[]);
+            assert!(!shown.contains("so nothing"), "{shown}");
         }
     }
 
     #[test]
     fn more_samples_than_a_count_holds_are_counted() {
         let data = Data::Histogram(vec![(100.0, u32::MAX), (99.0, u32::MAX), (200.0, u32::MAX)]);
-        let told = of_launches(&[data.clone(), data.clone(), data], &[]);
-        assert!(told.contains("all 3 launches have both"), "{told}");
+        let shown = of_launches(&[data.clone(), data.clone(), data], &[]);
+        contains(&shown, "all 3 launches have both");
     }
 
     #[test]
     fn launches_that_have_both_modes_are_no_cause_and_preempted_batches_are_one() {
         assert!(batches(&[3, 4, 5]).ends_with("is that of batches that were preempted"));
         for disturbed in [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4, 5]] {
-            let told = batches(disturbed);
-            assert!(told.contains("2 of 2 launches have both"), "{told}");
+            let shown = batches(disturbed);
+            contains(&shown, "2 of 2 launches have both");
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Load, Server, claims, curves, loads};
+use crate::pairs::surely_more;
 use costof_model::run_file::Run;
 
 const SMALL: &str = "4KiB";
@@ -24,16 +25,16 @@ fn main_memory(run: &Run) -> Option<Finding> {
     let mut largest_first = small.iter().rev();
     let (small, huge) = largest_first.find_map(|load| Some((*load, same(load)?)))?;
     let last = claims(run, &[small]).last()?.bytes;
-    let ((small_low, small_high), (huge_low, huge_high)) = (small.interval()?, huge.interval()?);
+    let (low, high) = surely_more(small.interval()?, huge.interval()?)?;
     let figures = figures()
         .with("size", bytes(small.bytes))
         .with("small", ns(small.cost_ns))
         .with("huge", ns(huge.cost_ns))
-        .with("low", ns(small_low - huge_high))
-        .with("high", ns(small_high - huge_low))
+        .with("low", ns(low))
+        .with("high", ns(high))
         .when("virtual", run.is_virtual());
-    let surely_more = small.bytes > last && small_low > huge_high;
-    surely_more.then(|| Finding::new(Kind::SmallPages, [small.row, huge.row], figures))
+    let is_memory = small.bytes > last;
+    is_memory.then(|| Finding::new(Kind::SmallPages, [small.row, huge.row], figures))
 }
 
 /// A level inside a cache that has another one before it: with small pages, the reach of a TLB.
@@ -74,7 +75,7 @@ fn inside_a_cache(run: &Run) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{
-        CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, run, sizes_kib, staircase, step,
+        CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, contains, run, sizes_kib, staircase, step,
     };
 
     #[test]
@@ -129,10 +130,7 @@ mod tests {
         let mut proven = run.clone();
         add(&mut proven, "2MiB", &staircase(0.9, &caches()), 0.02);
         let findings = page_sizes(&proven);
-        assert!(
-            findings[0].sentence().contains("it is the reach of a TLB"),
-            "{findings:#?}"
-        );
+        contains(&findings[0].sentence(), "it is the reach of a TLB");
         add(&mut run, "2MiB", &staircase(0.9, &with_tlb), 0.02);
         assert_eq!(page_sizes(&run), []);
     }

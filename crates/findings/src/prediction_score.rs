@@ -56,13 +56,12 @@ fn score(row: &PointRow) -> Option<Scored<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{expect, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, expect, point_row, run};
 
     fn with(predictions: &[(f64, f64)]) -> Vec<Finding> {
         let mut run = run(&[]);
         for (size, (low, high)) in (0_u64..).zip(predictions) {
-            let axes = Axes::default().with("size", size);
+            let axes = axes!(size);
             let row = point_row("null", "cost", axes, 100.0, (99.0, 101.0));
             run.points.push(row);
             expect(&mut run, *low, *high);
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_told_with_how_wide_their_ranges_are() {
+    fn hits_are_reported_with_how_wide_their_ranges_are() {
         let mut predictions = vec![(90.0, 108.0); 4];
         predictions.push((50.0, 60.0));
         predictions.extend([(50.0, 200.0); 5]);

@@ -5,8 +5,8 @@ use crate::figures::{Part, bytes, figures, ns, times};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{Pair, ends, pairs, rows};
 use costof_model::noise::Grade;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
@@ -25,84 +25,59 @@ pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
         quiet.group_by(&["stack", "size"]).into_iter()
     };
     let round_trips = groups("rudp.rtt").filter_map(|group| round_trips(run, &group));
-    let ends = groups("rudp.stages").filter_map(|group| ends(run, &group));
-    round_trips.chain(ends).collect()
+    let at_ends = groups("rudp.stages").filter_map(|group| at_ends(run, &group));
+    round_trips.chain(at_ends).collect()
 }
 
-/// A point, and the plain one of its size.
-struct Pair<'a> {
-    size: u64,
-    row: &'a PointRow,
-    plain: &'a PointRow,
-}
-
-/// The smallest message and the largest of a stack that both were measured with; one if there is no
-/// other.
-fn pairs<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
-    let of_stack = |stack| rows.clone().at("stack", stack).by_number("size");
-    let plain = of_stack(PLAIN);
-    let pairs = of_stack(stack).into_iter().filter_map(|(size, row)| {
-        let (_, plain) = *plain.iter().find(|(known, _)| *known == size)?;
-        Some(Pair { size, row, plain })
-    });
-    let mut pairs: Vec<Pair<'_>> = pairs.collect();
-    if pairs.len() > 2 {
-        pairs.drain(1..pairs.len() - 1);
-    }
-    pairs
-}
-
-fn evidence<'a>(pairs: &[Pair<'a>]) -> Vec<&'a PointRow> {
-    pairs
-        .iter()
-        .flat_map(|pair| [pair.row, pair.plain])
-        .collect()
+/// The smallest message and the largest of a stack that a plain datagram was measured with too.
+fn with_plain<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
+    ends(pairs(rows, "size", "stack", (stack, PLAIN)))
 }
 
 /// How many times as long a round trip takes.
 fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let (mut stacks, mut rows) = (Vec::new(), Vec::new());
+    let (mut stacks, mut measured) = (Vec::new(), Vec::new());
     for (stack, template) in RELIABLE {
-        let pairs = pairs(&group.rows, stack);
+        let pairs = with_plain(&group.rows, stack);
         let times: Vec<Part> = pairs.iter().filter_map(|pair| ratio(run, pair)).collect();
         if !times.is_empty() {
             stacks.push((template, figures().parts("times", times)));
-            rows.extend(evidence(&pairs));
+            measured.extend(rows(&pairs));
         }
     }
     let is_any = !stacks.is_empty();
     let figures = figures()
         .with("place", place(run, &group.common))
         .parts("stacks", stacks);
-    is_any.then(|| Finding::new(Kind::ReliableRoundTrip, rows, figures))
+    is_any.then(|| Finding::new(Kind::ReliableRoundTrip, measured, figures))
 }
 
 fn ratio(run: &Run, pair: &Pair<'_>) -> Option<Part> {
     const METRIC: &str = "latency";
-    let ratio = Interval::log_ratio(run, pair.row, pair.plain, METRIC)?;
+    let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
     let figures = figures()
-        .with("size", bytes(pair.size))
+        .with("size", bytes(pair.number))
         .with("time", ns(pair.row.median(METRIC)?))
         .interval(ratio.exp(), times);
     Some((if ratio.differs() { "longer" } else { "as_long" }, figures))
 }
 
 /// How much more the library takes at either end, by the kernel's stamps.
-fn ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let pairs = pairs(&group.rows, LIBRARY);
+fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let pairs = with_plain(&group.rows, LIBRARY);
     let sizes = pairs.iter().filter_map(|pair| {
         let ends = ENDS.iter().filter_map(|(metric, end)| {
-            let more = Interval::difference(run, pair.row, pair.plain, metric)?;
+            let more = Interval::difference(run, pair.row, pair.other, metric)?;
             let template = match more {
                 more if more.low > 0.0 => "more",
                 more if more.high > 0.0 => "up_to",
                 _ => "nothing",
             };
             let more = (template, figures().interval(more, ns));
-            Some((*end, figures().parts("more", vec![more])))
+            Some((*end, figures().parts("more", [more])))
         });
         let ends: Vec<Part> = ends.collect();
-        let size = figures().with("size", bytes(pair.size));
+        let size = figures().with("size", bytes(pair.number));
         (!ends.is_empty()).then(|| ("at_size", size.parts("ends", ends)))
     });
     let sizes: Vec<Part> = sizes.collect();
@@ -110,15 +85,14 @@ fn ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let figures = figures()
         .with("place", place(run, &group.common))
         .parts("sizes", sizes);
-    is_any.then(|| Finding::new(Kind::ReliableEnds, evidence(&pairs), figures))
+    is_any.then(|| Finding::new(Kind::ReliableEnds, rows(&pairs), figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
+    use crate::tests::{self, RowExt, axes, contains, known_row};
+    use costof_model::rows::PointRow;
 
     fn row(
         probe: &'static str,
@@ -127,24 +101,13 @@ mod tests {
         size: u64,
         us: f64,
     ) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", stack)
-            .with("size", size)
-            .with("wait", "spin");
+        let axes = axes!(stack, size, wait = "spin");
         let ns = us * 1000.0;
-        let mut row = point_row(probe, metric, axes, ns, (ns * 0.98, ns * 1.02));
-        row.point.link = "loopback".into();
-        row
+        known_row(probe, metric, axes, ns, 0.02).over("loopback")
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = reliable_datagrams(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
+        tests::found(reliable_datagrams, rows)
     }
 
     fn rtt(stack: &'static str, size: u64, us: f64) -> PointRow {
@@ -152,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_told_beside_the_plain_one_of_its_size() {
+    fn a_round_trip_is_reported_beside_the_plain_one_of_its_size() {
         let rows = [
             rtt("rudp", 2048, 15.0),
             rtt("udp", 2048, 10.0),
@@ -170,7 +133,7 @@ mod tests {
             found[0].sentence(),
             "compared with a plain datagram there and back over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes as long at 56B, as far as can be seen (0.98 to 1.04; 8.10 µs)"
         );
-        assert_eq!(found[0].evidence.len(), 6);
+        assert_eq!(found[0].evidence.len(), 5);
     }
 
     #[test]
@@ -183,19 +146,13 @@ mod tests {
         }
         let found = found(&rows);
         assert_eq!(found.len(), 2);
-        assert!(found[1].sentence().contains("over veth"));
+        contains(&found[1].sentence(), "over veth");
     }
 
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_the_librarys() {
         let with = |grade| {
-            let mut row = rtt("rudp", 56, 12.0);
-            row.warnings.push(Warning {
-                kind: "others".into(),
-                grade,
-                what: String::new(),
-                advice: String::new(),
-            });
+            let row = rtt("rudp", 56, 12.0).warned("others", grade);
             found(&[row, rtt("udp", 56, 8.0)]).len()
         };
         assert_eq!((with(Grade::C), with(Grade::D)), (1, 0));

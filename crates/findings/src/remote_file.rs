@@ -2,8 +2,9 @@
 //! the other.
 
 use crate::Kind;
-use crate::figures::{bytes, figures, ns, part, percent, rate};
+use crate::figures::{bytes, figures, ns, percent, rate};
 use crate::finding::Finding;
+use crate::pairs::greatest;
 use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
@@ -32,9 +33,7 @@ fn number(row: &PointRow, axis: &str) -> u64 {
 /// What limits the point at which most is read.
 fn limit(rows: &Select<'_>) -> Option<Finding> {
     let throughput = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
-    let fastest = rows
-        .iter()
-        .max_by(|one, other| throughput(one).total_cmp(&throughput(other)))?;
+    let fastest = greatest(rows.iter().copied(), throughput)?;
     let bytes_per_s = fastest.median("throughput")?;
     let busy = fastest.median("cpu")? * bytes_per_s / 1024.0 / 1e9;
     let alone = fastest.median("handshake");
@@ -72,8 +71,8 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
         .maybe("alone", handshakes.map(|(alone, _)| ns(alone)))
         .maybe("loaded", handshakes.map(|(_, loaded)| ns(loaded)))
         .when("try_depth", limit == "by_waiting")
-        .parts("limit", vec![part(limit)]);
-    Some(Finding::new(Kind::RemoteFileLimit, [*fastest], figures))
+        .choose("limit", limit);
+    Some(Finding::new(Kind::RemoteFileLimit, [fastest], figures))
 }
 
 /// What the smallest random read consists of, one at a time: the link's round trip, what a server takes
@@ -98,18 +97,13 @@ fn parts(rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, contains, point_row, sentences};
     use costof_model::unit::Unit;
 
     /// A point with its latency, throughput, and processor time for a KiB, and the handshakes alone and
     /// under load.
     fn row(block: u64, depth: u64, rate: f64, cpu_ns: f64, handshakes: (f64, f64)) -> PointRow {
-        let axes = Axes::default()
-            .with("path", "nfs://h/e/f")
-            .with("pattern", "random")
-            .with("block", block)
-            .with("depth", depth);
+        let axes = axes!(path = "nfs://h/e/f", pattern = "random", block, depth);
         let latency = 40_000.0;
         let mut row = point_row("file.remote", "latency", axes, latency, (latency, latency));
         for (name, unit, value) in [
@@ -153,27 +147,18 @@ mod tests {
             row(4096, 1, 100e6, 500.0, QUIET),
             row(4096, 16, 101e6, 500.0, QUIET),
         ]);
-        assert!(
-            server.contains("is the server: no packets wait"),
-            "{server}"
-        );
+        contains(&server, "is the server: no packets wait");
         // What is under way before makes nothing faster.
         let server = limit(&[
             row(4096, 1, 102e6, 500.0, QUIET),
             row(4096, 16, 101e6, 500.0, QUIET),
         ]);
-        assert!(
-            server.contains("is the server: no packets wait"),
-            "{server}"
-        );
+        contains(&server, "is the server: no packets wait");
         let alone = limit(&[row(4096, 1, 100e6, 500.0, QUIET)]);
-        assert!(
-            alone.contains("each call waits for the one before"),
-            "{alone}"
-        );
+        contains(&alone, "each call waits for the one before");
         // 1,000 ns for a KiB, a million times a second.
         let busy = limit(&[row(4096, 16, 1.024e9, 1000.0, (8_000.0, 9.5e6))]);
-        assert!(busy.contains("is this end's CPU"), "{busy}");
+        contains(&busy, "is this end's CPU");
     }
 
     #[test]
@@ -184,10 +169,6 @@ mod tests {
             .retain(|metric| !metric.name.starts_with("handshake"));
         let found = sentences(remote_file, &[mounted]);
         assert_eq!(found.len(), 1);
-        assert!(
-            found[0].contains("is the link or the server"),
-            "{}",
-            found[0]
-        );
+        contains(&found[0], "is the link or the server");
     }
 }

@@ -4,7 +4,7 @@ use crate::Kind;
 use crate::figures::{Figures, bytes, figures, ns, percent};
 use crate::finding::Finding;
 use crate::modes::two_modes;
-use costof_model::axis::AxisValue;
+use crate::pairs::{same_but, surely_more};
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -40,26 +40,24 @@ fn described(row: &PointRow) -> Figures {
         .with("link", &*row.point.link)
 }
 
-/// What one takes more than another: both medians, and the halves of their difference.
-fn compared(slow: &PointRow, fast: &PointRow, (low, high): (f64, f64)) -> Option<Figures> {
+/// What one surely takes more than another: both medians, and the halves of their difference.
+fn compared(slow: &PointRow, fast: &PointRow) -> Option<Figures> {
+    let (low, high) = more(slow, fast)?;
     let figures = described(slow)
         .with("slow", ns(slow.primary()?.median))
-        .with("fast", ns(fast.primary()?.median));
-    Some(
-        figures
-            .with("low", ns(low / 2.0))
-            .with("high", ns(high / 2.0)),
-    )
+        .with("fast", ns(fast.primary()?.median))
+        .with("low", ns(low / 2.0));
+    Some(figures.with("high", ns(high / 2.0)))
 }
 
 /// A round trip for which both ends block, compared with one for which they spin: they differ in two
 /// wake-ups, one at each end.
 fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
     let is_awake = blocked.is_at("wake", "awake");
-    let spinning = same_but(run, blocked, "wait", "spin").filter(|_| is_awake)?;
-    let switch = context_switch(run, "awake");
+    let spinning = quiet_same_but(run, blocked, ("wait", "spin")).filter(|_| is_awake)?;
+    let switch = context_switch(run, "awake", Grade::C);
     let switch_ns = switch.and_then(|row| Some(ns(row.primary()?.median)));
-    let figures = compared(blocked, spinning, more(blocked, spinning)?)?;
+    let figures = compared(blocked, spinning)?;
     let figures = figures.maybe("switch", switch_ns);
     let evidence = [blocked, spinning].into_iter().chain(switch);
     Some(Finding::new(Kind::RoundTripWakeUps, evidence, figures))
@@ -68,10 +66,11 @@ fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
 /// A round trip between CPUs that may be idle, compared with one between CPUs that are kept awake.
 fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
-    let awake = same_but(run, idle, "wake", "awake").filter(|_| may_be_idle)?;
-    let mut figures = compared(idle, awake, more(idle, awake)?)?;
+    let awake = quiet_same_but(run, idle, ("wake", "awake")).filter(|_| may_be_idle)?;
+    let mut figures = compared(idle, awake)?;
     let mut evidence = vec![idle, awake];
-    if let Some((idle, awake)) = context_switch(run, "idle").zip(context_switch(run, "awake"))
+    if let Some((idle, awake)) =
+        context_switch(run, "idle", Grade::C).zip(context_switch(run, "awake", Grade::C))
         && let Some((low, high)) = more(idle, awake)
     {
         figures = figures
@@ -91,7 +90,7 @@ const SLOWER: f64 = 1.5;
 /// are kept awake.
 fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
-    let awake = same_but(run, idle, "wake", "awake").filter(|_| may_be_idle)?;
+    let awake = quiet_same_but(run, idle, ("wake", "awake")).filter(|_| may_be_idle)?;
     let [faster, slower] = two_modes(idle.primary()?)?;
     let awake_ns = awake.primary()?.median;
     let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&faster.median);
@@ -105,16 +104,17 @@ fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
     is_found.then(|| Finding::new(Kind::RoundTripModes, [idle, awake], figures))
 }
 
-/// The point that differs from this one in the word of one axis.
-fn same_but<'r>(run: &'r Run, row: &PointRow, axis: &str, word: &str) -> Option<&'r PointRow> {
-    let mut point = row.point.clone();
-    *point.axes.0.get_mut(axis)? = AxisValue::Word(word.to_owned().into());
-    let rows = run.select(&point.probe).filter(|row| row.point == point);
-    rows.contention_at_most(Grade::C).one()
+/// The point that differs from this one in the word of one axis, if no worse than of grade C.
+fn quiet_same_but<'r>(
+    run: &'r Run,
+    row: &PointRow,
+    word: (&'static str, &'static str),
+) -> Option<&'r PointRow> {
+    same_but(run, row, &[word]).filter(|row| row.contention() <= Grade::C)
 }
 
-/// A context switch between processes on two CPUs.
-fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
+/// A context switch between processes on two CPUs, if its grade for contention is no worse.
+pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str, worst: Grade) -> Option<&'r PointRow> {
     let words = [
         ("between", "processes"),
         ("over", "pipe"),
@@ -123,49 +123,41 @@ fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
     ];
     let switches = run.select("os.context_switch").words(&words);
     let measured = switches.filter(|row| row.primary().is_some());
-    measured.contention_at_most(Grade::C).one()
+    measured.contention_at_most(worst).one()
 }
 
 /// How much more the one takes than the other, at least and at most; `None` where their intervals
 /// overlap.
 fn more(slow: &PointRow, fast: &PointRow) -> Option<(f64, f64)> {
-    let (slow_low, slow_high) = slow.primary()?.ci95?;
-    let (fast_low, fast_high) = fast.primary()?.ci95?;
-    (slow_low > fast_high).then_some((slow_low - fast_high, slow_high - fast_low))
+    surely_more(slow.primary()?.ci95?, fast.primary()?.ci95?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row};
+    use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
     use costof_model::metric::Mode;
-    use costof_model::noise::Warning;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, us: f64) -> PointRow {
         let ns = us * 1000.0;
-        point_row(probe, metric, axes, ns, (ns * 0.99, ns * 1.01))
+        known_row(probe, metric, axes, ns, 0.01)
     }
 
     fn rtt(wait: &'static str, wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "tcp")
-            .with("size", 56)
-            .with("wait", wait)
-            .with("cpus", "cross")
-            .with("wake", wake)
-            .with("rate", 0);
-        let mut row = row("net.rtt", "latency", axes, us);
-        row.point.link = "loopback".into();
-        row
+        let axes = axes!(
+            over = "tcp",
+            size = 56,
+            wait,
+            cpus = "cross",
+            wake,
+            rate = 0
+        );
+        row("net.rtt", "latency", axes, us).over("loopback")
     }
 
     fn context_switch(wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", "pipe")
-            .with("cpus", "cross")
-            .with("wake", wake);
+        let axes = axes!(between = "processes", over = "pipe", cpus = "cross", wake);
         row("os.context_switch", "cost", axes, us)
     }
 
@@ -184,10 +176,11 @@ mod tests {
             ]
         );
         let found = sentences(&[context_switch("awake", 9.0), block.clone(), spin]);
-        assert!(
-            found[0].ends_with("10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs")
+        ends(
+            &found[0],
+            "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
         );
-        // What cannot be told apart, or has nothing beside it, says nothing.
+        // What cannot be shown apart, or has nothing beside it, says nothing.
         assert_eq!(
             sentences(&[rtt("spin", "awake", 27.9), block.clone()]),
             [""; 0]
@@ -198,20 +191,14 @@ mod tests {
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_a_wake_up() {
         let found = |grade| {
-            let mut block = rtt("block", "awake", 28.0);
-            block.warnings.push(Warning {
-                kind: "others".into(),
-                grade,
-                what: String::new(),
-                advice: String::new(),
-            });
+            let block = rtt("block", "awake", 28.0).warned("others", grade);
             sentences(&[rtt("spin", "awake", 8.0), block]).len()
         };
         assert_eq!((found(Grade::C), found(Grade::D)), (1, 0));
     }
 
     #[test]
-    fn each_link_and_protocol_is_told_once() {
+    fn each_link_and_protocol_is_reported_once() {
         let mut rows = vec![rtt("spin", "awake", 8.0), rtt("block", "awake", 28.0)];
         for row in rows.clone() {
             let mut large = row.clone();
@@ -226,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_rests_is_told_beside_one_that_is_kept_awake() {
+    fn a_processor_that_rests_is_reported_beside_one_that_is_kept_awake() {
         let rows = [rtt("block", "awake", 28.0), rtt("block", "idle", 64.0)];
         assert_eq!(
             sentences(&rows),
@@ -236,8 +223,9 @@ mod tests {
         );
         let switches = [context_switch("awake", 10.0), context_switch("idle", 27.0)];
         let found = sentences(&[&rows[..], &switches].concat());
-        assert!(
-            found[0].ends_with("of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs")
+        ends(
+            &found[0],
+            "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs",
         );
         let same = [rtt("block", "awake", 28.0), rtt("block", "idle", 28.1)];
         assert_eq!(sentences(&same), [""; 0]);

@@ -39,12 +39,10 @@ struct Loaded<'a> {
 }
 
 fn loaded<'a>((rate, row): &(u64, &'a PointRow)) -> Option<Loaded<'a>> {
-    let mut percentiles = row.estimate("latency")?.percentiles.iter();
-    let percentile = percentiles.find(|percentile| percentile.percent == PERCENT)?;
     Some(Loaded {
         rate: *rate as f64,
         answered: row.median("rate")?,
-        percentile_ns: percentile.value,
+        percentile_ns: row.estimate("latency")?.percentile(PERCENT)?,
         row,
     })
 }
@@ -63,12 +61,7 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
         .iter()
         .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
     let (before, left) = (&loads[left - 1], &loads[left]);
-    let mut evidence: Vec<&PointRow> = Vec::new();
-    for load in [unloaded, before, left, beyond] {
-        if !evidence.iter().any(|row| row.point == load.row.point) {
-            evidence.push(load.row);
-        }
-    }
+    let evidence = [unloaded, before, left, beyond].map(|load| load.row);
     let axes = &group.common.axes;
     let rate = |load: &Loaded<'_>| Value::Decimal(load.rate, 0);
     let figures = figures()
@@ -91,18 +84,13 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{self, RowExt, axes, point_row};
     use costof_model::metric::{Estimate, Percentile};
 
     /// A rate that was asked for, what was answered of it, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("stack", "grpc")
-            .with("payload", "string64")
-            .with("rate", rate);
-        let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3));
-        row.point.link = "loopback".into();
+        let axes = axes!(stack = "grpc", payload = "string64", rate);
+        let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3)).over("loopback");
         let mut answers: Estimate = row.metrics[0].clone();
         answers.name = "rate".into();
         answers.median = answered;
@@ -121,17 +109,11 @@ mod tests {
     }
 
     fn found(rows: &[PointRow]) -> Vec<Finding> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = rpc_load(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
+        tests::found(rpc_load, rows)
     }
 
     #[test]
-    fn the_rate_is_told_at_which_the_99th_percentile_leaves_what_it_was() {
+    fn the_rate_is_reported_at_which_the_99th_percentile_leaves_what_it_was() {
         let found = found(&[
             row(40_000, 39_990.0, 400.0),
             row(1_000, 1_000.0, 90.0),

@@ -1,7 +1,7 @@
 //! Which end of a transfer over a network was at its limit.
 
 use crate::Kind;
-use crate::figures::{figures, part, percents, rate, span};
+use crate::figures::{figures, percents, rate, span_of};
 use crate::finding::Finding;
 use costof_model::link::Link;
 use costof_model::noise::{Grade, PEER};
@@ -86,12 +86,7 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
     let sizes = rows
         .iter()
         .filter_map(|row| row.number("size").map(display_bytes));
-    let all = |metric| {
-        rows.iter()
-            .filter_map(|row| row.median(metric))
-            .collect::<Vec<_>>()
-    };
-    let ran = |metric| span(all(metric)).map(percents);
+    let ran = |metric| span_of(rows, metric).map(percents);
     let (template, mbit_per_s) = match limit {
         Limit::Sender => ("by_sender", None),
         Limit::Receiver => ("by_receiver", None),
@@ -99,7 +94,7 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
         Limit::Rate(bits) => ("by_rate", Some((bits / 1e6).to_string())),
         Limit::Neither => ("by_neither", None),
     };
-    let fastest = all("throughput").into_iter().fold(0.0, f64::max);
+    let (_, fastest) = span_of(rows, "throughput").unwrap_or_default();
     let figures = figures()
         .with("over", over)
         .with("link", link)
@@ -108,40 +103,30 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
         .maybe("mbit_per_s", mbit_per_s)
         .maybe("sender", ran("sender_running"))
         .maybe("receiver", ran("receiver_running"))
-        .parts("limit", vec![part(template)]);
+        .choose("limit", template);
     Finding::new(Kind::BandwidthLimit, rows.iter().copied(), figures)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, point_row, run};
-    use costof_model::axis::Axes;
-    use costof_model::noise::{Placement, Warning};
+    use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, run, warn};
     use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
-        let axes = Axes::default()
-            .with("over", "tcp")
-            .with("size", size)
-            .with("flows", 1)
-            .with("congestion_control", "default");
+        let axes = axes!(
+            over = "tcp",
+            size,
+            flows = 1,
+            congestion_control = "default"
+        );
         let rate = megabytes_a_second * 1e6;
-        let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate));
-        row.point.link = link.into();
+        let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate)).over(link);
         row.metrics[0].unit = Unit::BytesPerSecond;
         for (name, share) in [("sender_running", ran.0), ("receiver_running", ran.1)] {
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = (name.into(), share);
-            row.metrics.push(metric);
+            add_metric(&mut row, name, share);
         }
-        let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement = Placement(
-            cpus.map(|(role, cpus)| (role.into(), cpus))
-                .into_iter()
-                .collect(),
-        );
-        row
+        row.placed([("sender", &[1, 0]), ("receiver", &[0, 1])])
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
@@ -171,7 +156,7 @@ mod tests {
         let [rate, less] = [(11.8, "100 Mbit/s"), (4.0, "neither end's")]
             .map(|(rate, says)| (sentences(&[row("wan", 1024, rate, (0.05, 0.1))]), says));
         for (found, says) in [rate, less] {
-            assert!(found[0].contains(says), "{found:?}");
+            contains(&found[0], says);
         }
     }
 
@@ -180,9 +165,7 @@ mod tests {
         let udp = |link, megabytes_a_second, lost: f64| {
             let mut row = row(link, 1024, megabytes_a_second, (1.0, 0.3));
             row.point.axes = row.point.axes.with("over", "udp");
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = ("lost".into(), lost);
-            row.metrics.push(metric);
+            add_metric(&mut row, "lost", lost);
             sentences(&[row])
         };
         assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
@@ -207,12 +190,7 @@ mod tests {
         assert_eq!(sentences(&[quiet()]).len(), 1);
         assert_eq!(sentences(&[row("veth", 1024, 100.0, (0.93, 0.5))]), [""; 0]);
         let mut disturbed = quiet();
-        disturbed.warnings.push(Warning {
-            kind: "others".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        warn(&mut disturbed, "others", Grade::C);
         let mut together = quiet();
         together.placement.0.insert("receiver".into(), vec![1]);
         let mut two = quiet();

@@ -77,13 +77,12 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, contains, ends, known_row, sentences};
     use costof_model::rows::PointRow;
 
     fn row(probe: &'static str, threads: u64, value: f64, better: Better) -> PointRow {
-        let axes = Axes::default().with("threads", threads);
-        let mut row = point_row(probe, "answer", axes, value, (0.99 * value, 1.01 * value));
+        let axes = axes!(threads);
+        let mut row = known_row(probe, "answer", axes, value, 0.01);
         row.metrics[0].better = better;
         row
     }
@@ -94,26 +93,26 @@ mod tests {
 
     #[test]
     fn more_threads_are_held_against_as_many_times_one() {
-        let told = |two| sentences(scaling, &[bandwidth(1, 10.0), bandwidth(2, two)]);
+        let shown = |two| sentences(scaling, &[bandwidth(1, 10.0), bandwidth(2, two)]);
         assert_eq!(
-            told(15.0),
+            shown(15.0),
             [
                 "2 threads get 1.50 times as much as one (1.48 to 1.52) by memory.bandwidth, 75 % of 2 times: less than each would get alone"
             ]
         );
-        assert!(told(20.0)[0].ends_with("100 % of 2 times"));
-        assert!(told(10.0)[0].ends_with("one thread takes nearly all that there is"));
-        assert!(told(5.0)[0].ends_with("less than one alone gets"));
+        assert!(shown(20.0)[0].ends_with("100 % of 2 times"));
+        assert!(shown(10.0)[0].ends_with("one thread takes nearly all that there is"));
+        assert!(shown(5.0)[0].ends_with("less than one alone gets"));
         let mut unsure = bandwidth(2, 12.0);
         unsure.metrics[0].ci95 = Some((8.0, 14.0));
-        let told = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
-        assert!(told[0].ends_with("60 % of 2 times"), "{told:?}");
+        let shown = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
+        ends(&shown[0], "60 % of 2 times");
         assert!(sentences(scaling, &[bandwidth(1, 10.0)]).is_empty());
         assert!(sentences(scaling, &[bandwidth(2, 10.0)]).is_empty());
     }
 
     #[test]
-    fn of_several_sizes_the_largest_is_told() {
+    fn of_several_sizes_the_largest_is_reported() {
         let sized = |size: u64, threads, value| {
             let mut row = bandwidth(threads, value);
             row.point.axes = row.point.axes.clone().with("size", size);
@@ -125,13 +124,13 @@ mod tests {
             sized(4096, 1, 10.0),
             sized(4096, 2, 12.0),
         ];
-        let told = sentences(scaling, &rows);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("1.20 times"), "{told:?}");
+        let shown = sentences(scaling, &rows);
+        assert_eq!(shown.len(), 1);
+        contains(&shown[0], "1.20 times");
     }
 
     #[test]
-    fn what_becomes_dearer_is_told_where_it_surely_does() {
+    fn what_becomes_dearer_is_reported_where_it_surely_does() {
         let mutex = |threads, ns| row("sync.mutex", threads, ns, Better::Lower);
         assert_eq!(
             sentences(scaling, &[mutex(1, 5.0), mutex(2, 50.0)]),

@@ -32,18 +32,17 @@ fn found(run: &Run, group: Group<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, known_row, sentences};
     use costof_model::rows::PointRow;
 
     fn row(call: &'static str, threads: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("call", call).with("threads", threads);
-        point_row("os.syscall", "cost", axes, ns, (0.99 * ns, 1.01 * ns))
+        let axes = axes!(call, threads);
+        known_row("os.syscall", "cost", axes, ns, 0.01)
     }
 
     #[test]
-    fn a_call_on_a_file_that_is_surely_dearer_is_told() {
-        let told = sentences(
+    fn a_call_on_a_file_that_is_surely_dearer_is_reported() {
+        let shown = sentences(
             second_thread,
             &[
                 row("read", 1, 140.0),
@@ -54,7 +53,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            told,
+            shown,
             [
                 "a second thread, which sleeps, makes a read of 1 byte 34 % more expensive (32 to 36): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
             ]

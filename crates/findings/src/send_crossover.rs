@@ -2,7 +2,7 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::{Figures, figures, part};
+use crate::figures::figures;
 use crate::finding::Finding;
 use crate::naming::place;
 use crate::sends::{PROBE, comparable, falls_back, is_paced};
@@ -85,7 +85,7 @@ fn left_out(rows: &Select<'_>, all: usize, reason: &'static str) -> Option<Findi
         .with("count", rows.len())
         .with("all", all)
         .when(reason, true)
-        .parts("what", vec![part("left_out")]);
+        .choose("what", "left_out");
     let evidence = rows.iter().copied();
     let is_any = !rows.is_empty() && all > 2;
     is_any.then(|| Finding::new(Kind::CrossoverDisturbed, evidence, figures))
@@ -120,7 +120,7 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     } = &by_metric[0];
     let metrics = by_metric.iter().map(|found| {
         let from = found.crossover.part();
-        (found.metric, figures().parts("from", vec![from]))
+        (found.metric, figures().parts("from", [from]))
     });
     let mut evidence: Vec<Point> = Vec::new();
     for point in by_metric.iter().flat_map(|found| &found.evidence) {
@@ -128,11 +128,11 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
             evidence.push(point.clone());
         }
     }
-    let figures: Figures = figures()
+    let figures = figures()
         .with("better", *better)
         .with("other", *other)
         .with("place", place(run, common))
-        .parts("metrics", metrics.collect());
+        .parts("metrics", metrics);
     Finding {
         kind: *kind,
         figures,
@@ -152,27 +152,21 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
     let figures = figures()
         .with("links", links.join(", "))
         .when("paced", true)
-        .parts("what", vec![part("pacing")]);
+        .choose("what", "pacing");
     (!links.is_empty()).then(|| Finding::new(Kind::CrossoverDisturbed, paced, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{RowExt, add_metric, axes, begins, known_row, run, warn};
     use costof_model::noise::Grade;
-    use costof_model::noise::Warning;
     use costof_model::unit::Better;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", kib << 10)
-            .with("source", "cold");
-        let mut row = point_row(PROBE, metric, axes, value, (0.98 * value, 1.02 * value));
-        row.point.link = "sink".into();
+        let axes = axes!(primitive, size = kib << 10, source = "cold");
+        let mut row = known_row(PROBE, metric, axes, value, 0.02).over("sink");
         if metric == "throughput" {
             row.metrics[0].better = Better::Higher;
         }
@@ -200,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_crossover_of_real_sends_is_told_with_its_interval() {
+    fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
         let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
         assert_eq!(
@@ -215,12 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn other_links_and_metrics_are_told_apart() {
+    fn other_links_and_metrics_are_distinguished() {
         let mut run = cold();
         for primitive in ["two_copy", "zero_copy"] {
             for kib in [4, 64] {
-                let mut row = row(primitive, kib, "throughput", 1e9);
-                row.point.link = "loopback".into();
+                let row = row(primitive, kib, "throughput", 1e9).over("loopback");
                 run.points.push(row);
             }
         }
@@ -236,12 +229,7 @@ mod tests {
     fn sizes_for_which_processors_were_not_free_do_not_count() {
         let mut run = cold();
         for row in &mut run.points {
-            row.warnings.push(Warning {
-                kind: "steal".into(),
-                grade: Grade::C,
-                what: String::new(),
-                advice: String::new(),
-            });
+            warn(row, "steal", Grade::C);
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
@@ -255,12 +243,10 @@ mod tests {
     fn sends_that_had_no_room_to_go_without_a_copy_are_none_without() {
         let mut run = cold();
         for row in &mut run.points {
-            let mut fallbacks = row.metrics[0].clone();
-            (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 0.001);
-            row.metrics.push(fallbacks);
+            add_metric(row, "fallbacks", 0.001);
         }
-        let told = send_crossover(&run);
-        assert_eq!(told.len(), 3);
+        let shown = send_crossover(&run);
+        assert_eq!(shown.len(), 3);
         for row in &mut run.points {
             if row.axes().find_word("primitive") == Some("zero_copy") {
                 row.metrics[1].median = 1.0;
@@ -268,7 +254,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 2);
-        assert_eq!(findings[0], told[0]);
+        assert_eq!(findings[0], shown[0]);
         assert_eq!(
             findings[1].sentence(),
             "no crossover uses 4 of the 12 points by which ways of sending are compared: there was no room to send without a copy (ENOBUFS)"
@@ -285,10 +271,7 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
         let last = &findings[3];
-        assert!(
-            last.sentence()
-                .starts_with("bbr paces what TCP sends over sink")
-        );
+        begins(&last.sentence(), "bbr paces what TCP sends over sink");
         assert!(last.advice().as_ref().unwrap().contains("reno"));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("congestion_control", "reno");

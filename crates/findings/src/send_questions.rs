@@ -90,18 +90,14 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
 mod tests {
     use super::*;
     use crate::all::{findings, questions};
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{RowExt, axes, point_row, run};
 
     fn sends(primitives: &[&'static str]) -> Run {
         let mut run = run(&[]);
         for &primitive in primitives {
             for size in [4096, 1 << 20] {
-                let axes = Axes::default()
-                    .with("primitive", primitive)
-                    .with("size", size);
-                let mut row = point_row(PROBE, "cpu_sender", axes, 100.0, (90.0, 110.0));
-                row.point.link = "veth".into();
+                let axes = axes!(primitive, size);
+                let row = point_row(PROBE, "cpu_sender", axes, 100.0, (90.0, 110.0)).over("veth");
                 run.points.push(row);
             }
         }

@@ -9,7 +9,7 @@ use crate::figures::{Figures, Part, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-type Templates = HashMap<String, String>;
+pub(crate) type Templates = HashMap<String, String>;
 
 static SENTENCES: LazyLock<HashMap<String, Templates>> = LazyLock::new(|| {
     toml::from_str(include_str!("sentences.toml")).expect("a test reads the templates")
@@ -28,7 +28,11 @@ pub(crate) fn render(kind: Kind, template: &str, figures: &Figures) -> Option<St
 ///
 /// # Errors
 /// The name of the first figure that is absent outside of all brackets.
-fn fill(templates: &Templates, text: &str, scopes: &[&Figures]) -> Result<String, String> {
+pub(crate) fn fill(
+    templates: &Templates,
+    text: &str,
+    scopes: &[&Figures],
+) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '[']) {

@@ -4,6 +4,7 @@
 use crate::Kind;
 use crate::figures::{figures, ns, percent, rate};
 use crate::finding::Finding;
+use crate::pairs::greatest;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -39,7 +40,7 @@ fn mebibyte(run: &Run) -> Option<Finding> {
         let figures = figures().with("done", *done).with("time", ns(time));
         Some((template, figures.maybe("vector", vector)))
     });
-    let figures = figures().parts("operations", parts.collect());
+    let figures = figures().parts("operations", parts);
     let evidence = rows.iter().map(|(_, row)| *row);
     (!rows.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
 }
@@ -49,8 +50,7 @@ fn mebibyte(run: &Run) -> Option<Finding> {
 fn modules(run: &Run) -> Option<Finding> {
     let modules = run.facts()?.memory.modules_bytes_per_s()?;
     let read = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
-    let rows = in_main_memory(run, "read").into_iter();
-    let fastest = rows.max_by(|one, other| read(one).total_cmp(&read(other)))?;
+    let fastest = greatest(in_main_memory(run, "read"), read)?;
     let threads = fastest.number("threads")?;
     let figures = figures()
         .maybe("threads", (threads != 1).then_some(threads))
@@ -82,8 +82,7 @@ fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{CLAIMED, add_metric, axes, point_row, run};
     use costof_model::facts::Dimm;
 
     fn stream(op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
@@ -91,11 +90,7 @@ mod tests {
     }
 
     fn by_threads(threads: u64, op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("op", op)
-            .with("size", size)
-            .with("threads", threads)
-            .with("kernel", "best");
+        let axes = axes!(op, size, threads, kernel = "best");
         let rate = gigabytes_a_second * 1e9;
         point_row("memory.bandwidth", "throughput", axes, rate, (rate, rate))
     }
@@ -117,9 +112,7 @@ mod tests {
 
     fn by_kernel(mut row: PointRow, vector_bytes: f64, nontemporal: f64) -> PointRow {
         for (name, value) in [("vector_bytes", vector_bytes), ("nontemporal", nontemporal)] {
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = (name.into(), value);
-            row.metrics.push(metric);
+            add_metric(&mut row, name, value);
         }
         row
     }

@@ -48,14 +48,13 @@ impl<'a> Points<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, point_row, run};
 
     #[test]
     fn the_least_sure_point_decides() {
         let mut run = run(&[]);
         for (size, grade, launches) in [(1, Grade::B, 9), (2, Grade::A, 5), (3, Grade::D, 3)] {
-            let axes = Axes::default().with("size", size);
+            let axes = axes!(size);
             let mut row = point_row("null", "cost", axes, 1.0, (1.0, 1.0));
             (row.grade, row.launches) = (grade, launches);
             run.points.push(row);

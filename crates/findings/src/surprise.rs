@@ -32,14 +32,13 @@ fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{expect, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, expect, point_row, run};
 
     #[test]
     fn what_is_furthest_from_its_prediction_comes_first() {
         let mut run = run(&[]);
         for (size, (low, high)) in [(1, (90.0, 110.0)), (2, (10.0, 20.0)), (3, (50.0, 60.0))] {
-            let axes = Axes::default().with("size", size);
+            let axes = axes!(size);
             let row = point_row("null", "cost", axes, 100.0, (100.0, 100.0));
             run.points.push(row);
             expect(&mut run, low, high);

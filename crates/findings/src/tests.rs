@@ -3,6 +3,7 @@
 use crate::all::findings;
 use crate::finding::Finding;
 use costof_model::axis::Axes;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -69,15 +70,9 @@ pub(crate) fn staircase(base: f64, steps: &[Step]) -> Vec<(f64, f64)> {
     SIZES.iter().map(|&size| (size, cost(size))).collect()
 }
 
-/// What a finding says of a run with these points; what it names as evidence is among them.
+/// The same as sentences.
 pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<String> {
-    let mut run = run(&[]);
-    run.points.extend(rows.iter().cloned());
-    let findings = finds(&run);
-    for point in findings.iter().flat_map(|finding| &finding.evidence) {
-        assert!(rows.iter().any(|row| row.point == *point));
-    }
-    findings.iter().map(Finding::sentence).collect()
+    found(finds, rows).iter().map(Finding::sentence).collect()
 }
 
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.
@@ -108,6 +103,66 @@ pub(crate) fn point_row(
     let mut row = costof_model::testing::row(probe, axes, median).primary_is(primary);
     row.metrics[0].ci95 = Some(ci95);
     row
+}
+
+/// Adds a metric like the first one, with its interval.
+pub(crate) fn add_metric(row: &mut PointRow, name: &'static str, median: f64) {
+    let mut metric = row.metrics[0].clone();
+    (metric.name, metric.median) = (name.into(), median);
+    row.metrics.push(metric);
+}
+
+pub(crate) fn warn(row: &mut PointRow, kind: &'static str, grade: Grade) {
+    *row = row.clone().warned(kind, grade);
+}
+
+/// What it says of these rows, with the rows that it names as evidence among them.
+pub(crate) fn found(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<Finding> {
+    let mut run = run(&[]);
+    run.points.extend(rows.iter().cloned());
+    let findings = finds(&run);
+    for point in findings.iter().flat_map(|finding| &finding.evidence) {
+        assert!(rows.iter().any(|row| row.point == *point));
+    }
+    findings
+}
+
+#[track_caller]
+pub(crate) fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "`{part}` is not in `{text}`");
+}
+
+#[track_caller]
+pub(crate) fn begins(text: &str, part: &str) {
+    assert!(text.starts_with(part), "`{part}` does not begin `{text}`");
+}
+
+#[track_caller]
+pub(crate) fn ends(text: &str, part: &str) {
+    assert!(text.ends_with(part), "`{part}` does not end `{text}`");
+}
+
+/// Axes with these values: `axes!(over, size = 64, wait = "spin")`.
+macro_rules! axes {
+    ($($name:ident $(= $value:expr)?),* $(,)?) => {
+        costof_model::axis::Axes::default()
+            $(.with(stringify!($name), axes!(@ $name $($value)?)))*
+    };
+    (@ $name:ident) => { $name };
+    (@ $name:ident $value:expr) => { $value };
+}
+pub(crate) use axes;
+
+/// A point whose answer is known to such a share of it.
+pub(crate) fn known_row(
+    probe: &'static str,
+    primary: &'static str,
+    axes: Axes,
+    median: f64,
+    share: f64,
+) -> PointRow {
+    let ends = ((1.0 - share) * median, (1.0 + share) * median);
+    point_row(probe, primary, axes, median, ends)
 }
 
 /// Says what was expected of the last point that was added.

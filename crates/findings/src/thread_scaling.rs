@@ -5,6 +5,7 @@ use crate::figures::{Figures, Part, Value, figures, percents, span};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use costof_model::noise::{Grade, PEER};
 use costof_model::rows::PointRow;
@@ -42,15 +43,13 @@ pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let (threads, _) = *group.rows.clone().by_number("threads").last()?;
-    let most = group.rows.clone().at("threads", threads).by_number("size");
-    let ones = group.rows.clone().at("threads", 1).by_number("size");
-    let scaled = ones.into_iter().filter_map(|(size, one)| {
-        let (_, most) = *most.iter().find(|(known, _)| *known == size)?;
-        let ratio = Interval::log_ratio(run, most, one, "throughput")?.exp();
+    let pairs = pairs(&group.rows, "size", "threads", (1, threads)).into_iter();
+    let scaled = pairs.filter_map(|Pair { number, row, other }| {
+        let ratio = Interval::log_ratio(run, other, row, "throughput")?.exp();
         Some(Scaled {
-            size,
-            one,
-            most,
+            size: number,
+            one: row,
+            most: other,
             ratio,
         })
     });
@@ -77,15 +76,9 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
             "efficiency",
             percents((least / threads as f64, greatest / threads as f64)),
         )
-        .parts(
-            "cpu_time",
-            cpu_time(run, &scaled, threads).into_iter().collect(),
-        )
+        .parts("cpu_time", cpu_time(run, &scaled, threads))
         .maybe("one_ran", waits(&scaled).map(percents))
-        .parts(
-            "limit",
-            limit(run, &scaled, threads, greatest).into_iter().collect(),
-        )
+        .parts("limit", limit(run, &scaled, threads, greatest))
         .when("contended", contended);
     let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
     Some(Finding::new(Kind::ThreadScaling, evidence, figures))
@@ -130,7 +123,7 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
         (_, true) => "less_cpu_time",
         _ => "no_contention",
     };
-    Some((template, cpu.figures().parts("misses", misses.collect())))
+    Some((template, cpu.figures().parts("misses", misses)))
 }
 
 /// Whether each sending thread surely has a CPU of its own.
@@ -181,10 +174,10 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<P
     if !is_known && is_busy == [false, false] {
         return shared(run, threads, times);
     }
-    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| vec![("used", figures)]);
+    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| ("used", figures));
     let figures = figures()
-        .parts("senders", part(sender).unwrap_or_default())
-        .parts("receivers", part(receiver).unwrap_or_default());
+        .parts("senders", part(sender))
+        .parts("receivers", part(receiver));
     Some((template(is_busy), figures))
 }
 
@@ -218,28 +211,16 @@ fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{RowExt, axes, contains, ends, known_row, run};
     use costof_model::facts::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", "two_copy")
-            .with("size", size)
-            .with("threads", threads);
-        let mut row = point_row(
-            PROBE,
-            "throughput",
-            axes,
-            value,
-            (0.98 * value, 1.02 * value),
-        );
-        row.point.link = "veth".into();
-        row
+        let axes = axes!(primitive = "two_copy", size, threads);
+        known_row(PROBE, "throughput", axes, value, 0.02).over("veth")
     }
 
     #[test]
-    fn scaling_is_told_over_all_sizes_with_its_efficiency() {
+    fn scaling_is_reported_over_all_sizes_with_its_efficiency() {
         let mut run = run(&[]);
         for (threads, size, value) in [
             (1, 4096, 4.0),
@@ -268,29 +249,19 @@ mod tests {
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
-        let sentence = &findings[0].sentence();
-        assert!(
-            sentence.ends_with(
-                "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs"
-            ),
-            "{sentence}"
+        let sentence = findings[0].sentence();
+        ends(
+            &sentence,
+            "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs",
         );
     }
 
     /// What a row of threads that send so much runs for, and what a KiB takes.
     fn ran(mut row: PointRow, sender: f64, receiver: f64, cpu: f64) -> PointRow {
         for (name, value) in [(SENDER, sender), (RECEIVER, receiver), ("cpu_sender", cpu)] {
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = (name.into(), value);
-            metric.ci95 = Some((0.9 * value, 1.1 * value));
-            row.metrics.push(metric);
+            row = row.metric(name, value);
         }
-        let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement.0 = cpus
-            .map(|(role, cpus)| (role.into(), cpus))
-            .into_iter()
-            .collect();
-        row
+        row.placed([("sender", &[1, 0]), ("receiver", &[0, 1])])
     }
 
     fn sentence(rows: [PointRow; 2]) -> String {
@@ -307,18 +278,16 @@ mod tests {
                 ran(row(4, 4096, 4.0), sender, receiver, 120.0),
             ]
         };
-        let told = sentence(rows(0.25, 0.1));
-        assert!(
-            told.ends_with(
-                "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU"
-            ),
-            "{told}"
+        let shown = sentence(rows(0.25, 0.1));
+        ends(
+            &shown,
+            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
         );
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
-        let told = sentence(apart);
-        assert!(told.contains("locks from each other"), "{told}");
-        assert!(!told.contains("switches"), "{told}");
+        let shown = sentence(apart);
+        contains(&shown, "locks from each other");
+        assert!(!shown.contains("switches"), "{shown}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' CPUs"),
             (
@@ -332,8 +301,8 @@ mod tests {
                 "no CPU was always busy: the senders used 0.80 of 1 CPU",
             ),
         ] {
-            let told = sentence(rows(sender, receiver));
-            assert!(told.contains(says), "{told}");
+            let shown = sentence(rows(sender, receiver));
+            contains(&shown, says);
         }
     }
 
@@ -341,30 +310,20 @@ mod tests {
     fn a_busy_machine_says_so() {
         let mut rows = [row(1, 4096, 4.0), row(4, 4096, 5.0)];
         assert!(!sentence(rows.clone()).contains("a hint"));
-        rows[1].warnings.push(costof_model::noise::Warning {
-            kind: "steal".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        rows[1] = rows[1].clone().warned("steal", Grade::C);
         assert!(sentence(rows).ends_with("no more than a hint"));
     }
 
     #[test]
-    fn misses_are_told_where_they_are_counted() {
+    fn misses_are_reported_where_they_are_counted() {
         let counted = |threads, misses: f64| {
-            let mut row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
-            let mut metric = row.metrics[0].clone();
-            (metric.name, metric.median) = ("llc_load_misses".into(), misses);
-            metric.ci95 = Some((misses, misses));
-            row.metrics.push(metric);
+            let row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
+            let mut row = row.metric("llc_load_misses", misses);
+            row.metrics.last_mut().unwrap().ci95 = Some((misses, misses));
             row
         };
-        let told = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        assert!(
-            told.contains("is seen, with 1.50 times the last-level misses;"),
-            "{told}"
-        );
+        let shown = sentence([counted(1, 10.0), counted(4, 15.0)]);
+        contains(&shown, "is seen, with 1.50 times the last-level misses;");
     }
 
     #[test]
@@ -374,11 +333,11 @@ mod tests {
             row.point.axes = row.point.axes.with("pattern", "echo").with("in_flight", 1);
             row
         };
-        let told = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
-        assert!(told.contains("an efficiency of 125 %"), "{told}");
-        assert!(
-            told.contains("one thread waits for the other end and for being woken (it ran 25 %"),
-            "{told}"
+        let shown = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
+        contains(&shown, "an efficiency of 125 %");
+        contains(
+            &shown,
+            "one thread waits for the other end and for being woken (it ran 25 %",
         );
         let many = |threads, rate| {
             let mut row = echo(threads, rate, 0.25);

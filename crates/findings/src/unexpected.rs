@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{Part, Value, figures, part};
 use crate::finding::Finding;
 use crate::naming::{circumstances, over};
+use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
@@ -48,11 +49,8 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     let figures = figures()
         .with("what", format!("{}{}", point.probe, over(point)))
         .with("all", rows.len());
-    let furthest = missed
-        .iter()
-        .max_by(|one, other| distance(one).total_cmp(&distance(other)));
-    let Some(furthest) = furthest else {
-        let figures = figures.parts("result", vec![part("nothing")]);
+    let Some(furthest) = greatest(missed.iter().copied(), distance) else {
+        let figures = figures.choose("result", "nothing");
         let evidence = rows.iter().copied();
         return (rows.len() >= SOME).then(|| Finding::new(Kind::Unexpected, evidence, figures));
     };
@@ -70,22 +68,14 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
         .with("point", point)
         .with("metric", &*expected.metric)
         .with("measured", Value::Quantity(measured.median, unit))
-        .with(
-            "factor",
-            Value::Decimal(if is_less { 1.0 / ratio } else { ratio }, 1),
-        )
+        .with("factor", Value::Decimal(ratio.max(1.0 / ratio), 1))
         .with("direction", if is_less { "less" } else { "more" })
         .with(
             "predicted",
             format!("{range} {}", unit.symbol_of(expected.high)),
         )
-        .parts(
-            "cause",
-            cause(furthest, measured.better, is_less)
-                .into_iter()
-                .collect(),
-        )
-        .parts("result", vec![part("furthest")]);
+        .parts("cause", cause(furthest, measured.better, is_less))
+        .choose("result", "furthest");
     Some(Finding::new(Kind::Unexpected, missed, figures))
 }
 
@@ -121,21 +111,13 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, point_row, run};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
+    use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, run};
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {
-        let axes = Axes::default().with("size", size);
+        let axes = axes!(size);
         let value = gigabytes * 1e9;
-        let mut row = point_row(
-            "copy.send",
-            "throughput",
-            axes,
-            value,
-            (0.9 * value, 1.1 * value),
-        );
+        let mut row = known_row("copy.send", "throughput", axes, value, 0.1);
         row.metrics[0].better = Better::Higher;
         row.point.link = "sink".into();
         row.prediction = Some(Prediction {
@@ -164,28 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_furthest_is_told_with_what_it_points_to() {
+    fn what_is_furthest_is_reported_with_what_it_points_to() {
         let rows = vec![
             row(64, 5.0, [1.0, 0.5]),
             row(128, 10.0, [1.0, 0.5]),
             row(256, 1.0, [1.0, 0.5]),
         ];
-        let told = sentences(rows.clone());
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("2 of 3 predictions of copy.send over sink were missed"));
-        assert!(
-            told[0].contains("at least a factor of 3.6 less than the 4"),
-            "{told:?}"
+        let shown = sentences(rows.clone());
+        assert_eq!(shown.len(), 1);
+        begins(
+            &shown[0],
+            "2 of 3 predictions of copy.send over sink were missed",
         );
-        assert!(told[0].contains("the sender had no time left"), "{told:?}");
-        let told = sentences(rows[..2].to_vec());
-        assert!(
-            told[0].contains("a factor of 1.1 more than the 4"),
-            "{told:?}"
-        );
-        assert!(told[0].contains("a piece costs less here"), "{told:?}");
-        let told = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
-        assert!(told[0].contains("waiting that no piece has"), "{told:?}");
+        contains(&shown[0], "at least a factor of 3.6 less than the 4");
+        contains(&shown[0], "the sender had no time left");
+        let shown = sentences(rows[..2].to_vec());
+        contains(&shown[0], "a factor of 1.1 more than the 4");
+        contains(&shown[0], "a piece costs less here");
+        let shown = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
+        contains(&shown[0], "waiting that no piece has");
     }
 
     #[test]
@@ -197,15 +176,15 @@ mod tests {
             sentences(vec![row]).remove(0)
         };
         let less = latency(1e9);
-        assert!(less.contains("less than the 4"), "{less}");
-        assert!(less.contains("a piece costs less here"), "{less}");
+        contains(&less, "less than the 4");
+        contains(&less, "a piece costs less here");
         let more = latency(20e9);
-        assert!(more.contains("more than the 4"), "{more}");
-        assert!(more.contains("the sender had no time left"), "{more}");
+        contains(&more, "more than the 4");
+        contains(&more, "the sender had no time left");
     }
 
     #[test]
-    fn where_all_was_as_expected_that_is_told_of_some_points() {
+    fn where_all_was_as_expected_that_is_reported_of_some_points() {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
         assert_eq!(
             sentences(rows.clone()),
@@ -216,13 +195,7 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_no_surprise() {
-        let mut busy = row(64, 1.0, [0.5, 0.6]);
-        busy.warnings.push(Warning {
-            kind: "others".into(),
-            grade: Grade::D,
-            what: String::new(),
-            advice: String::new(),
-        });
+        let busy = row(64, 1.0, [0.5, 0.6]).warned("others", Grade::D);
         let mut unpredicted = row(64, 1.0, [0.5, 0.6]);
         unpredicted.prediction = None;
         assert!(sentences(vec![busy, unpredicted]).is_empty());

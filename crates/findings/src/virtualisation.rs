@@ -5,6 +5,7 @@ use crate::Kind;
 use crate::figures::{Value, figures, ns};
 use crate::finding::Finding;
 use crate::interval::Interval;
+use crate::round_trip::context_switch;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -50,16 +51,7 @@ fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// Waking an idle CPU, compared with one that is kept awake.
 fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let switch = |wake| {
-        let words = [
-            ("between", "processes"),
-            ("over", "pipe"),
-            ("cpus", "cross"),
-            ("wake", wake),
-        ];
-        let switches = run.select("os.context_switch").words(&words);
-        switches.one().filter(|row| row.contention() <= Grade::B)
-    };
+    let switch = |wake| context_switch(run, wake, Grade::B);
     let (idle, awake) = (switch("idle")?, switch("awake")?);
     let more = Interval::difference(run, idle, awake, &idle.primary)?;
     let (least, most) = interval(exit)?;
@@ -73,12 +65,11 @@ fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
+    use crate::tests::{axes, known_row, sentences, warn};
     use costof_model::axis::Axes;
-    use costof_model::noise::Warning;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
-        point_row(probe, "cost", axes, ns, (0.9 * ns, 1.1 * ns))
+        known_row(probe, "cost", axes, ns, 0.1)
     }
 
     fn exit(us: f64) -> PointRow {
@@ -86,22 +77,18 @@ mod tests {
     }
 
     fn fault(us: f64) -> PointRow {
-        let axes = Axes::default().with("kind", "minor_anonymous");
+        let axes = axes!(kind = "minor_anonymous");
         around("os.page_fault", axes, 1e3 * us)
     }
 
     fn switch(wake: &'static str, us: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("between", "processes")
-            .with("over", "pipe")
-            .with("cpus", "cross")
-            .with("wake", wake);
+        let axes = axes!(between = "processes", over = "pipe", cpus = "cross", wake);
         around("os.context_switch", axes, 1e3 * us)
     }
 
     #[test]
-    fn an_exit_is_told_in_system_calls() {
-        let call = around("os.syscall", Axes::default().with("call", "getppid"), 100.0);
+    fn an_exit_is_reported_in_system_calls() {
+        let call = around("os.syscall", axes!(call = "getppid"), 100.0);
         assert_eq!(
             sentences(virtualisation, &[exit(1.0), call.clone()]),
             [
@@ -113,9 +100,9 @@ mod tests {
 
     #[test]
     fn only_a_fault_that_takes_less_is_without_an_exit() {
-        let told = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
+        let shown = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
         assert_eq!(
-            told,
+            shown,
             [
                 "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary one probably does not leave it (an exit for memory may be cheaper than this one, of cpuid)"
             ]
@@ -124,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn waking_is_told_where_it_surely_takes_more() {
-        let told = sentences(
+    fn waking_is_reported_where_it_surely_takes_more() {
+        let shown = sentences(
             virtualisation,
             &[exit(2.0), switch("idle", 30.0), switch("awake", 10.0)],
         );
         assert_eq!(
-            told,
+            shown,
             [
                 "handing a token to a CPU that may be idle takes 20.0 µs more than to one that is kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 times leaving the virtual machine"
             ]
@@ -142,12 +129,7 @@ mod tests {
     #[test]
     fn an_exit_that_waited_for_others_says_nothing() {
         let mut disturbed = exit(2.0);
-        disturbed.warnings.push(Warning {
-            kind: "steal".into(),
-            grade: Grade::C,
-            what: String::new(),
-            advice: String::new(),
-        });
+        warn(&mut disturbed, "steal", Grade::C);
         assert!(sentences(virtualisation, &[disturbed, fault(0.5)]).is_empty());
     }
 }

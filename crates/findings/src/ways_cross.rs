@@ -73,25 +73,24 @@ fn found(
         .with("other", format!("{axis}={other}"))
         .with("what", what)
         .with("metric", &**metric)
-        .parts("from", vec![crossover.part()]);
+        .parts("from", [crossover.part()]);
     crosses.then(|| Finding::new(Kind::WaysCross, rows, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{point_row, sentences};
-    use costof_model::axis::Axes;
+    use crate::tests::{axes, begins, known_row, sentences};
     use costof_model::rows::PointRow;
     use costof_model::unit::Better;
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("over", over).with("size", size);
-        point_row("ipc.latency", "cost", axes, ns, (0.98 * ns, 1.02 * ns))
+        let axes = axes!(over, size);
+        known_row("ipc.latency", "cost", axes, ns, 0.02)
     }
 
-    /// A pipe that begins dearer and grows less, by these costs of the other way.
-    fn told(unix: [f64; 4]) -> Vec<String> {
+    /// A pipe that begins more expensive and grows less, by these costs of the other way.
+    fn shown(unix: [f64; 4]) -> Vec<String> {
         let sizes = [64, 256, 1024, 4096];
         let rows = sizes
             .iter()
@@ -101,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_change_places_are_told_with_where() {
-        let told = told([50.0, 80.0, 120.0, 200.0]);
-        assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("over=pipe beats over=unix for ipc.latency by cost from about "),
-            "{told:?}"
+    fn ways_that_change_places_are_reported_with_where() {
+        let shown = shown([50.0, 80.0, 120.0, 200.0]);
+        assert_eq!(shown.len(), 1);
+        begins(
+            &shown[0],
+            "over=pipe beats over=unix for ipc.latency by cost from about ",
         );
     }
 
     #[test]
     fn ways_that_do_not_are_not() {
-        assert!(told([50.0, 60.0, 70.0, 80.0]).is_empty());
-        assert!(told([100.0; 4]).is_empty());
+        assert!(shown([50.0, 60.0, 70.0, 80.0]).is_empty());
+        assert!(shown([100.0; 4]).is_empty());
         let on_pages = |pages: &'static str, size, ns| {
             let mut row = row("pipe", size, ns);
             row.point.axes = row.point.axes.clone().with("pages", pages);
@@ -154,8 +153,12 @@ mod tests {
         });
         // One without a curve is none of them.
         let rows: Vec<PointRow> = std::iter::once(row("z", 64, 1.0)).chain(ways).collect();
-        let told = sentences(ways_cross, &rows);
-        assert_eq!(told.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
-        assert!(told.iter().any(|told| told.contains("over=a beats over=p")));
+        let shown = sentences(ways_cross, &rows);
+        assert_eq!(shown.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
+        assert!(
+            shown
+                .iter()
+                .any(|shown| shown.contains("over=a beats over=p"))
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! What the kernel said of sends that asked for no copy, and why it copied after all.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, bytes, figures, part, span, times};
+use crate::figures::{Figures, Part, Value, bytes, figures, part, span_of, times};
 use crate::finding::Finding;
 use crate::interval::{Interval, value};
+use crate::pairs::{ends, same_but};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
@@ -98,17 +99,11 @@ fn found(
         .with("not_copied_count", thousands(asked - copied.round()))
         .with("counted", sends.counted)
         .parts("causes", causes(run, rows[0]))
-        .parts("verdict", vec![part(verdict)])
+        .choose("verdict", verdict)
         .parts("cpu_times", time_of_two_copies(run, rows))
-        .parts("doubt", doubt(run, fate, rows).into_iter().collect())
+        .parts("doubt", doubt(run, fate, rows))
         .maybe("fallbacks", no_room.filter(|_| fate != Fate::NoRoom))
-        .parts(
-            "advice",
-            advice
-                .map(|advice| (advice, room(run)))
-                .into_iter()
-                .collect(),
-        );
+        .parts("advice", advice.map(|advice| (advice, room(run))));
     Finding::new(Kind::ZeroCopy, rows.iter().copied(), figures)
 }
 
@@ -144,14 +139,14 @@ fn sends(run: &Run, rows: &Select<'_>) -> Sends {
 /// A count with a comma before every three digits.
 fn thousands(count: f64) -> String {
     let digits = format!("{count:.0}");
-    let first = digits.len() % 3;
-    let (head, tail) = digits.split_at(first);
-    let groups = tail
-        .as_bytes()
-        .chunks(3)
-        .map(|three| String::from_utf8_lossy(three).into_owned());
-    let head = (!head.is_empty()).then(|| head.to_owned());
-    head.into_iter().chain(groups).collect::<Vec<_>>().join(",")
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// What makes the kernel copy, as far as the run shows it.
@@ -170,10 +165,10 @@ fn causes(run: &Run, row: &PointRow) -> Vec<Part> {
         .iter()
         .filter_map(|cause| ends.iter().find_map(|end| cause(end)));
     let causes: Vec<Part> = of_route.into_iter().chain(of_devices).collect();
-    match causes.is_empty() {
-        true => vec![no_cause(&ends, row)],
-        false => causes,
+    if causes.is_empty() {
+        return vec![no_cause(&ends, row)];
     }
+    causes
 }
 
 /// Which causes were looked at: what the kernel does not say of a device is absent.
@@ -182,18 +177,14 @@ fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> Part {
         let mut ends = ends.iter().filter(|end| end.device.is_some());
         ends.any(|end| is_known(end))
     };
-    let is_sink = matches!(row.point.link.parse(), Ok(Link::Sink));
+    let is_routed = !matches!(row.point.link.parse(), Ok(Link::Sink));
+    let has_driver = known(|end| end.driver.is_some());
+    let gathers = known(|end| end.offloads.contains_key("sg"));
     let looked_at = [
-        (!is_sink && known(|_| true), "no local route"),
-        (
-            !is_sink && known(|end| end.driver.is_some()),
-            "no tun or tap device",
-        ),
+        (is_routed && known(|_| true), "no local route"),
+        (is_routed && has_driver, "no tun or tap device"),
         (known(|end| end.sniffers.is_some()), "no sniffer"),
-        (
-            known(|end| end.offloads.contains_key("sg")),
-            "the device gathers",
-        ),
+        (gathers, "the device gathers"),
     ];
     let looked_at = looked_at.iter().filter(|(is_known, _)| *is_known);
     let looked_at: Vec<&str> = looked_at.map(|(_, cause)| *cause).collect();
@@ -241,12 +232,14 @@ fn cannot_gather(end: &LinkEnd) -> Option<Part> {
 /// The share of messages, in per cent, for which the kernel had no room for one more send without a
 /// copy.
 fn no_room(rows: &Select<'_>) -> Option<String> {
-    let (_, most) = span(rows.iter().filter_map(|row| row.median("fallbacks")))?;
+    let (_, most) = span_of(rows, "fallbacks")?;
     let percent = 100.0 * most;
-    (most > 0.0).then(|| match percent < 0.1 {
-        true => "less than 0.1".to_owned(),
-        false => format!("up to {percent:.1}"),
-    })
+    let share = if percent < 0.1 {
+        "less than 0.1".to_owned()
+    } else {
+        format!("up to {percent:.1}")
+    };
+    (most > 0.0).then_some(share)
 }
 
 /// What gives that room, as it is here.
@@ -264,29 +257,23 @@ fn room(run: &Run) -> Figures {
 }
 
 /// The point that differs in how it sends alone, where that was measured too.
-fn same_but<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
-    let mut axes = row.axes().clone().with("primitive", primitive);
-    if row.word("buffers").is_some() {
-        axes = axes.with("buffers", "plain");
-    }
-    let rows = run.select(&row.point.probe).over(&row.point.link);
-    rows.filter(|other| *other.axes() == axes).one()
+fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
+    let words = [("primitive", primitive), ("buffers", "plain")];
+    let has_buffers = row.word("buffers").is_some();
+    same_but(run, row, if has_buffers { &words } else { &words[..1] })
 }
 
 /// The sender's CPU time relative to that of two copies where both were measured, least and most: the
 /// kernel's word can be wrong both ways.
 fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
     let ratios = rows.iter().filter_map(|row| {
-        let copying = same_but(run, row, "two_copy")?;
+        let copying = sent_by(run, row, "two_copy")?;
         let ratio = row.median(TIME)? / copying.median(TIME)?;
         Some((ratio, row.number("size")?))
     });
     let mut ratios: Vec<(f64, u64)> = ratios.collect();
     ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
-    if ratios.len() > 2 {
-        ratios.drain(1..ratios.len() - 1);
-    }
-    let parts = ratios.into_iter().map(|(ratio, size)| {
+    let parts = ends(ratios).into_iter().map(|(ratio, size)| {
         let figures = figures().with("ratio", times(ratio));
         ("cpu_time", figures.with("size", bytes(size)))
     });
@@ -303,7 +290,7 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
     let by_size = rows.clone().by_number("size").into_iter();
     let large = by_size.filter(|(size, row)| *size >= large_enough(row));
     let compared = large.filter_map(|(size, row)| {
-        let copying = same_but(run, row, "one_copy")?;
+        let copying = sent_by(run, row, "one_copy")?;
         Some((
             size,
             row,
@@ -324,26 +311,16 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, launch, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{CLAIMED, RowExt, add_metric, axes, contains, launch, point_row, run};
 
     fn send(link: &'static str, primitive: &'static str, size: u64, cpu: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("over", "tcp")
-            .with("size", size)
-            .with("buffers", "plain");
-        let mut row = point_row("copy.send", "cpu_sender", axes, cpu, (cpu, cpu));
-        row.point.link = link.into();
-        row
+        let axes = axes!(primitive, over = "tcp", size, buffers = "plain");
+        point_row("copy.send", "cpu_sender", axes, cpu, (cpu, cpu)).over(link)
     }
 
     fn completed(mut row: PointRow, asked: f64, copied: f64) -> PointRow {
         for (name, value) in [("asked", asked), ("copied", copied)] {
-            let mut estimate = row.metrics[0].clone();
-            estimate.name = name.into();
-            estimate.median = value;
-            row.metrics.push(estimate);
+            add_metric(&mut row, name, value);
         }
         row
     }
@@ -395,34 +372,14 @@ mod tests {
             send("veth", "one_copy", 4096, 1.0),
         ]);
         assert_eq!(sentences.len(), 1);
-        assert!(
-            sentences[0].contains("copied 40 %, in part: the receiver"),
-            "{sentences:?}"
-        );
+        contains(&sentences[0], "copied 40 %, in part: the receiver");
     }
 
     /// The end of a launch's link that sent this point.
     fn with_end(run: &mut Run, row: &PointRow, end: LinkEnd) {
         run.points.push(row.clone());
-        let ok = costof_model::rows::LaunchPoint {
-            point: row.point.clone(),
-            state: costof_model::rows::State::Ok,
-            metrics: Vec::new(),
-            allocations: 0,
-        };
-        run.launches.push(costof_model::rows::LaunchRow {
-            block: 0,
-            launch: 0,
-            of: 1,
-            wall_ns: 1e9,
-            points: vec![ok],
-            noise: costof_model::noise::Noise {
-                ends: [("sender".into(), end)].into_iter().collect(),
-                ..costof_model::noise::Noise::default()
-            },
-            placement: costof_model::noise::Placement::default(),
-            link: None,
-        });
+        launch(run, &[(row, &[])]);
+        run.launches[0].noise.ends.insert("sender".into(), end);
     }
 
     fn device(name: &str, driver: Option<&str>) -> LinkEnd {
@@ -440,6 +397,10 @@ mod tests {
         let sniffed = LinkEnd {
             sniffers: Some(1),
             ..device("costof", Some("veth"))
+        };
+        let unknown = LinkEnd {
+            device: Some("eth0".to_owned()),
+            ..LinkEnd::default()
         };
         let in_one_piece = LinkEnd {
             offloads: [("sg".into(), false)].into_iter().collect(),
@@ -468,10 +429,7 @@ mod tests {
             ),
             (
                 "remote",
-                LinkEnd {
-                    device: Some("eth0".to_owned()),
-                    ..LinkEnd::default()
-                },
+                unknown,
                 "no cause is seen: no local route (a filter",
             ),
             (
@@ -500,7 +458,7 @@ mod tests {
             with_end(&mut run, &row, end);
             let found = zero_copy(&run).remove(0);
             let (sentence, advice) = (found.sentence(), found.advice());
-            assert!(sentence.contains(says), "{sentence}");
+            contains(&sentence, says);
             let closes = advice.is_some_and(|advice| advice.starts_with("close it"));
             assert_eq!(closes, link == "sink", "{sentence}");
         }
@@ -526,16 +484,14 @@ mod tests {
     #[test]
     fn sends_for_which_there_is_no_room_name_what_gives_it() {
         let mut row = completed(send("sink", "zero_copy", 65_536, 60.0), 10.0, 0.0);
-        let mut fallbacks = row.metrics[0].clone();
-        (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 0.25);
-        row.metrics.push(fallbacks);
+        add_metric(&mut row, "fallbacks", 0.25);
         let mut run = run(&CLAIMED);
         run.points.push(row);
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         let sysctls = &mut facts.kernel.sysctls;
         sysctls.insert("net.core.optmem_max".to_owned(), "131072".to_owned());
         let found = zero_copy(&run).remove(0);
-        assert!(found.sentence().contains("up to 25.0 %"), "{found:?}");
+        contains(&found.sentence(), "up to 25.0 %");
         assert_eq!(
             found.advice().as_deref(),
             Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
@@ -545,9 +501,7 @@ mod tests {
     #[test]
     fn where_there_is_room_for_none_that_is_said_though_nothing_was_completed() {
         let mut row = send("sink", "zero_copy", 65_536, 60.0);
-        let mut fallbacks = row.metrics[0].clone();
-        (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 1.0);
-        row.metrics.push(fallbacks);
+        add_metric(&mut row, "fallbacks", 1.0);
         let mut run = run(&CLAIMED);
         run.points.push(row);
         let found = zero_copy(&run).remove(0);

@@ -2,10 +2,11 @@
 //! always pay.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, figures, ns, part};
+use crate::figures::{Figures, Part, Value, figures, ns};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::pairs::{ends, pairs};
 use crate::sends::comparable;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -42,10 +43,8 @@ fn found_of(prices: &[Price<'_>], is_copied: bool) -> Option<Finding> {
         .collect();
     let why = if is_copied { "copied" } else { "not_copied" };
     let is_any = !places.is_empty();
-    let price = figures()
-        .parts("places", places)
-        .parts("why", vec![part(why)]);
-    let figures = figures().parts("price", vec![("total", price)]);
+    let price = figures().parts("places", places).choose("why", why);
+    let figures = figures().parts("price", [("total", price)]);
     let evidence = such().flat_map(|price| price.rows.iter().copied());
     is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
 }
@@ -71,24 +70,16 @@ impl More<'_> {
 }
 
 fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
-    let way = |primitive: &str| {
-        group
-            .rows
-            .clone()
-            .at("primitive", primitive)
-            .by_number("size")
-    };
-    let copying = way("two_copy");
-    let all = way("zero_copy").into_iter().filter_map(|(size, zero)| {
-        let (_, copying) = *copying.iter().find(|(known, _)| *known == size)?;
-        let ratio = Interval::log_ratio(run, zero, copying, TIME)?;
-        let copying_ns = copying.median(TIME)? * size as f64 / 1024.0;
+    let pairs = pairs(&group.rows, "size", "primitive", ("zero_copy", "two_copy"));
+    let all = pairs.iter().filter_map(|pair| {
+        let ratio = Interval::log_ratio(run, pair.row, pair.other, TIME)?;
+        let copying_ns = pair.other.median(TIME)? * pair.number as f64 / 1024.0;
         // By the ratio within launches: the medians may be of different ones.
         Some(More {
-            size,
+            size: pair.number,
             ns: copying_ns * (ratio.middle.exp() - 1.0),
             is_sure: ratio.differs(),
-            rows: [zero, copying],
+            rows: [pair.row, pair.other],
         })
     });
     let all: Vec<More<'_>> = all.collect();
@@ -99,7 +90,7 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
         is_copied: largest.rows[0].median("copied") > Some(0.5),
         figures: figures()
             .with("place", place(run, &group.common))
-            .parts("sizes", vec![smallest.part(), largest.part()]),
+            .parts("sizes", [smallest.part(), largest.part()]),
         rows: [smallest.rows, largest.rows].concat(),
     })
 }
@@ -109,43 +100,30 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
 fn parts(run: &Run) -> Option<Finding> {
     let by = |part: &str, axis: &str| {
         let rows = run.select("copy.parts").at("part", part);
-        let rows = rows
-            .filter(|row| row.estimate("cost").is_some())
-            .by_number(axis);
-        let (first, last) = (rows.first().copied(), rows.last().copied());
-        first
-            .into_iter()
-            .chain(last)
-            .collect::<Vec<(u64, &PointRow)>>()
+        let rows = rows.filter(|row| row.estimate("cost").is_some());
+        ends(rows.by_number(axis))
     };
     let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));
     let cost = |row: &PointRow| ns(row.median("cost").unwrap_or(0.0));
-    let mut all = Vec::new();
-    if let [(least, one), (most, other)] = reaped.as_slice() {
-        let batch = |count: u64| match count {
-            1 => "alone".to_owned(),
-            many => format!("in batches of {many}"),
-        };
+    let batch = |count: u64| match count {
+        1 => Value::from("alone"),
+        many => Value::from(format!("in batches of {many}")),
+    };
+    let size = |bytes: u64| Value::Size(bytes as f64);
+    let between = |rows: &[(u64, &PointRow)], value: &dyn Fn(u64) -> Value| {
+        let ((least, one), (most, other)) = (rows.first()?, rows.last()?);
         let figures = figures()
             .with("first", cost(one))
-            .with("first_batch", batch(*least));
-        let differ = most > least;
-        let figures = figures
-            .maybe("last", differ.then(|| cost(other)))
-            .with("last_batch", batch(*most));
-        all.push(("completion", figures));
-    }
-    if let [(least, one), (most, other)] = held.as_slice() {
-        let figures = figures()
-            .with("first", cost(one))
-            .with("first_size", Value::Size(*least as f64))
-            .maybe("last", (most > least).then(|| cost(other)))
-            .with("last_size", Value::Size(*most as f64));
-        all.push(("pages", figures));
-    }
+            .with("first_at", value(*least))
+            .maybe("last", (most > least).then(|| cost(other)));
+        Some(figures.with("last_at", value(*most)))
+    };
+    let completion = between(&reaped, &batch).map(|figures| ("completion", figures));
+    let pages = between(&held, &size).map(|figures| ("pages", figures));
     let evidence = reaped.iter().chain(&held).map(|(_, row)| *row);
-    let is_any = !all.is_empty();
-    let figures = figures().parts("price", vec![("of_parts", figures().parts("parts", all))]);
+    let is_any = !reaped.is_empty() || !held.is_empty();
+    let parts = figures().parts("parts", completion.into_iter().chain(pages));
+    let figures = figures().parts("price", [("of_parts", parts)]);
     is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
 }
 
@@ -153,30 +131,25 @@ fn parts(run: &Run) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{launch, point_row, run};
-    use costof_model::axis::Axes;
+    use crate::tests::{add_metric, axes, contains, ends, launch, point_row, run};
 
     fn send(primitive: &'static str, kib: u64, ns_per_kib: f64, copied: f64) -> PointRow {
-        let axes = Axes::default()
-            .with("primitive", primitive)
-            .with("size", kib << 10);
+        let axes = axes!(primitive, size = kib << 10);
         let near = (0.98 * ns_per_kib, 1.02 * ns_per_kib);
         let mut row = point_row(PROBE, TIME, axes, ns_per_kib, near);
-        let mut metric = row.metrics[0].clone();
-        (metric.name, metric.median) = ("copied".into(), copied);
-        row.metrics.push(metric);
+        add_metric(&mut row, "copied", copied);
         row.point.link = "sink".into();
         row
     }
 
     fn part(part: &'static str, axis: &'static str, value: u64, ns: f64) -> PointRow {
-        let axes = Axes::default().with("part", part).with(axis, value);
+        let axes = axes!(part).with(axis, value);
         point_row("copy.parts", "cost", axes, ns, (ns, ns))
     }
 
     /// Of a run into the sink, cached messages on 4 KiB pages.
     #[test]
-    fn what_it_takes_and_saves_is_told_at_the_smallest_and_the_largest() {
+    fn what_it_takes_and_saves_is_reported_at_the_smallest_and_the_largest() {
         let mut run = run(&[]);
         assert_eq!(zero_copy_price(&run), []);
         run.points = vec![
@@ -222,11 +195,8 @@ mod tests {
             launch(&mut run, &points);
         }
         run.points = rows.to_vec();
-        let sentence = &zero_copy_price(&run)[0].sentence();
-        assert!(
-            sentence.contains("80.0 ns more at 4KiB, 51.2 µs less at 1MiB"),
-            "{sentence}"
-        );
+        let sentence = zero_copy_price(&run)[0].sentence();
+        contains(&sentence, "80.0 ns more at 4KiB, 51.2 µs less at 1MiB");
     }
 
     #[test]
@@ -238,14 +208,11 @@ mod tests {
             send("zero_copy", 4, 101.0, 1.0),
             send("zero_copy", 1024, 150.0, 1.0),
         ];
-        let sentence = &zero_copy_price(&run)[0].sentence();
-        assert!(
-            sentence.contains("about as much at 4KiB, 51.2 µs more at 1MiB: pages are held"),
-            "{sentence}"
+        let sentence = zero_copy_price(&run)[0].sentence();
+        contains(
+            &sentence,
+            "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
         );
-        assert!(
-            sentence.ends_with("the copy is made all the same, later"),
-            "{sentence}"
-        );
+        ends(&sentence, "the copy is made all the same, later");
     }
 }

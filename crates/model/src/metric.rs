@@ -301,6 +301,13 @@ impl Estimate {
     pub fn disagrees(&self) -> bool {
         self.unit != Unit::One && self.ci95.is_some_and(is_too_wide)
     }
+
+    /// The value of a percentile; none where there were too few samples for it.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let mut percentiles = self.percentiles.iter();
+        let found = percentiles.find(|known| (known.percent - percent).abs() < 1e-9);
+        found.map(|percentile| percentile.value)
+    }
 }
 
 /// How a metric's samples divide by the state of the core, over all launches.

@@ -36,7 +36,7 @@ pub(crate) fn drawable(rows: &Rows<'_>, positions: &[usize]) -> Vec<usize> {
 }
 
 /// The figures of one probe.
-pub(crate) fn of_probe(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<Figure> {
+pub(crate) fn probe_figures(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<Figure> {
     let positions = &drawable(rows, positions);
     let mut figures = sweeps::sweeps(rows, probe, positions);
     marks::add(rows, probe, &mut figures);
@@ -46,7 +46,7 @@ pub(crate) fn of_probe(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec
 }
 
 /// The figures of the run as a whole.
-pub(crate) fn of_run(rows: &Rows<'_>) -> Vec<Figure> {
+pub(crate) fn run_figures(rows: &Rows<'_>) -> Vec<Figure> {
     let ladder = rungs::ladder(rows);
     ladder.into_iter().chain(drift::drift(rows)).collect()
 }

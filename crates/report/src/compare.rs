@@ -1,7 +1,7 @@
-//! Two runs held against each other, as text.
+//! Two runs compared, as text.
 
-use crate::names::{points_counted, short_point};
-use crate::text;
+use crate::grid::{Align, Grid};
+use crate::names::{by_reason, points_counted, short_point};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -51,12 +51,10 @@ fn facts(differences: &[FactDifference]) -> String {
     }
     let mut text = "Not the same in both runs:\n".to_owned();
     for difference in differences {
-        let end = match difference.host == PEER {
-            true => " of the other end",
-            false => "",
-        };
-        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-        let (before, after) = (told(&difference.before), told(&difference.after));
+        let is_peer = difference.host == PEER;
+        let end = if is_peer { " of the other end" } else { "" };
+        let known = |value| Option::as_deref(value).unwrap_or("unknown");
+        let (before, after) = (known(&difference.before), known(&difference.after));
         let _ = writeln!(text, "  {}{end}: {before} → {after}", difference.what);
     }
     text.push('\n');
@@ -97,17 +95,11 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(rows: &[Compared], after: &Run) -> String {
-    let header = [
-        "",
-        "",
-        "before",
-        "after",
-        "ratio",
-        "95 % interval",
-        "would be seen",
-    ];
-    let rows = in_order(rows).into_iter().map(|row| {
-        vec![
+    let numbers = ["before", "after", "ratio", "95 % interval", "would be seen"];
+    let numbers = numbers.map(|name| (name, Align::Right));
+    let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
+    for row in in_order(rows) {
+        grid.add([
             word(row.verdict).to_owned(),
             what(row, after),
             row.unit.display(row.before.0),
@@ -115,9 +107,9 @@ fn table(rows: &[Compared], after: &Run) -> String {
             format!("{:.3}", row.ratio),
             format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1),
             percent(row.visible),
-        ]
-    });
-    text::table(header.map(str::to_owned).into(), rows, 2..7)
+        ]);
+    }
+    grid.text()
 }
 
 pub(crate) fn percent(share: f64) -> String {
@@ -135,10 +127,10 @@ pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
     let label = found.and_then(|point| point.label.clone());
     let name = label.unwrap_or_else(|| named(&row.point, after));
-    match found.is_some_and(|point| point.primary == row.metric) {
-        true => name,
-        false => format!("{name}: {}", row.metric),
+    if found.is_some_and(|point| point.primary == row.metric) {
+        return name;
     }
+    format!("{name}: {}", row.metric)
 }
 
 fn named(point: &Point, run: &Run) -> String {
@@ -172,13 +164,10 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
         ));
     }
     let plural = if rows.len() == 1 { "" } else { "s" };
-    let machine = match comparison.in_turns {
-        true => {
-            "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
-        }
-        false => {
-            "What the machine did between the runs is in their ratios: --interleave measures both in turns."
-        }
+    let machine = if comparison.in_turns {
+        "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
+    } else {
+        "What the machine did between the runs is in their ratios: --interleave measures both in turns."
     };
     format!(
         "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
@@ -196,12 +185,10 @@ fn core_shared(comparison: &Comparison) -> String {
     let alike = shared
         .filter(|row| row.selection == Selection::Shared)
         .count();
-    let meaning = match comparison.in_turns {
-        true => "Both sides met the same neighbours.",
-        false => {
-            "Where such a row differs, the neighbours may be the reason: it is not called better or \
-             worse."
-        }
+    let meaning = if comparison.in_turns {
+        "Both sides met the same neighbours."
+    } else {
+        "Where such a row differs, the neighbours may be the reason: it is not called better or worse."
     };
     match count {
         0 => String::new(),
@@ -225,20 +212,11 @@ fn core_shared(comparison: &Comparison) -> String {
 
 /// Reasons, each with the points that it holds for.
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for refused in &comparison.refused {
-        let name = named(&refused.point, after);
-        match reasons
-            .iter_mut()
-            .find(|(reason, _)| *reason == refused.reason)
-        {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((&refused.reason, vec![name])),
-        }
-    }
-    let mut text = String::new();
-    for (reason, names) in reasons {
-        let _ = writeln!(text, "\nNot compared, {reason}: {}.", names.join("; "));
-    }
-    text
+    let refused = comparison.refused.iter();
+    let reasons = by_reason(refused.map(|refused| (&refused.reason, named(&refused.point, after))));
+    let lines = reasons.into_iter().map(|(reason, names)| {
+        let names = names.join("; ");
+        format!("\nNot compared, {reason}: {names}.\n")
+    });
+    lines.collect()
 }

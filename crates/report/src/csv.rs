@@ -10,111 +10,109 @@ use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-/// The percentiles that have a column.
-const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
-
 /// So many axes have a column; a hostile file may give every point its own.
 const AXES: usize = 256;
+
+/// What a column is called, and what stands there of a metric of a row.
+type Column = (&'static str, fn(&PointRow, &Estimate) -> String);
+
+/// The columns before those of the axes.
+const POINT: [Column; 4] = [
+    ("probe", |row, _| row.point.probe.to_string()),
+    ("method", |row, _| row.method.to_string()),
+    ("label", |row, _| row.label.clone().unwrap_or_default()),
+    ("link", |row, _| row.point.link.to_string()),
+];
+
+/// The columns after those of the axes.
+const NUMBERS: [Column; 21] = [
+    ("metric", |_, estimate| estimate.name.to_string()),
+    ("unit", |_, estimate| unit(estimate.unit).to_owned()),
+    ("primary", |row, estimate| {
+        (estimate.name == row.primary).to_string()
+    }),
+    ("median", |_, estimate| estimate.median.to_string()),
+    ("low95", |_, estimate| {
+        maybe(estimate.ci95.map(|(low, _)| low))
+    }),
+    ("high95", |_, estimate| {
+        maybe(estimate.ci95.map(|(_, high)| high))
+    }),
+    ("mean", |_, estimate| estimate.mean.to_string()),
+    ("sd", |_, estimate| maybe(estimate.sd)),
+    ("min", |_, estimate| estimate.min.to_string()),
+    ("n", |_, estimate| estimate.n.to_string()),
+    ("launches", |row, _| row.launches.to_string()),
+    ("grade", |row, _| row.grade.to_string()),
+    ("predicted_low", |row, estimate| {
+        maybe(predicted(row, estimate).map(|(low, _)| low))
+    }),
+    ("predicted_high", |row, estimate| {
+        maybe(predicted(row, estimate).map(|(_, high)| high))
+    }),
+    ("core", |_, estimate| {
+        maybe(estimate.core.map(|core| core.selection.word()))
+    }),
+    ("alone_share", |_, estimate| {
+        maybe(estimate.core.map(|core| core.alone))
+    }),
+    ("median_shared", |_, estimate| {
+        maybe(estimate.core.and_then(|core| core.shared_median))
+    }),
+    ("p50", |_, estimate| maybe(estimate.percentile(50.0))),
+    ("p90", |_, estimate| maybe(estimate.percentile(90.0))),
+    ("p99", |_, estimate| maybe(estimate.percentile(99.0))),
+    ("p99.9", |_, estimate| maybe(estimate.percentile(99.9))),
+];
+
+fn maybe(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// What was expected of a metric.
+fn predicted(row: &PointRow, estimate: &Estimate) -> Option<(f64, f64)> {
+    let expected = row.prediction.as_ref()?;
+    (expected.metric == estimate.name).then_some((expected.low, expected.high))
+}
 
 /// One row a point and metric, with a column for each axis of the run. Where they are more than have
 /// room, a last column says how many the row has besides.
 pub fn summary(run: &Run) -> String {
-    let rows = Rows::of(run);
-    let mut axes: BTreeSet<&str> = rows
-        .all()
-        .iter()
-        .flat_map(|row| row.point.axes.0.keys().map(|name| &**name))
-        .collect();
+    let rows = Rows::new(run);
+    let axes = rows.all().iter().flat_map(|row| row.point.axes.0.keys());
+    let mut axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
     let left_out = axes.iter().nth(AXES).copied();
     let left_out = left_out.map_or_else(BTreeSet::new, |first| axes.split_off(first));
+    let has_left_out = !left_out.is_empty();
     let mut text = String::new();
-    let head = ["probe", "method", "label", "link"];
-    let numbers = [
-        "metric",
-        "unit",
-        "primary",
-        "median",
-        "low95",
-        "high95",
-        "mean",
-        "sd",
-        "min",
-        "n",
-        "launches",
-        "grade",
-        "predicted_low",
-        "predicted_high",
-        "core",
-        "alone_share",
-        "median_shared",
-    ];
-    let percentiles = PERCENTILES.map(|percent| format!("p{percent}"));
-    let head = head.iter().copied().chain(axes.iter().copied());
-    let head = head
-        .chain(numbers)
-        .chain(percentiles.iter().map(String::as_str))
-        .chain((!left_out.is_empty()).then_some("axes_left_out"));
-    line(&mut text, head.map(str::to_owned));
+    let names = POINT.iter().map(|(name, _)| *name);
+    let names = names.chain(axes.iter().copied());
+    let names = names.chain(NUMBERS.iter().map(|(name, _)| *name));
+    let names = names.chain(has_left_out.then_some("axes_left_out"));
+    line(&mut text, names.map(str::to_owned));
     for row in rows.all() {
-        let names = row.point.axes.0.keys();
-        let besides = names.filter(|name| left_out.contains(&***name)).count();
-        let besides = (!left_out.is_empty()).then(|| besides.to_string());
+        let own = &row.point.axes.0;
+        let besides = own
+            .keys()
+            .filter(|name| left_out.contains(&***name))
+            .count();
         for estimate in &row.metrics {
-            let cells = cells(row, estimate, &axes).into_iter();
-            line(&mut text, cells.chain(besides.clone()));
+            let cell = |(_, of): &Column| of(row, estimate);
+            let cells = POINT.iter().map(cell);
+            let cells = cells.chain(axes.iter().map(|axis| maybe(own.get(*axis))));
+            let cells = cells.chain(NUMBERS.iter().map(cell));
+            line(
+                &mut text,
+                cells.chain(has_left_out.then(|| besides.to_string())),
+            );
         }
     }
     text
 }
 
-fn cells(row: &PointRow, estimate: &Estimate, axes: &BTreeSet<&str>) -> Vec<String> {
-    let mut cells = vec![
-        row.point.probe.to_string(),
-        row.method.to_string(),
-        row.label.clone().unwrap_or_default(),
-        row.point.link.to_string(),
-    ];
-    cells.extend(axes.iter().map(|axis| {
-        let value = row.point.axes.0.get(*axis);
-        value.map_or_else(String::new, ToString::to_string)
-    }));
-    let expected = row
-        .prediction
-        .as_ref()
-        .filter(|expected| expected.metric == estimate.name);
-    let maybe = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    cells.extend([
-        estimate.name.to_string(),
-        unit(estimate.unit).to_owned(),
-        (estimate.name == row.primary).to_string(),
-        estimate.median.to_string(),
-        maybe(estimate.ci95.map(|(low, _)| low)),
-        maybe(estimate.ci95.map(|(_, high)| high)),
-        estimate.mean.to_string(),
-        maybe(estimate.sd),
-        estimate.min.to_string(),
-        estimate.n.to_string(),
-        row.launches.to_string(),
-        row.grade.to_string(),
-        maybe(expected.map(|expected| expected.low)),
-        maybe(expected.map(|expected| expected.high)),
-        estimate
-            .core
-            .map_or("", |core| core.selection.word())
-            .to_owned(),
-        maybe(estimate.core.map(|core| core.alone)),
-        maybe(estimate.core.and_then(|core| core.shared_median)),
-    ]);
-    cells.extend(PERCENTILES.map(|percent| {
-        let found = estimate.percentiles.iter().find(|at| at.percent == percent);
-        maybe(found.map(|at| at.value))
-    }));
-    cells
-}
-
 /// A file for each point, with what each launch measured of each metric, and the summary.
 pub fn files(run: &Run) -> Vec<(String, String)> {
-    let rows = Rows::of(run);
+    let rows = Rows::new(run);
     let mut of_points: HashMap<&Point, String> = HashMap::new();
     for launch in &run.launches {
         for point in &launch.points {
@@ -191,15 +189,11 @@ fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '@', '\t', '\r'])
         || (cell.starts_with('-') && cell.parse::<f64>().is_err());
-    let cell = if formula {
-        format!("'{cell}")
-    } else {
-        cell.to_owned()
-    };
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
+    let mark = if formula { "'" } else { "" };
+    if cell.contains([',', '"', '\n', '\r']) {
+        return format!("\"{mark}{}\"", cell.replace('"', "\"\""));
     }
+    format!("{mark}{cell}")
 }
 
 #[cfg(test)]

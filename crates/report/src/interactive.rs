@@ -1,6 +1,7 @@
 //! What `costof send` has measured, metric by metric.
 
-use crate::text::table;
+use crate::grid::Align::{Left, Right};
+use crate::grid::Grid;
 use crate::{names, notes};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -23,16 +24,16 @@ pub fn counted(messages: u64, bytes: u64) -> String {
 
 /// Each metric of the one point of this run, then what was found in it and how the link was set up.
 pub fn metrics(run: &Run) -> String {
-    let mut rows = Vec::new();
+    let mut grid = Grid::new([("", Left), ("measured", Right)]);
     for estimate in run.points.iter().flat_map(|row| &row.metrics) {
         let shown = |value| estimate.unit.display(value);
-        rows.push(vec![estimate.name.to_string(), shown(estimate.median)]);
+        grid.add([estimate.name.to_string(), shown(estimate.median)]);
         for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
             let name = format!("{} p{}", estimate.name, percentile.percent);
-            rows.push(vec![name, shown(percentile.value)]);
+            grid.add([name, shown(percentile.value)]);
         }
     }
-    let mut text = table(vec![String::new(), "measured".to_owned()], rows, 1..2);
+    let mut text = grid.text();
     text.push_str(
         "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
     );

@@ -6,6 +6,7 @@ mod choose;
 pub mod compare;
 pub mod csv;
 pub mod doctor;
+mod grid;
 pub mod interactive;
 mod ladder;
 pub mod markdown;

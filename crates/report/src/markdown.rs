@@ -1,41 +1,31 @@
 //! The latency table for a README or an issue.
 
+use crate::grid::{Align, Grid};
 use crate::rows::Rows;
 use crate::run::machine;
-use crate::table::{interval, prediction};
+use crate::table::{interval, median, prediction};
 use costof_model::run_file::Run;
 
 /// The points of the latency table, or all where a run has none of it.
 pub fn table(run: &Run) -> String {
-    let rows = Rows::of(run);
-    let mut text = escaped(machine(run).trim());
-    text.push_str(
-        "\n\n| | measured | 95 % interval | predicted | grade |\n|---|--:|--:|--:|:-:|\n",
-    );
+    let rows = Rows::new(run);
     let headlines = rows.all().iter().any(|row| row.headline);
+    let columns = ["measured", "95 % interval", "predicted"].map(|name| (name, Align::Right));
+    let columns = [("", Align::Left)].into_iter().chain(columns);
+    let mut grid = Grid::new(columns.chain([("grade", Align::Centre)]));
     for (position, row) in rows.all().iter().enumerate() {
         if headlines && !row.headline {
             continue;
         }
-        let name = row.label.clone().unwrap_or_else(|| rows.name(position));
-        let measured = row.primary().map_or_else(
-            || "below resolution".to_owned(),
-            |estimate| estimate.unit.display(estimate.median),
-        );
-        let interval = row.primary().map_or_else(String::new, interval);
-        let cells = [
-            name,
-            measured,
-            interval,
+        grid.add([
+            rows.label(position),
+            median(row),
+            row.primary().map_or_else(String::new, interval),
             prediction(row),
             row.grade.to_string(),
-        ];
-        text.push_str(&format!(
-            "| {} |\n",
-            cells.map(|cell| escaped(&cell)).join(" | ")
-        ));
+        ]);
     }
-    text
+    format!("{}\n\n{}", escaped(machine(run).trim()), grid.markdown())
 }
 
 /// Text that is neither markup nor the end of a cell.

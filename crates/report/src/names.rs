@@ -5,6 +5,32 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use std::fmt::Write;
 
+/// Metrics that are shown besides the primary one, in their order, where they were measured: all have a column,
+/// and those with a heading are drawn too.
+pub(crate) const METRICS: [(&str, &str); 18] = [
+    ("throughput", "throughput"),
+    ("latency", "latency"),
+    ("cost", ""),
+    ("rate", "rate"),
+    (
+        "goodput_share",
+        "share of what was sent that arrived in time",
+    ),
+    ("cpu_sender", "processor time of the sender for 1 KiB"),
+    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
+    ("cpu_client", "processor time of the client for a call"),
+    ("cpu_server", "processor time of the server for a call"),
+    ("cycles_per_byte", "cycles per byte"),
+    ("l1d_load_misses", "first-level cache misses for a message"),
+    ("l2_load_misses", "second-level cache misses for a message"),
+    ("llc_load_misses", "last-level cache misses for a message"),
+    ("pollution_l1", "what is lost of the first-level cache"),
+    ("pollution_l2", "what is lost of the second-level cache"),
+    ("pollution_l3", "what is lost of the last-level cache"),
+    ("copied", ""),
+    ("estimated_core_cycles", ""),
+];
+
 /// A point with all its axes: `cpu.call type=int args=0`.
 pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
     named(point, &axes(point, info, |_, _| true))
@@ -54,4 +80,18 @@ fn axes(
 pub fn points_counted(count: usize) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} point{plural}")
+}
+
+/// What there is a reason for, by its reason, in the order of the first of each.
+pub(crate) fn by_reason<R: PartialEq>(
+    named: impl Iterator<Item = (R, String)>,
+) -> Vec<(R, Vec<String>)> {
+    let mut reasons: Vec<(R, Vec<String>)> = Vec::new();
+    for (reason, name) in named {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons
 }

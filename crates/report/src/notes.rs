@@ -1,11 +1,10 @@
 //! What stands below the table: how the run went, what one number does not
 //! say, what was found, what is absent and what is doubtful.
 
-use crate::names::{points_counted, short_point};
+use crate::names::{by_reason, points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
-use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;
@@ -15,7 +14,7 @@ use costof_model::protocol::ClockSource;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
 pub(crate) fn summary(run: &Run) -> String {
@@ -50,22 +49,17 @@ pub(crate) fn summary(run: &Run) -> String {
 
 /// Which probes to add, so that those of this run can be predicted.
 fn what_predictions_build_on(run: &Run) -> String {
-    let mut missing: Vec<&str> = run
-        .probes
-        .iter()
-        .flat_map(|info| info.after.iter())
-        .filter(|id| run.probe(id).is_none())
-        .map(|id| &**id)
-        .collect();
-    missing.sort_unstable();
-    missing.dedup();
-    match missing.as_slice() {
-        [] => String::new(),
-        missing => format!(
-            ", as what predictions build on is not in this run (add {})",
-            missing.join(" ")
-        ),
+    let after = run.probes.iter().flat_map(|info| info.after.iter());
+    let missing = after.filter(|id| run.probe(id).is_none());
+    let missing: BTreeSet<&str> = missing.map(|id| &**id).collect();
+    if missing.is_empty() {
+        return String::new();
     }
+    let missing: Vec<&str> = missing.into_iter().collect();
+    format!(
+        ", as what predictions build on is not in this run (add {})",
+        missing.join(" ")
+    )
 }
 
 /// The geometric mean of upper over lower ends of what was expected, since a
@@ -93,17 +87,11 @@ pub(crate) fn distributions(run: &Run) -> String {
         };
         let name = short_point(&row.point, run.probe(&row.point.probe));
         if estimate.modes.len() > 2 {
-            let modes: Vec<String> = estimate
-                .modes
-                .iter()
-                .map(|mode| describe(estimate.unit, mode))
-                .collect();
-            let _ = writeln!(
-                text,
-                "{name} has {} modes: {}",
-                modes.len(),
-                modes.join("; ")
-            );
+            let modes = estimate.modes.iter();
+            let modes = modes.map(|mode| describe(estimate.unit, mode));
+            let modes: Vec<String> = modes.collect();
+            let (count, modes) = (modes.len(), modes.join("; "));
+            let _ = writeln!(text, "{name} has {count} modes: {modes}");
         }
         if let Some(core) = estimate.core
             && let Some(shared) = core.shared_median
@@ -158,15 +146,11 @@ pub(crate) fn instruments(run: &Run) -> String {
         clock.because,
         Unit::Nanoseconds.display(clock.read_ns)
     );
-    if let Some(reason) = attempt.counters.absent.get("cycles") {
+    let counters = &attempt.counters;
+    if let Some(reason) = counters.absent.get("cycles") {
         let _ = writeln!(text, "No counted cycles: {reason}");
     }
-    if attempt
-        .counters
-        .user_only
-        .iter()
-        .any(|name| name == "cycles")
-    {
+    if counters.user_only.iter().any(|name| name == "cycles") {
         text.push_str(
             "No counted cycles: those in user mode alone are counted (cycles_user in the run \
              file); sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON gives the kernel's too\n",
@@ -225,15 +209,12 @@ const NAMED: usize = 3;
 
 /// What has no number, and why: each reason once for a probe.
 pub(crate) fn absent(run: &Run) -> String {
-    let mut reasons: Vec<((&Text, String), Vec<String>)> = Vec::new();
-    for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
-        let shown = short_point(&failure.point, run.probe(&failure.point.probe));
+    let name = |point: &Point| short_point(point, run.probe(&point.probe));
+    let absent = run.failures.iter().filter(|row| row.launch.is_none());
+    let reasons = by_reason(absent.map(|failure| {
         let reason = (&failure.point.probe, failure.failure().to_string());
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, points)) => points.push(shown),
-            None => reasons.push((reason, vec![shown])),
-        }
-    }
+        (reason, name(&failure.point))
+    }));
     let mut text = String::new();
     for ((_, reason), points) in &reasons {
         let named = points[..points.len().min(NAMED)].join(", ");
@@ -242,17 +223,15 @@ pub(crate) fn absent(run: &Run) -> String {
             more => writeln!(text, "absent: {named} and {more} more: {reason}"),
         };
     }
-    let lost: Vec<_> = run
+    let measured: HashSet<&Point> = run.points.iter().map(|row| &row.point).collect();
+    for failure in run
         .failures
         .iter()
-        .filter(|row| row.launch.is_some())
-        .collect();
-    let measured: HashSet<&Point> = run.points.iter().map(|row| &row.point).collect();
-    for failure in &lost {
-        if measured.contains(&failure.point) {
-            let shown = short_point(&failure.point, run.probe(&failure.point.probe));
-            let launch = failure.launch.unwrap_or_default() + 1;
-            let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());
+        .filter(|row| measured.contains(&row.point))
+    {
+        if let Some(launch) = failure.launch {
+            let (launch, name) = (launch + 1, name(&failure.point));
+            let _ = writeln!(text, "launch {launch} lost: {name}: {}", failure.failure());
         }
     }
     paragraph(&text)
@@ -269,15 +248,11 @@ pub(crate) fn findings(run: &Run) -> String {
 /// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
 /// to be relied on.
 fn finding(points: &Points<'_>, finding: &Finding) -> String {
-    let advice = match finding.advice() {
-        Some(advice) => format!(": {advice}"),
-        None => String::new(),
-    };
     let doubt = match points.sureness(finding) {
         Some(Sureness { grade, .. }) if grade > Grade::B => format!(" (of grade {grade})"),
         _ => String::new(),
     };
-    format!("{}{advice}{doubt}\n", finding.sentence())
+    format!("{}{doubt}\n", finding.with_advice())
 }
 
 /// The questions of a study that the run is, with their answers.
@@ -288,25 +263,23 @@ pub(crate) fn questions(run: &Run) -> String {
         let answers = asked.answers.iter().map(|found| finding(&points, found));
         let lacks = asked
             .lacks
-            .map(|lacks| format!("not told by this run: {lacks}\n"));
+            .map(|lacks| format!("no answer in this run: {lacks}\n"));
         let answers = answers.chain(lacks).map(|line| format!("  {line}"));
         format!("{}\n{}", asked.question, answers.collect::<String>())
     });
     let lines: String = lines.collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\nSix questions of a study (network I/O primitives, 2026)\n{lines}"),
+    if lines.is_empty() {
+        return lines;
     }
+    format!("\nSix questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
 /// The doubts about the points, each kind once and at its worst, with advice.
 pub(crate) fn doubts(run: &Run) -> String {
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
     for warning in in_order(run).flat_map(|row| &row.warnings) {
-        match kinds
-            .iter_mut()
-            .find(|(known, _)| known.kind == warning.kind)
-        {
+        let mut known = kinds.iter_mut();
+        match known.find(|(known, _)| known.kind == warning.kind) {
             Some((known, count)) => {
                 *count += 1;
                 if warning.grade > known.grade {
@@ -343,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_of_a_link_is_told_in_a_line() {
+    fn an_end_of_a_link_is_reported_in_a_line() {
         let mut cable = LinkEnd {
             device: Some("eth0".to_owned()),
             congestion_control: Some("cubic".to_owned()),

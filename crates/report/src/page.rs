@@ -19,10 +19,10 @@ use crate::choose;
 use crate::notes;
 use crate::rows::Rows;
 use crate::run::machine;
-use crate::study::Held;
+use crate::study::Reproduction;
 use crate::text::shortened;
 use costof_model::run_file::Run;
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
@@ -36,23 +36,69 @@ pub fn page(run: &Run, doubts: &[String]) -> String {
 }
 
 /// The page of a study: its tables first, then all that a page has.
-pub fn of_study(run: &Run, held: &Held<'_>) -> String {
-    whole(run, &[], Some(held))
+pub fn of_study(run: &Run, reproduction: &Reproduction<'_>) -> String {
+    whole(run, &[], Some(reproduction))
 }
 
-fn whole(run: &Run, doubts: &[String], held: Option<&Held<'_>>) -> String {
-    let rows = Rows::of(run);
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'",
-        SCRIPT_SHA256.trim()
-    );
-    let of_run = choose::of_run(&rows);
+fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) -> String {
+    let rows = Rows::new(run);
+    let policy = format!("script-src 'sha256-{}'; ", SCRIPT_SHA256.trim());
+    let of_run = choose::run_figures(&rows);
     let machine = machine(run);
     let heading = machine
         .lines()
         .next()
         .unwrap_or("a machine that the file does not describe");
+    let title = format!("What things cost here: {heading}");
+    document(
+        &policy,
+        &title,
+        &html! {
+            header {
+                h1 { "What things cost here" }
+                @for line in machine.lines().filter(|line| !line.is_empty()) {
+                    p.machine { (line) }
+                }
+                p.quiet { (head(run)) }
+                @for doubt in doubts { p.doubt { (doubt) } }
+                nav {
+                    @if reproduction.is_some() { a href="#study" { "Study" } }
+                    @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
+                }
+            }
+            main {
+                @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
+                section #latency { (latency::table(&rows)) }
+                section #findings { (findings::section(&rows)) }
+                section #plots { (probes::section(&rows, &of_run)) }
+                section #machine { (facts::section(run)) }
+                section #noise {
+                    h2 { "Noise" }
+                    (noise::section(run))
+                    (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
+                }
+                section #absent {
+                    h2 { "What could not be measured" }
+                    @let absent = notes::absent(run);
+                    @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
+                    (lines::list(&absent))
+                }
+                section #made {
+                    h2 { "How this was made" }
+                    (made(run))
+                }
+            }
+            div #tip role="status" hidden {}
+            script { (PreEscaped(SCRIPT)) }
+        },
+    )
+}
+
+/// An HTML file with a policy that allows nothing but the page's own style, and `script` where there is one.
+fn document(script: &str, title: &str, body: &Markup) -> String {
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; {script}base-uri 'none'; form-action 'none'"
+    );
     let html = html! {
         (DOCTYPE)
         html lang="en" {
@@ -61,47 +107,10 @@ fn whole(run: &Run, doubts: &[String], held: Option<&Held<'_>>) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "What things cost here: " (heading) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                header {
-                    h1 { "What things cost here" }
-                    @for line in machine.lines().filter(|line| !line.is_empty()) {
-                        p.machine { (line) }
-                    }
-                    p.quiet { (head(run)) }
-                    @for doubt in doubts { p.doubt { (doubt) } }
-                    nav {
-                        @if held.is_some() { a href="#study" { "Study" } }
-                        @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
-                    }
-                }
-                main {
-                    @if let Some(held) = held { section #study { (study::section(held, &rows)) } }
-                    section #latency { (latency::table(&rows)) }
-                    section #findings { (findings::section(&rows)) }
-                    section #plots { (probes::section(&rows, &of_run)) }
-                    section #machine { (facts::section(run)) }
-                    section #noise {
-                        h2 { "Noise" }
-                        (noise::section(run))
-                        (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
-                    }
-                    section #absent {
-                        h2 { "What could not be measured" }
-                        @let absent = notes::absent(run);
-                        @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
-                        (lines::list(&absent))
-                    }
-                    section #made {
-                        h2 { "How this was made" }
-                        (made(run))
-                    }
-                }
-                div #tip role="status" hidden {}
-                script { (PreEscaped(SCRIPT)) }
-            }
+            body { (body) }
         }
     };
     html.into_string()
@@ -136,7 +145,7 @@ fn head(run: &Run) -> String {
     )
 }
 
-fn made(run: &Run) -> maud::Markup {
+fn made(run: &Run) -> Markup {
     html! {
         @if !run.run.command.is_empty() {
             p { "The command: " code { (run.run.command.join(" ")) } }

@@ -24,6 +24,10 @@ pub(crate) struct Figure {
     pub(crate) panels: Vec<Panel>,
     /// Whether the reader unfolds it.
     pub(crate) folded: bool,
+    /// The axis of a probe that was varied, and the metric that is drawn over it; empty where it shows
+    /// something else.
+    pub(crate) axis: String,
+    pub(crate) metric: String,
 }
 
 /// One pair of axes, and what is drawn between them.
@@ -49,6 +53,23 @@ impl Panel {
             marks: Vec::new(),
         }
     }
+}
+
+impl Line {
+    pub(crate) fn new(series: usize, kind: Kind, dots: impl IntoIterator<Item = Dot>) -> Line {
+        Line {
+            series,
+            kind,
+            dots: dots.into_iter().collect(),
+        }
+    }
+}
+
+/// The least and the greatest; of no values, the wrong way round.
+pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
 }
 
 impl Axis {

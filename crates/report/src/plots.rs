@@ -8,13 +8,13 @@ use costof_model::run_file::Run;
 
 /// A file's name, and the SVG that it holds.
 pub fn svg(run: &Run) -> Vec<(String, String)> {
-    let rows = Rows::of(run);
+    let rows = Rows::new(run);
     let of_probes = rows.by_probe();
     let of_probes = of_probes
         .iter()
-        .flat_map(|(probe, positions)| choose::of_probe(&rows, probe, positions));
+        .flat_map(|(probe, positions)| choose::probe_figures(&rows, probe, positions));
     let mut files: Vec<(String, String)> = Vec::new();
-    for figure in choose::of_run(&rows).into_iter().chain(of_probes) {
+    for figure in choose::run_figures(&rows).into_iter().chain(of_probes) {
         for (number, panel) in figure.panels.iter().enumerate() {
             let name = named(&figure, number);
             // Two figures of a hostile run may have one name.

@@ -15,10 +15,10 @@ pub(crate) fn missed(run: &Run) -> String {
         .filter_map(|row| sum(run, row))
         .map(|sum| format!("missed: {sum}\n"))
         .collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\n{lines}"),
+    if lines.is_empty() {
+        return lines;
     }
+    format!("\n{lines}")
 }
 
 /// The sum behind the prediction of each point of a probe beside what was
@@ -39,10 +39,12 @@ pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
     let interval = estimate.ci95.map_or_else(String::new, |range| {
         format!(" ({})", beside(estimate, range))
     });
-    let verdict = match is_hit(row)? {
-        true => "which fits",
-        false if estimate.median < expected.low => "which is less",
-        false => "which is more",
+    let verdict = if is_hit(row)? {
+        "which fits"
+    } else if estimate.median < expected.low {
+        "which is less"
+    } else {
+        "which is more"
     };
     Some(format!(
         "{}: expected {} {} ({}), measured {measured}{interval}, {verdict}",

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_emulated_is_told() {
+    fn a_link_that_was_emulated_is_reported() {
         let over = |link: &'static str| {
             let mut row = row("net.rtt", 1, 5.0);
             row.point.link = link.into();

@@ -2,6 +2,8 @@
 //! refers to it.
 
 use crate::names;
+use costof_model::axis::Axis;
+use costof_model::metric::MetricInfo;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{LaunchPoint, PointRow};
@@ -20,7 +22,7 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Those that were planned in the order of the plan, then others. Of a point that comes twice,
     /// the first.
-    pub(crate) fn of(run: &'a Run) -> Rows<'a> {
+    pub(crate) fn new(run: &'a Run) -> Rows<'a> {
         let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
         for row in &run.points {
             measured.entry(&row.point).or_insert(row);
@@ -74,6 +76,18 @@ impl<'a> Rows<'a> {
         self.infos.get(probe).copied()
     }
 
+    /// The description of an axis of a probe.
+    pub(crate) fn axis(&self, probe: &str, name: &str) -> Option<&'a Axis> {
+        let mut axes = self.info(probe)?.axes.iter();
+        axes.find(|axis| axis.name == name)
+    }
+
+    /// The description of a metric of a probe.
+    pub(crate) fn metric(&self, probe: &str, name: &str) -> Option<&'a MetricInfo> {
+        let mut metrics = self.info(probe)?.metrics.iter();
+        metrics.find(|metric| metric.name == name)
+    }
+
     /// What all launches gave of a probe's points, in their order.
     pub(crate) fn launched(&self, probe: &str) -> &[&'a LaunchPoint] {
         self.launched.get(probe).map_or(&[], Vec::as_slice)
@@ -83,6 +97,12 @@ impl<'a> Rows<'a> {
     pub(crate) fn name(&self, position: usize) -> String {
         let point = &self.all[position].point;
         names::short_point(point, self.info(&point.probe))
+    }
+
+    /// What the latency table calls a point, or else its name.
+    pub(crate) fn label(&self, position: usize) -> String {
+        let label = self.all[position].label.clone();
+        label.unwrap_or_else(|| self.name(position))
     }
 
     /// The probes that have points, each with the positions of its rows, in the order of the first.
@@ -112,7 +132,7 @@ mod tests {
         let (one, other) = (row("a.x", 1, 5.0), row("a.x", 2, 6.0));
         run.points = vec![other.clone(), one.clone(), other.clone()];
         run.run.plan.blocks[0].points = vec![one.point.clone(), one.point.clone()];
-        let rows = Rows::of(&run);
+        let rows = Rows::new(&run);
         assert_eq!(rows.all().len(), 2);
         assert_eq!(rows.position(&one.point), Some(0));
         assert_eq!(rows.position(&other.point), Some(1));

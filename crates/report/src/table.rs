@@ -1,8 +1,9 @@
 //! The latency table: what each thing costs, how sure that is, what was
 //! expected, and how far the number can be trusted.
 
+use crate::grid::Align::{Left, Right};
+use crate::grid::Grid;
 use crate::names::short_point;
-use crate::text::table;
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -14,32 +15,43 @@ pub(crate) fn points(run: &Run) -> String {
         return "No point was measured.\n".to_owned();
     }
     let labelled = in_order(run).any(|row| row.label.is_some());
-    let label = |label: &str| labelled.then(|| label.to_owned()).into_iter();
-    let header = [
-        "",
-        "measured",
-        "95 % interval",
-        "predicted",
-        "cycles",
-        "grade",
+    let columns = [
+        ("", Left),
+        ("", Left),
+        ("measured", Right),
+        ("95 % interval", Right),
+        ("predicted", Right),
+        ("cycles", Right),
+        ("grade", Left),
     ];
-    let header = label("").chain(header.map(str::to_owned)).collect();
-    let rows = in_order(run).map(|row| {
+    // Without labels, without their column.
+    let from = usize::from(!labelled);
+    let mut grid = Grid::new(columns.into_iter().skip(from));
+    for row in in_order(run) {
+        let primary = row.primary();
         let cells = [
+            row.label.clone().unwrap_or_default(),
             short_point(&row.point, run.probe(&row.point.probe)),
-            row.primary()
-                .map_or_else(|| "below resolution".to_owned(), measured),
-            row.primary().map_or_else(String::new, interval),
+            primary.map_or_else(|| BELOW_RESOLUTION.to_owned(), measured),
+            primary.map_or_else(String::new, interval),
             prediction(row),
             cycles(row),
             row.grade.to_string(),
         ];
-        label(row.label.as_deref().unwrap_or_default())
-            .chain(cells)
-            .collect()
-    });
-    let first_number = 1 + usize::from(labelled);
-    table(header, rows, first_number..first_number + 4)
+        grid.add(cells.into_iter().skip(from));
+    }
+    grid.text()
+}
+
+/// What stands where a cost lies below what the clock can tell.
+const BELOW_RESOLUTION: &str = "below resolution";
+
+/// The median of what answers the probe's question.
+pub(crate) fn median(row: &PointRow) -> String {
+    row.primary().map_or_else(
+        || BELOW_RESOLUTION.to_owned(),
+        |estimate| estimate.unit.display(estimate.median),
+    )
 }
 
 fn measured(estimate: &Estimate) -> String {
@@ -85,21 +97,15 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(estimate) = row.estimate(&expected.metric) else {
         return String::new();
     };
-    let mark = if is_hit(row) == Some(false) {
-        "✗"
-    } else {
-        "✓"
-    };
+    let is_missed = is_hit(row) == Some(false);
+    let mark = if is_missed { "✗" } else { "✓" };
     let range = beside(estimate, (expected.low, expected.high));
-    match expected.metric == row.primary {
-        true => format!("{range} {mark}"),
-        // It stands beside another metric than its own.
-        false => format!(
-            "{} {range} {} {mark}",
-            expected.metric,
-            estimate.unit.symbol_of(estimate.median)
-        ),
+    if expected.metric == row.primary {
+        return format!("{range} {mark}");
     }
+    // It stands beside another metric than its own.
+    let symbol = estimate.unit.symbol_of(estimate.median);
+    format!("{} {range} {symbol} {mark}", expected.metric)
 }
 
 /// Whether the interval of what was measured meets what was expected.

@@ -1,8 +1,5 @@
 //! Prose in lines of a readable length.
 
-use comfy_table::{CellAlignment, Table, presets};
-use std::ops::Range;
-
 /// Columns of explanatory text.
 pub const COLUMNS: usize = 88;
 
@@ -26,25 +23,6 @@ pub fn wrapped(line: &str, indent: &str) -> String {
     }
     text.push('\n');
     text
-}
-
-/// Rows of cells below a header, in lines; the columns in `right` are aligned to the right.
-pub(crate) fn table(
-    header: Vec<String>,
-    rows: impl IntoIterator<Item = Vec<String>>,
-    right: Range<usize>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header);
-    table.add_rows(rows);
-    for column in right {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines = table.lines();
-    lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// What stands between blanks, blanks between two backticks left out.

@@ -1,8 +1,7 @@
 //! What a processor costs beside its work: shared cores, waking up, mitigations.
 
-use costof_model::facts::{Diagnosis, Facts, Idle, Probed};
-
-use super::words::{good, not_checked, us, why, worse};
+use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
+use costof_model::facts::{Facts, Idle, Probed};
 
 /// A state below C1 costs some 10 µs to leave, which is as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
@@ -22,222 +21,91 @@ const COSTLY_MITIGATIONS: &[&str] = &[
     "Mitigation: IBRS",
 ];
 
-pub(super) fn smt(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
-    let topic = "SMT";
-    let effect = "what runs on the other thread of a core takes up to half of it";
-    let shared = facts.cpu.cores.iter().find(|core| core.len() > 1);
-    let active = facts
-        .cpu
-        .smt_active
-        .or_else(|| (!facts.cpu.cores.is_empty()).then_some(shared.is_some()));
-    match (active, facts.virtualization.virtual_machine) {
-        (Some(true), _) => {
-            let example = match shared {
-                Some(core) => format!(" (processors {core} are one)"),
-                None => String::new(),
-            };
-            let switch = match facts.cpu.smt_control.as_deref() {
-                Some("on") => ", or `echo off | sudo tee /sys/devices/system/cpu/smt/control`",
-                _ => "",
-            };
-            worse(
-                topic,
-                format!("cores run more than one thread{example}"),
-                effect,
-                &format!(
-                    "keep the other thread free: measure with `--cpu` on one thread of each core{switch}"
-                ),
-            )
-        }
-        (Some(false), Some(true)) => not_checked(
-            topic,
-            "this machine sees one thread on each core; the host does not tell whose the other is"
-                .to_owned(),
-            effect,
-        ),
-        (Some(false), _) => good(topic, "each core runs one thread", "a core is not shared"),
-        (None, _) => not_checked(topic, "the kernel tells no siblings".to_owned(), effect),
-    }
+fn us(ns: f64) -> String {
+    format!("{:.1} µs", ns / 1e3)
 }
 
-pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
-    let topic = "idle states";
-    let effect = "a thread that waits is woken late: round trips and hand-overs show two modes, awake \
-                  and idle";
-    let deepest = facts
-        .idle
-        .states
-        .iter()
-        .filter(|state| state.disabled != Some(true))
-        .max_by_key(|state| state.exit_latency_ns);
-    let Some((state, latency_ns)) = deepest.and_then(|state| Some((state, state.exit_latency_ns?)))
-    else {
-        let what = match facts.virtualization.virtual_machine {
-            Some(true) => "the kernel tells of none; a halt goes to the hypervisor",
-            _ => "the kernel tells of none",
+pub(super) fn smt(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    let cores = &facts.cpu.cores;
+    let shared = cores.iter().find(|core| core.len() > 1);
+    let seen = (!cores.is_empty()).then_some(shared.is_some());
+    Some(match facts.cpu.smt_active.or(seen) {
+        Some(true) => worse("several")
+            .maybe("core", shared.map(ToString::to_string))
+            .when("switch", facts.cpu.smt_control.as_deref() == Some("on")),
+        Some(false) if is_virtual(facts) => not_checked("guest"),
+        Some(false) => good("one"),
+        None => not_checked("absent"),
+    })
+}
+
+pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    let states = facts.idle.states.iter();
+    let on = states.filter(|state| state.disabled != Some(true));
+    let deepest = on.max_by_key(|state| state.exit_latency_ns);
+    let latency = deepest.and_then(|state| Some((state, state.exit_latency_ns?)));
+    let Some((state, latency_ns)) = latency else {
+        let what = if is_virtual(facts) {
+            "absent_guest"
+        } else {
+            "absent"
         };
-        return not_checked(topic, what.to_owned(), effect);
+        return Some(not_checked(what));
     };
-    let what = format!(
-        "the deepest idle state, {}, says {} to leave it",
-        state.name,
-        us(latency_ns as f64)
-    );
-    if latency_ns >= DEEP_IDLE_NS {
-        return worse(
-            topic,
-            what,
-            effect,
-            &format!(
-                "switch the deep ones off: `echo 1 | sudo tee \
-                 /sys/devices/system/cpu/cpu*/cpuidle/state[{}]/disable` (afterwards `echo 0` in the \
-                 same way); or compare points with `wake` = awake",
-                deep_states(&facts.idle)
-            ),
-        );
-    }
-    let effect = match facts.virtualization.virtual_machine {
-        Some(true) => "as the guest is told; waking through the hypervisor is another matter",
-        _ => "waking up is quick",
+    let verdict = if latency_ns >= DEEP_IDLE_NS {
+        worse("deepest").with("deep", deep_states(&facts.idle))
+    } else if is_virtual(facts) {
+        good("deepest").effect("good_guest")
+    } else {
+        good("deepest")
     };
-    good(topic, what, effect)
+    let latency = us(latency_ns as f64);
+    Some(verdict.with("name", &*state.name).with("latency", latency))
 }
 
-/// The numbers of the deep states that are on, as the inside of a shell's brackets: `234`.
+/// The numbers of the deep states that are on, in a shell's brackets: `[234]`.
 fn deep_states(idle: &Idle) -> String {
     let deep = idle.states.iter().enumerate().filter(|(_, state)| {
         state.disabled != Some(true) && state.exit_latency_ns >= Some(DEEP_IDLE_NS)
     });
-    deep.map(|(number, _)| number.to_string()).collect()
+    let numbers: String = deep.map(|(number, _)| number.to_string()).collect();
+    format!("[{numbers}]")
 }
 
-pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
-    let topic = "wake-up cost";
-    let effect = "whatever waits for another processor pays it: an idle machine looks slower than a \
-                  busy one";
+pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     let (Some(idle_ns), Some(spinning_ns)) = (probed.wake_idle_ns, probed.wake_spinning_ns) else {
-        let what = match facts.usable_cpus().len() {
-            1 => "it takes two processors, and this process may run on one",
-            _ => "not tried",
-        };
-        return not_checked(topic, what.to_owned(), effect);
+        let has_one = facts.usable_cpus().len() == 1;
+        return Some(not_checked(if has_one { "one_cpu" } else { "not_tried" }));
     };
-    let what = format!(
-        "a thread that waits runs {} after it is woken; one that spins goes on after {}",
-        us(idle_ns),
-        us(spinning_ns)
-    );
-    if idle_ns < WAKE_UP_NS {
-        return good(topic, what, "waiting for another processor costs little");
-    }
-    let poll = match (
-        facts.idle.driver.as_deref(),
-        facts.virtualization.virtual_machine,
-    ) {
-        (Some("haltpoll"), _) => {
-            "to keep processors awake through waits of up to 200 µs: `echo 200000 | sudo tee \
-             /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
-        }
-        (_, Some(true)) => {
-            "to keep processors awake through waits of up to 200 µs, start the kernel with \
-             `cpuidle_haltpoll.force=1 haltpoll.guest_halt_poll_ns=200000`"
-        }
-        _ => "to keep processors awake, start the kernel with `idle=poll`",
+    let verdict = match facts.idle.driver.as_deref() {
+        _ if idle_ns < WAKE_UP_NS => good("takes"),
+        Some("haltpoll") => worse("takes").advice("haltpoll"),
+        _ if is_virtual(facts) => worse("takes").advice("force_haltpoll"),
+        _ => worse("takes"),
     };
-    let advice = format!("compare points with the same `wake`; {poll}");
-    worse(topic, what, effect, &advice)
-}
-
-pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
-    let topic = "mitigations";
-    let effect = "entering and leaving the kernel, switching contexts and calling through pointers in it \
-                  cost more";
-    if facts.cpu.vulnerabilities.is_empty() {
-        return not_checked(
-            topic,
-            why(facts, "vulnerabilities", "the kernel tells of none"),
-            effect,
-        );
-    }
-    let costly: Vec<String> = COSTLY_MITIGATIONS
-        .iter()
-        .filter_map(|word| {
-            let found = facts
-                .cpu
-                .vulnerabilities
-                .iter()
-                .find(|(_, told)| told.contains(word))?;
-            let word = word.trim_start_matches("Mitigation: ");
-            Some(format!("{word} ({})", found.0))
-        })
-        .collect();
-    if costly.is_empty() {
-        return good(
-            topic,
-            "none that costs much is on",
-            "the kernel is entered at its plain price",
-        );
-    }
-    worse(
-        topic,
-        format!("on: {}", costly.join(", ")),
-        effect,
-        "it is part of what this machine costs: leave it on, and compare only with machines that have \
-         the same; a laboratory without secrets may start the kernel with `mitigations=off`",
+    Some(
+        verdict
+            .with("idle", us(idle_ns))
+            .with("spinning", us(spinning_ns)),
     )
 }
 
-#[cfg(test)]
-pub(super) mod tests {
-    use costof_model::facts::CpuSet;
-
-    use super::super::DiagnosisState::{NotChecked, Worse};
-    use super::super::sample::{Ill, after, check};
-
-    pub(crate) const ILL: &[Ill] = &[
-        ("SMT", Worse, "smt/control", |f, _| {
-            f.cpu.smt_active = Some(true);
-            f.cpu.smt_control = Some("on".to_owned());
-        }),
-        ("SMT", Worse, "--cpu", |f, _| {
-            f.cpu.smt_active = None;
-            f.cpu.cores[0] = CpuSet::from_iter([0, 2]);
-        }),
-        ("idle states", Worse, "state[0]/disable", |f, _| {
-            f.idle.states[0].exit_latency_ns = Some(133_000);
-        }),
-        ("wake-up cost", Worse, "idle=poll", |_, p| {
-            p.wake_idle_ns = Some(50_000.0)
-        }),
-        ("wake-up cost", Worse, "haltpoll.force=1", |f, p| {
-            f.virtualization.virtual_machine = Some(true);
-            p.wake_idle_ns = Some(50_000.0);
-        }),
-        (
-            "wake-up cost",
-            Worse,
-            "parameters/guest_halt_poll_ns",
-            |f, p| {
-                f.idle.driver = Some("haltpoll".to_owned());
-                p.wake_idle_ns = Some(50_000.0);
-            },
-        ),
-        ("mitigations", Worse, "mitigations=off", |f, _| {
-            let told = "Mitigation: PTI".to_owned();
-            f.cpu.vulnerabilities.insert("meltdown".to_owned(), told);
-        }),
-    ];
-
-    #[test]
-    fn each_ill_is_told_with_what_to_do() {
-        check(ILL);
+pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    let vulnerabilities = &facts.cpu.vulnerabilities;
+    if vulnerabilities.is_empty() {
+        return Some(unread(facts, "vulnerabilities"));
     }
-
-    #[test]
-    fn a_virtual_machine_does_not_know_who_shares_its_cores() {
-        let smt = after("SMT", |facts, _| {
-            facts.virtualization.virtual_machine = Some(true)
-        });
-        assert_eq!(smt.state, NotChecked);
+    let costly = COSTLY_MITIGATIONS.iter().filter_map(|word| {
+        let mut against = vulnerabilities.iter();
+        let (name, _) = against.find(|(_, mitigation)| mitigation.contains(word))?;
+        Some(format!(
+            "{} ({name})",
+            word.trim_start_matches("Mitigation: ")
+        ))
+    });
+    let costly: Vec<String> = costly.collect();
+    if costly.is_empty() {
+        return Some(good("cheap"));
     }
+    Some(worse("on").with("costly", costly.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! How single operations are spread, so that two modes are seen as two.
 
 use crate::names;
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
 use crate::rows::Rows;
 use costof_model::metric::Data;
 use costof_model::point::Point;
@@ -30,21 +30,11 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
         .take(SHOWN)
         .collect();
     let first = rows.row(spreads.first()?.0).primary()?;
-    let values = || {
-        spreads
-            .iter()
-            .flat_map(|(_, spread)| spread.iter().map(|(value, _)| *value))
-    };
-    let (low, high) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(0.0, f64::max),
-    );
+    let values = spreads.iter().flat_map(|(_, spread)| spread.iter());
+    let ends = ends(values.map(|(value, _)| *value));
     let lines = spreads.iter().enumerate();
-    let lines = lines.map(|(series, (at, spread))| Line {
-        series,
-        kind: Kind::Steps,
-        dots: steps(*at, spread, (low, high)),
-    });
+    let lines = lines
+        .map(|(series, (at, spread))| Line::new(series, Kind::Steps, steps(*at, spread, ends)));
     let lines: Vec<Line> = lines.collect();
     let series = spreads.iter().map(|(at, _)| {
         let point = &rows.row(*at).point;
@@ -91,19 +81,15 @@ fn spreads<'a>(
         let Some(spread) = all.get_mut(&row.point) else {
             continue;
         };
-        for metric in point
-            .metrics
-            .iter()
-            .filter(|metric| metric.name == row.primary)
-        {
-            if let Data::Histogram(buckets) = &metric.data {
-                let buckets = buckets
-                    .iter()
-                    .filter(|(value, _)| *value > 0.0 && value.is_finite());
-                for (value, count) in buckets {
-                    // Positive numbers are ordered as their bits are.
-                    *spread.entry(f64::from(*value).to_bits()).or_default() += u64::from(*count);
-                }
+        let metrics = point.metrics.iter();
+        for metric in metrics.filter(|metric| metric.name == row.primary) {
+            let Data::Histogram(buckets) = &metric.data else {
+                continue;
+            };
+            let buckets = buckets.iter();
+            for (value, count) in buckets.filter(|(ns, _)| *ns > 0.0 && ns.is_finite()) {
+                // Positive numbers are ordered as their bits are.
+                *spread.entry(f64::from(*value).to_bits()).or_default() += u64::from(*count);
             }
         }
     }
@@ -140,13 +126,9 @@ fn steps(at: usize, spread: &[(f64, u64)], (low, high): (f64, f64)) -> Vec<Dot> 
         row: Some(at),
         ..Dot::default()
     };
-    let used = |bin: &(usize, &f64)| *bin.1 > 0.0;
-    let first = bins.iter().enumerate().find(used).map_or(0, |(bin, _)| bin);
-    let last = bins
-        .iter()
-        .enumerate()
-        .rfind(used)
-        .map_or(0, |(bin, _)| bin);
+    let is_used = |count: &f64| *count > 0.0;
+    let first = bins.iter().position(is_used).unwrap_or(0);
+    let last = bins.iter().rposition(is_used).unwrap_or(0);
     let mut dots = vec![corner(edge(first), 0.0)];
     for (bin, count) in bins.iter().enumerate().take(last + 1).skip(first) {
         let share = 100.0 * count / total;

@@ -18,12 +18,9 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     let every = count.div_ceil(DOTS).max(1);
     let mut series: Vec<String> = Vec::new();
     let mut lines: Vec<Line> = Vec::new();
-    let points = launches.iter().enumerate();
-    let points = points.flat_map(|(order, launch)| {
-        launch
-            .points
-            .iter()
-            .map(move |point| (order, launch.launch, point))
+    let points = launches.iter().enumerate().flat_map(|(order, launch)| {
+        let points = launch.points.iter();
+        points.map(move |point| (order, launch.launch, point))
     });
     for (order, launch, point) in points.step_by(every) {
         let Some(at) = rows.position(&point.point) else {
@@ -31,10 +28,8 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         };
         let row = rows.row(at);
         let primary = row.primary().filter(|estimate| estimate.median > 0.0);
-        let measured = point
-            .metrics
-            .iter()
-            .find(|metric| metric.name == row.primary);
+        let mut metrics = point.metrics.iter();
+        let measured = metrics.find(|metric| metric.name == row.primary);
         let Some((primary, value)) = primary.zip(measured.and_then(median)) else {
             continue;
         };
@@ -64,11 +59,7 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         };
         match lines.iter_mut().find(|line| line.series == layer) {
             Some(line) => line.dots.push(dot),
-            None => lines.push(Line {
-                series: layer,
-                kind: Kind::Dots,
-                dots: vec![dot],
-            }),
+            None => lines.push(Line::new(layer, Kind::Dots, [dot])),
         }
     }
     let dots: usize = lines.iter().map(|line| line.dots.len()).sum();

@@ -1,8 +1,7 @@
 //! What lies between two processors, as a map.
 
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
 use crate::rows::Rows;
-use costof_model::axis::AxisValue;
 use costof_model::unit::Unit;
 use std::collections::BTreeSet;
 
@@ -15,29 +14,21 @@ pub(super) fn between_processors(
     probe: &str,
     positions: &[usize],
 ) -> Option<Figure> {
-    let found: Vec<(u64, u64, usize, f64)> = positions
-        .iter()
-        .filter_map(|at| {
-            let row = rows.row(*at);
-            let number = |axis: &str| match row.point.axes.0.get(axis) {
-                Some(AxisValue::Number(number)) => Some(*number),
-                _ => None,
-            };
-            Some((number("from")?, number("to")?, *at, row.primary()?.median))
-        })
-        .filter(|(.., value)| value.is_finite())
-        .collect();
-    let mut processors: BTreeSet<u64> = found.iter().map(|(from, ..)| *from).collect();
-    processors.extend(found.iter().map(|(_, to, ..)| *to));
+    let found = positions.iter().filter_map(|at| {
+        let row = rows.row(*at);
+        let value = row.primary()?.median;
+        Some((row.number("from")?, row.number("to")?, *at, value))
+    });
+    let found: Vec<(u64, u64, usize, f64)> =
+        found.filter(|(.., value)| value.is_finite()).collect();
+    let processors = found.iter().flat_map(|(from, to, ..)| [*from, *to]);
+    let processors: BTreeSet<u64> = processors.collect();
     let processors: Vec<u64> = processors.into_iter().take(PROCESSORS).collect();
     if found.len() < 2 || processors.len() < 2 {
         return None;
     }
-    let values = || found.iter().map(|(.., value)| *value);
-    let (low, high) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(0.0, f64::max),
-    );
+    let (low, high) = ends(found.iter().map(|(.., value)| *value));
+    let high = high.max(0.0);
     let place = |processor: &u64| {
         let at = processors.iter().position(|known| known == processor)?;
         Some(at as f64 + 1.0)
@@ -63,19 +54,12 @@ pub(super) fn between_processors(
         )
     };
     let unit = rows.row(found[0].2).primary()?.unit;
-    let line = Line {
-        series: 0,
-        kind: Kind::Cells,
-        dots: dots.collect(),
-    };
+    let line = Line::new(0, Kind::Cells, dots);
+    let (shortest, longest) = (unit.display(low), unit.display(high));
     Some(Figure {
         name: format!("{probe}-map"),
         title: format!("{probe} from each processor to each"),
-        about: format!(
-            "The darker, the longer: from {} to {}.",
-            unit.display(low),
-            unit.display(high)
-        ),
+        about: format!("The darker, the longer: from {shortest} to {longest}."),
         series: vec![String::new()],
         panels: vec![Panel::new(
             "",

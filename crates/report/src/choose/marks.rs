@@ -6,6 +6,7 @@ use crate::rows::Rows;
 use costof_findings::cache_levels::cache_ends;
 use costof_findings::crossover::Crossover;
 use costof_findings::send_crossover::{SendCrossover, send_crossovers};
+use std::collections::HashSet;
 
 /// So many marks can be read in a panel.
 const MARKS: usize = 6;
@@ -20,60 +21,45 @@ pub(super) fn add(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
 
 /// The caches that the machine claims; on latencies, where they were found to end too.
 fn caches(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
-    let ends = cache_ends(rows.run);
     let mut marks: Vec<Mark> = Vec::new();
-    for end in &ends {
-        let label = format!("{} claimed", end.name);
-        if marks.iter().all(|mark| mark.label != label) {
-            marks.push(Mark {
-                at: end.claimed as f64,
-                interval: None,
-                label,
-            });
-        }
-        let label = format!("{} found", end.name);
+    for end in &cache_ends(rows.run) {
         let found = end.found.filter(|_| probe == "memory.latency");
-        if let Some(at) = found.filter(|_| marks.iter().all(|mark| mark.label != label)) {
-            marks.push(Mark {
+        let claimed = (Some(end.claimed as f64), "claimed");
+        for (at, what) in [claimed, (found, "found")] {
+            let label = format!("{} {what}", end.name);
+            let at = at.filter(|_| marks.iter().all(|mark| mark.label != label));
+            marks.extend(at.map(|at| Mark {
                 at,
                 interval: None,
                 label,
-            });
+            }));
         }
     }
-    for figure in figures
-        .iter_mut()
-        .filter(|figure| figure.name.ends_with("-by-size"))
-    {
-        for panel in &mut figure.panels {
-            panel.marks.extend(marks.iter().cloned());
-        }
+    for panel in by_size(figures).flat_map(|figure| &mut figure.panels) {
+        panel.marks.extend(marks.iter().cloned());
     }
 }
 
-/// Where a way of sending begins to beat another by the metric that is drawn.
+fn by_size(figures: &mut [Figure]) -> impl Iterator<Item = &mut Figure> {
+    figures.iter_mut().filter(|figure| figure.axis == "size")
+}
+
+/// Where a way of sending begins to beat another by the metric that is drawn, in the panel in which all of
+/// the points that this follows from stand.
 fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
     let crossovers = send_crossovers(rows.run);
-    for figure in figures
-        .iter_mut()
-        .filter(|figure| figure.name.ends_with("-by-size"))
-    {
-        let metric = figure.name.replace('-', "_");
+    for figure in by_size(figures) {
+        let of_metric = crossovers
+            .iter()
+            .filter(|crossover| crossover.metric == figure.metric);
         for panel in &mut figure.panels {
-            let here = |crossover: &&SendCrossover| {
-                // All of one panel's points stand where the crossover's do.
-                let drawn: Vec<usize> = panel
-                    .lines
-                    .iter()
-                    .flat_map(|line| line.dots.iter().filter_map(|dot| dot.row))
-                    .collect();
-                let mut evidence = crossover.evidence.iter();
-                metric.contains(crossover.metric)
-                    && evidence
-                        .all(|point| rows.position(point).is_some_and(|at| drawn.contains(&at)))
-            };
-            let marks: Vec<Mark> = crossovers.iter().filter(here).filter_map(mark).collect();
-            panel.marks.extend(marks.into_iter().take(MARKS));
+            let dots = panel.lines.iter().flat_map(|line| &line.dots);
+            let drawn: HashSet<usize> = dots.filter_map(|dot| dot.row).collect();
+            let is_drawn = |point| rows.position(point).is_some_and(|at| drawn.contains(&at));
+            let here = of_metric
+                .clone()
+                .filter(|crossover| crossover.evidence.iter().all(is_drawn));
+            panel.marks.extend(here.filter_map(mark).take(MARKS));
         }
     }
 }

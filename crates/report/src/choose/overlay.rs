@@ -18,7 +18,7 @@ const AFTER: &str = "after";
 /// The figures of what both runs have varied, with the runs as series.
 pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
     let both = both(before, after);
-    let rows = Rows::of(&both);
+    let rows = Rows::new(&both);
     let by_probe = rows.by_probe().into_iter();
     let mut figures: Vec<Figure> = by_probe
         .flat_map(|(probe, positions)| {
@@ -26,7 +26,7 @@ pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
             sweeps::sweeps(&rows, probe, &drawable)
         })
         // That the runs differ is what the table shows.
-        .filter(|figure| !figure.name.ends_with(&format!("-by-{RUN}")))
+        .filter(|figure| figure.axis != RUN)
         .collect();
     let lines = figures
         .iter_mut()
@@ -61,7 +61,8 @@ fn both(before: &Run, after: &Run) -> Run {
             && old.method == new.method
             && old.primary == new.primary
         {
-            both.points.extend([of(old, BEFORE), of(new, AFTER)]);
+            both.points
+                .extend([in_run(old, BEFORE), in_run(new, AFTER)]);
         }
     }
     both
@@ -79,7 +80,7 @@ fn axis() -> Axis {
     }
 }
 
-fn of(row: &PointRow, run: &'static str) -> PointRow {
+fn in_run(row: &PointRow, run: &'static str) -> PointRow {
     let mut row = row.clone();
     row.point.axes = row.point.axes.with(RUN, run);
     row

@@ -20,21 +20,13 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
             text: format!("{name}: {}", Unit::Nanoseconds.display(*ns)),
             ..Dot::default()
         });
-        panels.push(Panel {
-            title: ladder.payload.clone(),
-            x: Axis::new(
-                "",
-                Unit::One,
-                Scale::Words(ladder.rungs.iter().map(|(name, _)| name.clone()).collect()),
-            ),
-            y: Axis::new("time", Unit::Nanoseconds, Scale::Decades),
-            lines: vec![Line {
-                series: 0,
-                kind: Kind::Dots,
-                dots: dots.collect(),
-            }],
-            marks: Vec::new(),
-        });
+        let names = ladder.rungs.iter().map(|(name, _)| name.clone());
+        panels.push(Panel::new(
+            &*ladder.payload,
+            Axis::new("", Unit::One, Scale::Words(names.collect())),
+            Axis::new("time", Unit::Nanoseconds, Scale::Decades),
+            vec![Line::new(0, Kind::Dots, dots)],
+        ));
         links.push(ladder.link);
     }
     panels
@@ -49,6 +41,6 @@ pub(super) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
             .to_owned(),
         series: vec![String::new()],
         panels,
-        folded: false,
+        ..Figure::default()
     })
 }

@@ -6,11 +6,13 @@ mod labels;
 use super::AXES;
 use super::place::{Place, SERIES, names, place, split};
 use super::what::What;
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span};
+use crate::names::METRICS;
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span, ends};
 use crate::rows::Rows;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
-use labels::{ALSO, in_words};
+use costof_model::unit::Unit;
+use labels::in_words;
 use std::collections::{HashMap, HashSet};
 
 /// So many dots make a line.
@@ -41,7 +43,7 @@ struct Curve {
 }
 
 pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
-    let probe = Probe::of(rows, id, positions);
+    let probe = Probe::new(rows, id, positions);
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
     // Processors have numbers that say nothing of what lies between them: they have a map.
@@ -65,10 +67,8 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
             let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
             curves.retain(is_new);
         }
-        let shown: Vec<usize> = curves
-            .iter()
-            .flat_map(|c| c.rows.iter().map(|(_, at)| *at))
-            .collect();
+        let shown = curves.iter().flat_map(|curve| &curve.rows);
+        let shown: Vec<usize> = shown.map(|(_, at)| *at).collect();
         if shown.is_empty() {
             continue;
         }
@@ -79,7 +79,8 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
             continue;
         }
         figures.extend(probe.figure(axis, curves, What::Tail(&primary), &primary, true));
-        for (metric, _) in ALSO.iter().filter(|(metric, _)| *metric != primary) {
+        let drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
+        for (metric, _) in drawn.filter(|(metric, _)| *metric != primary) {
             figures.extend(probe.figure(axis, curves, What::Median(metric), &primary, true));
         }
     }
@@ -94,7 +95,7 @@ fn are_numbers(curves: &[Curve]) -> bool {
 }
 
 impl<'a> Probe<'a> {
-    fn of(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
+    fn new(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
         let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
         let there: HashSet<&str> = places
             .iter()
@@ -155,6 +156,7 @@ impl<'a> Probe<'a> {
         curves
     }
 
+    /// The figure of what is drawn of these curves; none where fewer than two of their points have it.
     fn figure(
         &self,
         axis: &str,
@@ -163,115 +165,52 @@ impl<'a> Probe<'a> {
         primary: &str,
         folded: bool,
     ) -> Option<Figure> {
-        let measured: Vec<Measured<'_>> = curves
-            .iter()
-            .map(|curve| {
-                let rows = curve.rows.iter().filter_map(|(value, at)| {
-                    let estimate = self.rows.row(*at).estimate(what.metric())?;
-                    what.value(estimate).map(|_| (value, *at, estimate))
-                });
-                (curve, rows.collect::<Vec<_>>())
-            })
-            .filter(|(_, rows)| rows.len() > 1)
-            .collect();
+        let measured = self.measured(curves, what);
         let unit = measured.first()?.1.first()?.2.unit;
         let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
         let (apart, mut within) = split(&places);
         // As the probe has them, what it is about first.
         within.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
         let names = names(&places, &apart, &within);
-        let mut words = match are_numbers(curves) {
-            true => Vec::new(),
-            false => self.words(axis, &measured),
+        let mut words = if are_numbers(curves) {
+            Vec::new()
+        } else {
+            self.words(axis, &measured)
         };
         let words_left_out = words.len().saturating_sub(WORDS);
         words.truncate(WORDS);
+        let (y, kind) = vertical(&measured, what, unit, !words.is_empty());
         let x = self.axis(axis, &measured, &words);
-        let heights = measured.iter().flat_map(|(_, rows)| rows);
-        let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
-        let by_words = !words.is_empty();
-        let scale = Scale::of_values(heights.clone());
-        let (low, high) = heights.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        // Bars begin at nothing; what is a hundredth of another would not be seen as one.
-        let bars = by_words && (scale == Scale::Linear || high / low < BARS_SPAN);
-        let y = Axis {
-            label: format!("{}{}", what.name(), in_words(unit)),
-            unit,
-            scale: if bars { Scale::Linear } else { scale },
-        };
+        let axis_name = axis.replace('_', " ");
         let mut figure = Figure {
             name: format!("{}-{}-by-{axis}", self.id, what.name().replace(' ', "-")),
-            title: format!(
-                "{} {} by {}",
-                self.id,
-                self.heading(what),
-                axis.replace('_', " ")
-            ),
+            title: format!("{} {} by {axis_name}", self.id, self.heading(what)),
             about: self.about(axis, what, primary),
             folded,
+            axis: axis.to_owned(),
+            metric: what.metric().to_owned(),
             ..Figure::default()
         };
         let mut left_out = 0;
         for (at, (curve, rows)) in measured.iter().enumerate() {
             let title = self.called(&curve.place, &names.panels[at]);
             let name = self.called(&curve.place, &names.series[at]);
-            let panel = match figure.panels.iter().position(|panel| panel.title == title) {
-                Some(panel) => panel,
-                None if figure.panels.len() == PANELS => {
-                    left_out += 1;
-                    continue;
-                }
-                None => {
-                    figure.panels.push(Panel {
-                        title,
-                        x: x.clone(),
-                        y: y.clone(),
-                        lines: Vec::new(),
-                        marks: Vec::new(),
-                    });
-                    figure.panels.len() - 1
-                }
-            };
-            if figure.panels[panel].lines.len() == SERIES {
+            let Some(panel) = panel_with_room(&mut figure.panels, title, (&x, &y)) else {
                 left_out += 1;
                 continue;
-            }
+            };
             let series = figure.series.iter().position(|known| *known == name);
             let series = series.unwrap_or_else(|| {
                 figure.series.push(name);
                 figure.series.len() - 1
             });
-            let dots = rows.iter().filter_map(|(value, at, estimate)| {
-                let x = match value {
-                    AxisValue::Number(number) if !by_words => *number as f64,
-                    value => 1.0 + words.iter().position(|word| word == *value)? as f64,
-                };
-                Some(Dot {
-                    x,
-                    y: what.value(estimate)?,
-                    interval: what.interval(estimate),
-                    row: Some(*at),
-                    text: what.beside(estimate),
-                    ..Dot::default()
-                })
-            });
-            let mut dots: Vec<Dot> = dots.collect();
+            let dots = dots(rows, what, &words);
             let every = dots.len().div_ceil(DOTS).max(1);
             if every > 1 {
                 figure.about += &format!(" Of some lines, one point in {every} is drawn.");
-                dots = dots.into_iter().step_by(every).collect();
             }
-            figure.panels[panel].lines.push(Line {
-                series,
-                kind: match (bars, by_words) {
-                    (true, _) => Kind::Bars,
-                    (false, true) => Kind::Dots,
-                    (false, false) => Kind::Joined,
-                },
-                dots,
-            });
+            let dots = dots.into_iter().step_by(every);
+            panel.lines.push(Line::new(series, kind, dots));
         }
         if !names.unsaid.is_empty() {
             let axes = names.unsaid.join(" and ").replace('_', " ");
@@ -281,10 +220,8 @@ impl<'a> Probe<'a> {
             figure.about += &format!(" {left_out} more series are in the table alone.");
         }
         if words_left_out > 0 {
-            figure.about += &format!(
-                " {words_left_out} more values of {} are in the table alone.",
-                axis.replace('_', " ")
-            );
+            figure.about +=
+                &format!(" {words_left_out} more values of {axis_name} are in the table alone.");
         }
         for panel in &mut figure.panels {
             // A panel that spans less than the others has an axis on which that is seen.
@@ -294,11 +231,78 @@ impl<'a> Probe<'a> {
             }
         }
         figure.about += vertically(&figure.panels);
-        if by_words {
+        if !words.is_empty() {
             beside_each_other(&mut figure);
         }
         Some(figure)
     }
+
+    /// The curves of which at least two rows have what is drawn, with these rows.
+    fn measured<'c>(&'c self, curves: &'c [Curve], what: What<'_>) -> Vec<Measured<'c>> {
+        let measured = curves.iter().map(|curve| {
+            let rows = curve.rows.iter().filter_map(|(value, at)| {
+                let estimate = self.rows.row(*at).estimate(what.metric())?;
+                what.value(estimate).map(|_| (value, *at, estimate))
+            });
+            (curve, rows.collect::<Vec<_>>())
+        });
+        measured.filter(|(_, rows)| rows.len() > 1).collect()
+    }
+}
+
+/// The vertical axis of all panels, and how its dots are drawn.
+fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, by_words: bool) -> (Axis, Kind) {
+    let heights = measured.iter().flat_map(|(_, rows)| rows);
+    let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
+    let scale = Scale::of_values(heights.clone());
+    let (low, high) = ends(heights);
+    // Bars begin at nothing; what is a hundredth of another would not be seen as one.
+    let has_bars = by_words && (scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN);
+    let kind = match (has_bars, by_words) {
+        (true, _) => Kind::Bars,
+        (false, true) => Kind::Dots,
+        (false, false) => Kind::Joined,
+    };
+    let label = format!("{}{}", what.name(), in_words(unit));
+    let scale = if has_bars { Scale::Linear } else { scale };
+    (Axis::new(label, unit, scale), kind)
+}
+
+/// The panel of this title, which may be a new one; none where it, or the figure, has no room for a line
+/// more.
+fn panel_with_room<'p>(
+    panels: &'p mut Vec<Panel>,
+    title: String,
+    (x, y): (&Axis, &Axis),
+) -> Option<&'p mut Panel> {
+    let known = panels.iter().position(|panel| panel.title == title);
+    let at = known.unwrap_or(panels.len());
+    if at == PANELS {
+        return None;
+    }
+    if at == panels.len() {
+        panels.push(Panel::new(title, x.clone(), y.clone(), Vec::new()));
+    }
+    Some(&mut panels[at]).filter(|panel| panel.lines.len() < SERIES)
+}
+
+/// The dots of a curve; of an axis of words, at the position of each.
+fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisValue]) -> Vec<Dot> {
+    let dots = rows.iter().filter_map(|(value, at, estimate)| {
+        let x = match value {
+            AxisValue::Number(number) if words.is_empty() => *number as f64,
+            value => 1.0 + words.iter().position(|word| word == *value)? as f64,
+        };
+        Some(Dot {
+            x,
+            y: what.value(estimate)?,
+            interval: what.interval(estimate),
+            row: Some(*at),
+            text: what.beside(estimate),
+            ..Dot::default()
+        })
+    });
+    dots.collect()
 }
 
 /// What a reader has to know who compares heights between panels.
@@ -359,7 +363,7 @@ mod tests {
     fn drawn(points: Vec<PointRow>) -> Vec<Figure> {
         let mut run = run();
         run.points = points;
-        let rows = Rows::of(&run);
+        let rows = Rows::new(&run);
         let positions: Vec<usize> = (0..rows.all().len()).collect();
         sweeps(&rows, "a.x", &positions)
     }

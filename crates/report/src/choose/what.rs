@@ -30,10 +30,7 @@ impl What<'_> {
     pub(super) fn value(&self, estimate: &Estimate) -> Option<f64> {
         match self {
             What::Median(_) => Some(estimate.median),
-            What::Tail(_) => {
-                let mut percentiles = estimate.percentiles.iter();
-                percentiles.find(|at| at.percent == TAIL).map(|at| at.value)
-            }
+            What::Tail(_) => estimate.percentile(TAIL),
         }
     }
 

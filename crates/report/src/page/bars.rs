@@ -26,9 +26,10 @@ impl Ruler {
 
     /// Where a value stands; what has no place stands at an end.
     pub(super) fn place(&self, value: f64) -> f64 {
-        let share = match value > 0.0 {
-            true => (value.log10() - self.low) / (self.high - self.low),
-            false => 0.0,
+        let share = if value > 0.0 {
+            (value.log10() - self.low) / (self.high - self.low)
+        } else {
+            0.0
         };
         (share.clamp(0.0, 1.0) * 10_000.0).round() / 100.0
     }

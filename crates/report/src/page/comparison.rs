@@ -1,10 +1,10 @@
-//! Two runs held against each other, as a page without scripts: what differs between the machines, every
+//! Two runs compared, as a page without scripts: what differs between the machines, every
 //! row with its ratio, and plots of both.
 
 use super::figures;
 use super::lines;
 use super::probes::Room;
-use super::{STYLE, facts};
+use super::{document, facts};
 use crate::choose::overlay::overlaid;
 use crate::compare::{in_order, only, percent, refused, summary, what, word};
 use crate::run::machine;
@@ -12,7 +12,7 @@ use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::noise::PEER;
 use costof_model::run_file::Run;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 /// A table has so many rows; what a hostile or huge file has more is counted.
 const ROWS: usize = 3000;
@@ -32,28 +32,18 @@ pub struct Section(Markup);
 
 /// The page of all that was compared.
 pub fn page(sections: &[Section]) -> String {
-    let html = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "What became better or worse" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header { h1 { "What became better or worse" } }
-                main { @for section in sections { (section.0) } }
-            }
-        }
-    };
-    html.into_string()
+    let title = "What became better or worse";
+    document(
+        "",
+        title,
+        &html! {
+            header { h1 { (title) } }
+            main { @for section in sections { (section.0) } }
+        },
+    )
 }
 
-/// What `comparison` says of `after` held against `before`, as the part of a page with this number.
+/// What `comparison` says of `after` compared with `before`, as the part of a page with this number.
 pub fn section(
     number: usize,
     before: Side<'_>,
@@ -125,7 +115,7 @@ fn side(side: Side<'_>) -> Markup {
 }
 
 fn differences(differences: &[FactDifference]) -> Markup {
-    let told = |value: &Option<String>| {
+    let known = |value: &Option<String>| {
         let value = value.as_deref().unwrap_or("unknown");
         shortened(value, SENTENCES)
     };
@@ -138,8 +128,8 @@ fn differences(differences: &[FactDifference]) -> Markup {
                 tbody { @for one in differences.iter().take(facts::SHOWN) {
                     tr {
                         td { (one.what) @if one.host == PEER { " of the other end" } }
-                        td { (told(&one.before)) }
-                        td { (told(&one.after)) }
+                        td { (known(&one.before)) }
+                        td { (known(&one.after)) }
                     }
                 } }
             } }
@@ -206,16 +196,13 @@ fn made(side: Side<'_>) -> Markup {
 
 /// How ratios and verdicts come about.
 fn method(comparison: &Comparison) -> &'static str {
-    match comparison.in_turns {
-        true => {
-            "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
-             ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
-             for all rows together (Holm)."
-        }
-        false => {
-            "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
-             on the logarithms. Verdicts hold for all rows together (Holm)."
-        }
+    if comparison.in_turns {
+        "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
+         ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
+         for all rows together (Holm)."
+    } else {
+        "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
+         on the logarithms. Verdicts hold for all rows together (Holm)."
     }
 }
 

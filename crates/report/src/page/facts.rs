@@ -19,7 +19,7 @@ pub(super) fn section(run: &Run) -> Markup {
                     @if attempt.hosts.len() > 1 {
                         h3 { @if role == "only" { "Where the leading end ran" } @else { "The other end" } }
                     }
-                    dl.facts { @for (name, value) in of(facts) {
+                    dl.facts { @for (name, value) in costly(facts) {
                         @if let Some(value) = value { dt { (name) } dd { (value) } }
                     } }
                     details.numbers {
@@ -33,7 +33,7 @@ pub(super) fn section(run: &Run) -> Markup {
 }
 
 /// What decides costs.
-fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
+fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
     let cpu = &facts.cpu;
     let counted = |count: Option<u32>, what: &str| count.map(|count| format!("{count} {what}"));
     let processors = [

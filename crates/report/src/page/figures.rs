@@ -38,8 +38,8 @@ fn figure(figure: &Figure) -> Markup {
             }
         }
     };
-    match figure.folded {
-        true => html! { details.more { summary { (figure.title) } (drawn) } },
-        false => drawn,
+    if figure.folded {
+        return html! { details.more { summary { (figure.title) } (drawn) } };
     }
+    drawn
 }

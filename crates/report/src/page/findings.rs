@@ -7,7 +7,6 @@ use crate::text::capital;
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use maud::{Markup, html};
-use std::collections::HashSet;
 
 /// So many points of a finding are named.
 const NAMED: usize = 4;
@@ -38,7 +37,7 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
                 h4 { (asked.question) }
                 ul {
                     @for answer in &asked.answers { li { (finding(rows, &known, answer)) } }
-                    @if let Some(lacks) = asked.lacks { li.quiet { "Not told by this run: " (lacks) } }
+                    @if let Some(lacks) = asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
                 }
             }
         }
@@ -58,13 +57,11 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
 
 fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
-    let mut seen = HashSet::new();
-    let points: Vec<usize> = finding
+    let points = finding
         .evidence
         .iter()
-        .filter_map(|point| rows.position(point))
-        .filter(|at| seen.insert(*at))
-        .collect();
+        .filter_map(|point| rows.position(point));
+    let points: Vec<usize> = points.collect();
     html! {
         (lines::commands(&begun(&finding.sentence())))
         @if let Some(advice) = finding.advice() { ": " (lines::commands(&advice)) }
@@ -83,8 +80,8 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
 /// A sentence begins with a capital, unless with a name that has a dot or an underscore.
 fn begun(sentence: &str) -> String {
     let first = sentence.split(' ').next().unwrap_or_default();
-    match first.contains(['.', '_']) {
-        true => sentence.to_owned(),
-        false => capital(sentence),
+    if first.contains(['.', '_']) {
+        return sentence.to_owned();
     }
+    capital(sentence)
 }

@@ -5,7 +5,7 @@ use super::bars::Ruler;
 use crate::predictions;
 use crate::published::{DEAN, Published, is_emulated, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{interval, is_hit};
+use crate::table::{interval, is_hit, median};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::probe_info::ProbeInfo;
@@ -23,14 +23,16 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
         .filter(|at| rows.row(*at).headline)
         .take(ROWS)
         .collect();
-    let shown = match headlines.is_empty() {
-        true => all(rows).take(WITHOUT_HEADLINES).collect(),
-        false => headlines,
+    let shown = if headlines.is_empty() {
+        all(rows).take(WITHOUT_HEADLINES).collect()
+    } else {
+        headlines
     };
     let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
-        let mut of_unit: Vec<(usize, &Estimate)> = shown
+        let measured = shown
             .iter()
-            .filter_map(|at| Some((*at, rows.row(*at).primary()?)))
+            .filter_map(|at| Some((*at, rows.row(*at).primary()?)));
+        let mut of_unit: Vec<_> = measured
             .filter(|(_, estimate)| estimate.unit == unit)
             .collect();
         of_unit.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
@@ -74,9 +76,9 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
                 @for at in others {
                     details.r {
                         summary {
-                            span.n { (label(rows, at)) }
+                            span.n { (rows.label(at)) }
                             span.b {}
-                            span.v { (shown_value(rows.row(at))) }
+                            span.v { (median(rows.row(at))) }
                             (grade(rows.row(at)))
                         }
                         (more(rows, at))
@@ -111,9 +113,9 @@ fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Mar
             @for (at, estimate) in shown {
                 details.r {
                     summary {
-                        span.n { (label(rows, *at)) (emulated(rows.row(*at))) }
+                        span.n { (rows.label(*at)) (emulated(rows.row(*at))) }
                         (bar(rows.row(*at), estimate, &ruler))
-                        span.v { (shown_value(rows.row(*at))) }
+                        span.v { (median(rows.row(*at))) }
                         (grade(rows.row(*at)))
                     }
                     (more(rows, *at))
@@ -153,32 +155,23 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     }
 }
 
-fn label(rows: &Rows<'_>, at: usize) -> String {
-    let row = rows.row(at);
-    row.label.clone().unwrap_or_else(|| rows.name(at))
-}
-
 /// Stands beside a published mark that a row over an emulated link has.
 fn emulated(row: &PointRow) -> &'static str {
-    match is_emulated(row) && published(row).next().is_some() {
-        true => " (emulated)",
-        false => "",
+    let is_compared = published(row).next().is_some();
+    if is_emulated(row) && is_compared {
+        " (emulated)"
+    } else {
+        ""
     }
 }
 
 /// What has to be known of a published number beside such a row.
 fn ours_is_emulated(row: &PointRow) -> &'static str {
-    match is_emulated(row) {
-        true => "; here the link is emulated",
-        false => "",
+    if is_emulated(row) {
+        "; here the link is emulated"
+    } else {
+        ""
     }
-}
-
-fn shown_value(row: &PointRow) -> String {
-    row.primary().map_or_else(
-        || "below resolution".to_owned(),
-        |estimate| estimate.unit.display(estimate.median),
-    )
 }
 
 fn grade(row: &PointRow) -> Markup {
@@ -186,27 +179,24 @@ fn grade(row: &PointRow) -> Markup {
 }
 
 fn range(unit: Unit, (low, high): (f64, f64)) -> String {
-    match low < high {
-        true => format!("{} to {}", unit.display(low), unit.display(high)),
-        false => unit.display(low),
+    if low < high {
+        return format!("{} to {}", unit.display(low), unit.display(high));
     }
+    unit.display(low)
 }
 
 /// What was asked, how it was measured, where the time goes, and where that comes from.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
     let info = rows.info(&row.point.probe);
-    let others: Vec<&Estimate> = row
+    let others = row
         .metrics
         .iter()
-        .filter(|estimate| estimate.name != row.primary)
-        .collect();
+        .filter(|estimate| estimate.name != row.primary);
+    let others: Vec<&Estimate> = others.collect();
     let about = |name: &str| {
-        let metrics = info.map(|info| info.metrics.iter());
-        let mut metrics = metrics.into_iter().flatten();
-        metrics
-            .find(|metric| metric.name == name)
-            .map(|metric| shortened(&metric.about, SENTENCES))
+        let metric = rows.metric(&row.point.probe, name)?;
+        Some(shortened(&metric.about, SENTENCES))
     };
     html! {
         div.m {
@@ -217,7 +207,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
             dl {
                 dt { "Measured" }
                 dd {
-                    (shown_value(row))
+                    (median(row))
                     @if let Some(estimate) = row.primary() {
                         " (95 % interval " (interval(estimate)) ") in " (row.launches) " launches"
                         @if let Some(about) = about(&estimate.name) { ": " (about) }
@@ -279,14 +269,13 @@ fn sources(info: &ProbeInfo) -> String {
 
 /// The predictions that were missed, the furthest off first, each with its sum.
 pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
-    let mut missed: Vec<(f64, usize)> = all(rows)
-        .filter_map(|at| {
-            let row = rows.row(at);
-            let expected = row.prediction.as_ref()?;
-            let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
-            Some((ratio.ln().abs(), at))
-        })
-        .collect();
+    let missed = all(rows).filter_map(|at| {
+        let row = rows.row(at);
+        let expected = row.prediction.as_ref()?;
+        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
+        Some((ratio.ln().abs(), at))
+    });
+    let mut missed: Vec<(f64, usize)> = missed.collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
     sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?)))

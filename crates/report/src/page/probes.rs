@@ -2,35 +2,14 @@
 
 use super::figures;
 use crate::choose;
+use crate::names::METRICS;
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
-use costof_model::metric::Estimate;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// Metrics that have a column besides the primary one, in their order.
-const COLUMNS: &[&str] = &[
-    "throughput",
-    "latency",
-    "cost",
-    "rate",
-    "goodput_share",
-    "cpu_sender",
-    "cpu_receiver",
-    "cpu_client",
-    "cpu_server",
-    "cycles_per_byte",
-    "l1d_load_misses",
-    "l2_load_misses",
-    "llc_load_misses",
-    "pollution_l1",
-    "pollution_l2",
-    "pollution_l3",
-    "copied",
-    "estimated_core_cycles",
-];
 /// So much of a page is drawn, in bytes, and of it so much in plots that the reader unfolds: a page of
 /// 500 points stays under a megabyte with their numbers.
 const DRAWN: [usize; 2] = [380_000, 170_000];
@@ -73,7 +52,7 @@ type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     let mut room = Room::default();
     let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
-        let mut figures = choose::of_probe(rows, probe, &positions);
+        let mut figures = choose::probe_figures(rows, probe, &positions);
         figures.retain(|figure| room.has_for(figure));
         (probe, positions, figures)
     });
@@ -114,16 +93,16 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
         .collect();
     let primary = rows.row(positions[0]).primary.to_string();
     let mut metrics: Vec<&str> = vec![&primary];
-    metrics.extend(COLUMNS.iter().filter(|name| {
-        **name != primary
-            && positions
-                .iter()
-                .any(|at| rows.row(*at).estimate(name).is_some())
-    }));
+    let is_measured = |name: &str| {
+        let mut measured = positions.iter().map(|at| rows.row(*at).estimate(name));
+        measured.any(|estimate| estimate.is_some())
+    };
+    let others = METRICS.iter().map(|(name, _)| *name);
+    metrics.extend(others.filter(|name| *name != primary && is_measured(name)));
     let tail = positions.iter().any(|at| {
         rows.row(*at)
             .primary()
-            .is_some_and(|estimate| p99(estimate).is_some())
+            .is_some_and(|estimate| estimate.percentile(99.0).is_some())
     });
     let count = positions.len();
     html! {
@@ -152,7 +131,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                                 }
                             } }
                             @if tail { td.v { @if let Some(estimate) = row.primary() {
-                                @if let Some(value) = p99(estimate) { (estimate.unit.display(value)) }
+                                @if let Some(value) = estimate.percentile(99.0) { (estimate.unit.display(value)) }
                             } } }
                             td.v { (prediction(row)) }
                             td { (row.grade) }
@@ -172,11 +151,6 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
             }
         }
     }
-}
-
-fn p99(estimate: &Estimate) -> Option<f64> {
-    let mut percentiles = estimate.percentiles.iter();
-    percentiles.find(|at| at.percent == 99.0).map(|at| at.value)
 }
 
 /// The axes on which the points differ, in the order in which the probe has them, as far as a table
@@ -208,7 +182,6 @@ fn axis_value(rows: &Rows<'_>, probe: &str, axis: &str, value: Option<&AxisValue
     let Some(value) = value else {
         return String::new();
     };
-    let info = rows.info(probe);
-    let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+    let known = rows.axis(probe, axis);
     known.map_or_else(|| value.to_string(), |axis| axis.display(value))
 }

@@ -2,15 +2,15 @@
 
 use super::lines;
 use crate::rows::Rows;
-use crate::study::Held;
+use crate::study::Reproduction;
 use maud::{Markup, html};
 
-pub(super) fn section(held: &Held<'_>, rows: &Rows<'_>) -> Markup {
+pub(super) fn section(reproduction: &Reproduction<'_>, rows: &Rows<'_>) -> Markup {
     let position = |point: &Option<_>| rows.position(point.as_ref()?);
     html! {
-        h2 { (held.study.title) }
-        ul { @for line in held.head(rows.run) { li { (lines::commands(&line)) } } }
-        @for table in &held.tables {
+        h2 { (reproduction.study.title) }
+        ul { @for line in reproduction.head(rows.run) { li { (lines::commands(&line)) } } }
+        @for table in &reproduction.tables {
             h3 { (table.title) }
             @let columns = table.columns();
             div.scroll { table {
@@ -30,12 +30,12 @@ pub(super) fn section(held: &Held<'_>, rows: &Rows<'_>) -> Markup {
             } }
             ul.quiet { @for line in table.below() { li { (lines::commands(&line)) } } }
         }
-        @if !held.study.misled.is_empty() {
+        @if !reproduction.study.misled.is_empty() {
             h3 { "Where the method of the original misled" }
-            ul { @for line in &held.study.misled { li { (lines::commands(line)) } } }
+            ul { @for line in &reproduction.study.misled { li { (lines::commands(line)) } } }
         }
-        @if !held.answers.is_empty() { h3 { "Its questions" } }
-        @for answer in &held.answers {
+        @if !reproduction.answers.is_empty() { h3 { "Its questions" } }
+        @for answer in &reproduction.answers {
             h4 { (answer.ask) }
             ul {
                 @if let Some(theirs) = &answer.theirs { li.quiet { "they: " (theirs) } }

@@ -8,16 +8,16 @@ use std::process::Command;
 fn the_digest_is_that_of_the_script() {
     const BASE64: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/page/script.js");
-    let Ok(told) = Command::new("sha256sum").arg(script).output() else {
+    let Ok(shown) = Command::new("sha256sum").arg(script).output() else {
         eprintln!("skipped: there is no sha256sum here (coreutils)");
         return;
     };
-    let told = String::from_utf8(told.stdout).unwrap();
-    let digits = told.chars().take(64);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let digits = shown.chars().take(64);
     let mut bits: String = digits
         .map(|digit| format!("{:04b}", digit.to_digit(16).unwrap()))
         .collect();
-    assert_eq!(bits.len(), 256, "{told}");
+    assert_eq!(bits.len(), 256, "{shown}");
     bits += "00";
     let letters = bits.as_bytes().chunks(6).map(|six| {
         let value = six

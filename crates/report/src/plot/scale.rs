@@ -1,5 +1,6 @@
 //! Scales: where values stand on an axis, and what is written there.
 
+use super::ends;
 use costof_model::unit::{Unit, display_bytes, display_ns};
 
 /// How values are spread over an axis.
@@ -30,12 +31,11 @@ impl Scale {
     /// The scale that fits positive measured values: logarithmic where they span more than a
     /// factor of four, else linear.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>) -> Scale {
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        match low > 0.0 && high / low > 4.0 {
-            true => Scale::Decades,
-            false => Scale::Linear,
+        let (low, high) = ends(values);
+        if low > 0.0 && high / low > 4.0 {
+            Scale::Decades
+        } else {
+            Scale::Linear
         }
     }
 
@@ -43,11 +43,13 @@ impl Scale {
     pub(crate) fn of_numbers(unit: Unit, numbers: &[u64]) -> Scale {
         let doublings =
             unit == Unit::Bytes || numbers.iter().all(|number| number.is_power_of_two());
-        match numbers.contains(&0) {
+        if numbers.contains(&0) {
             // Nothing has no logarithm.
-            true => Scale::Linear,
-            false if doublings => Scale::Doublings,
-            false => Scale::Decades,
+            Scale::Linear
+        } else if doublings {
+            Scale::Doublings
+        } else {
+            Scale::Decades
         }
     }
 }
@@ -64,10 +66,7 @@ pub(crate) struct Span {
 impl Span {
     /// Of an axis that shows these values, with a little room.
     pub(crate) fn new(scale: &Scale, values: impl Iterator<Item = f64>) -> Span {
-        let places = values.map(|value| place(scale, value));
-        let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| {
-            (low.min(place), high.max(place))
-        });
+        let (low, high) = ends(values.map(|value| place(scale, value)));
         let (low, high) = match scale {
             Scale::Words(words) => (0.5, words.len() as f64 + 0.5),
             _ if low > high => (0.0, 1.0),
@@ -204,9 +203,10 @@ pub(crate) fn number(unit: Unit, value: u64) -> String {
 
 /// `1.00` as `1`.
 fn trimmed(number: &str) -> &str {
-    match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
     }
 }
 

@@ -64,7 +64,7 @@ struct Reading<'a> {
     study: &'a Study,
     at: &'a Spanned<String>,
     /// From what is nearest to the figure to what is farthest.
-    said: Vec<&'a Common>,
+    scopes: Vec<&'a Common>,
 }
 
 impl Study {
@@ -88,7 +88,7 @@ impl Study {
             [] => vec![None],
             columns => columns.iter().map(Some).collect(),
         };
-        let of_column = |value: &Option<Value>, key: &str, at: usize| {
+        let stated_at = |value: &Option<Value>, key: &str, at: usize| {
             match (value, columns[0]) {
                 (None, _) => Ok(Stated::Nothing),
                 (Some(value), None) => stated(value),
@@ -106,22 +106,17 @@ impl Study {
         };
         let mut figures = Vec::new();
         for (position, column) in columns.iter().enumerate() {
+            let of_column = column.map(|column| &column.common);
+            let scopes = [&row.common].into_iter().chain(of_column);
             let reading = Reading {
                 study: self,
                 at: &row.name,
-                said: [
-                    Some(&row.common),
-                    column.map(|column| &column.common),
-                    Some(&table.common),
-                ]
-                .into_iter()
-                .flatten()
-                .collect(),
+                scopes: scopes.chain([&table.common]).collect(),
             };
             let (unit, against) = reading.against(infos)?;
             let words = |key: fn(&Common) -> &Option<String>| -> Vec<String> {
                 // What is said of the whole table stands below it once.
-                let nearer = &reading.said[..reading.said.len() - 1];
+                let nearer = &reading.scopes[..reading.scopes.len() - 1];
                 nearer.iter().filter_map(|said| key(said).clone()).collect()
             };
             figures.push(Figure {
@@ -129,8 +124,8 @@ impl Study {
                     Some(column) => format!("{}: {}", row.name.get_ref(), column.name.get_ref()),
                     None => row.name.get_ref().clone(),
                 },
-                predicted: of_column(&row.predicted, "predicted", position)?,
-                measured: of_column(&row.measured, "measured", position)?,
+                predicted: stated_at(&row.predicted, "predicted", position)?,
+                measured: stated_at(&row.measured, "measured", position)?,
                 unit,
                 against,
                 misled: Some(words(|said| &said.misled).join(" "))
@@ -161,7 +156,7 @@ impl Reading<'_> {
     }
 
     fn nearest<T>(&self, key: impl Fn(&Common) -> Option<T>) -> Option<T> {
-        self.said.iter().find_map(|said| key(said))
+        self.scopes.iter().find_map(|said| key(said))
     }
 
     /// The unit of the figure, and what asks the same.
@@ -190,16 +185,15 @@ impl Reading<'_> {
         };
         let unit =
             unit.ok_or_else(|| self.wrong("unit", "there is none, nor has the table one"))?;
-        let metrics = info.metrics.iter();
+        let is_asked = |name: &Text| against.metric.as_ref().is_none_or(|asked| asked == name);
+        let metrics = info.metrics.iter().filter(|metric| is_asked(&metric.name));
+        let may_be_cycles = against
+            .metric
+            .as_deref()
+            .is_none_or(|name| MADE.contains(&name));
         let mut units = metrics
-            .filter(|metric| {
-                against
-                    .metric
-                    .as_ref()
-                    .is_none_or(|name| *name == metric.name)
-            })
             .map(|metric| metric.unit)
-            .chain((against.metric.is_none() || self.is_made(&against)).then_some(Unit::Cycles));
+            .chain(may_be_cycles.then_some(Unit::Cycles));
         let fits = |own| unit.from(own, against.times, against.bytes);
         if !units.clone().any(|own| fits(own).is_ok()) {
             let own = units.next().unwrap_or(Unit::One);
@@ -207,13 +201,6 @@ impl Reading<'_> {
             return Err(self.wrong("unit", what));
         }
         Ok((Some(unit), Ok(against)))
-    }
-
-    fn is_made(&self, against: &Against) -> bool {
-        against
-            .metric
-            .as_ref()
-            .is_some_and(|name| MADE.contains(&&**name))
     }
 
     fn positive(
@@ -239,18 +226,13 @@ impl Reading<'_> {
             .map(|metric| &*metric.name)
             .chain(MADE)
             .collect();
-        match known.contains(&&*name) {
-            true => Ok(Some(name.into())),
-            false => Err(self.wrong(
-                "metric",
-                format!(
-                    "{} has no metric `{name}`{} (metrics: {})",
-                    info.id,
-                    nearest::hint(&name, known.iter().copied()),
-                    known.join(", ")
-                ),
-            )),
+        if known.contains(&&*name) {
+            return Ok(Some(name.into()));
         }
+        let hint = nearest::hint(&name, known.iter().copied());
+        let (id, metrics) = (&info.id, known.join(", "));
+        let what = format!("{id} has no metric `{name}`{hint} (metrics: {metrics})");
+        Err(self.wrong("metric", what))
     }
 
     /// The point that the table, the column and the row name together.
@@ -263,22 +245,19 @@ impl Reading<'_> {
         let id = words.next().unwrap_or_default();
         let Some(info) = infos.iter().find(|info| info.id == id) else {
             let hint = nearest::hint(id, infos.iter().map(|info| &*info.id));
-            return Err(self.wrong(
-                "point",
-                format!("there is no probe `{id}`{hint} (`costof list` shows them all)"),
-            ));
+            let what = format!("there is no probe `{id}`{hint} (`costof list` shows them all)");
+            return Err(self.wrong("point", what));
         };
-        let labelled = self
-            .nearest(|said| said.label.as_ref().map(|_| ()))
-            .is_some();
-        let mut axes = match labelled {
-            true => Axes::default(),
-            false => info.defaults(),
+        let is_labelled = self.scopes.iter().any(|said| said.label.is_some());
+        let mut axes = if is_labelled {
+            Axes::default()
+        } else {
+            info.defaults()
         };
         let mut link = None;
         set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("point", what))?;
         // What stands nearer to the figure goes over what stands farther off.
-        for said in self.said.iter().rev() {
+        for said in self.scopes.iter().rev() {
             let words = said.at.iter().flat_map(|at| at.split_whitespace());
             set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("at", what))?;
         }
@@ -286,7 +265,7 @@ impl Reading<'_> {
             let what = format!("{} has one end, and is over no link", info.id);
             return Err(self.wrong("point", what));
         }
-        let usual = if info.needs_link() {
+        let default = if info.needs_link() {
             "loopback"
         } else {
             "none"
@@ -294,7 +273,7 @@ impl Reading<'_> {
         let point = Point {
             probe: info.id.clone(),
             axes,
-            link: link.unwrap_or(Text::Borrowed(usual)),
+            link: link.unwrap_or(Text::Borrowed(default)),
         };
         Ok((info, point))
     }
@@ -345,20 +324,18 @@ impl Of {
 impl Stated {
     /// As it was published.
     pub(super) fn display(&self, unit: Option<Published>) -> String {
-        let symbol = unit.map_or("", |unit| unit.symbol);
-        let space = if matches!(symbol, "" | "×") { "" } else { " " };
+        let (space, symbol) = unit.map_or(("", ""), |unit| (unit.space(), unit.symbol));
         match self {
             Stated::Nothing => String::new(),
             Stated::Words(words) => words.clone(),
-            Stated::Range(low, high) if low == high => {
-                format!("{}{space}{symbol}", as_published(*low))
-            }
             Stated::Range(low, high) => {
-                format!(
-                    "{} to {}{space}{symbol}",
-                    as_published(*low),
-                    as_published(*high)
-                )
+                let [from, to] = [*low, *high].map(as_published);
+                let range = if low == high {
+                    to
+                } else {
+                    format!("{from} to {to}")
+                };
+                range + space + symbol
             }
         }
     }

@@ -230,8 +230,8 @@ mod tests {
     const HEAD: &str = "title = 't'\nsource = 's'\nmachine = 'm'\n";
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_what_stands_there() {
-        let told = |more: &str| Study::read("x", "x.toml", &format!("{HEAD}{more}")).unwrap_err();
+    fn a_mistake_is_reported_with_its_line_and_what_stands_there() {
+        let shown = |more: &str| Study::read("x", "x.toml", &format!("{HEAD}{more}")).unwrap_err();
         for (more, says) in [
             ("tabel = 5", ["line 4", "tabel"]),
             ("title = 'again'", ["line 4", "duplicate"]),
@@ -248,11 +248,11 @@ mod tests {
             ("[[question]]\nask='?'", ["line 4", "kinds"]),
             ("notes = [", ["line 4", "notes"]),
         ] {
-            let told = told(more);
-            assert!(told.starts_with("x.toml, "), "{told}");
+            let shown = shown(more);
+            assert!(shown.starts_with("x.toml, "), "{shown}");
             assert!(
-                says.iter().all(|part| told.contains(part)),
-                "{says:?}: {told}"
+                says.iter().all(|part| shown.contains(part)),
+                "{says:?}: {shown}"
             );
         }
         assert!(

@@ -1,13 +1,14 @@
-//! A study that was held against a run, as text and as Markdown.
+//! A study compared with a run, as text and as Markdown.
 
-use super::held::{Answer, Held, HeldTable, Line};
+use super::reproduction::{Answer, Line, ReproducedTable, Reproduction};
+use crate::grid::{Align, Grid};
 use crate::markdown::escaped;
 use crate::names::short_point;
 use crate::run::machine;
-use crate::text::{table, wrapped};
+use crate::text::wrapped;
+use costof_findings::finding::Finding;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
-use std::fmt::Write;
 
 /// So many points of an answer are named.
 const NAMED: usize = 4;
@@ -25,11 +26,24 @@ const COLUMNS: [Column; 7] = [
     ("grade", |line| &line.grade),
 ];
 
-impl HeldTable {
+impl ReproducedTable {
     /// The columns in which any line has something.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
         COLUMNS.into_iter().filter(has).collect()
+    }
+
+    fn grid(&self) -> Grid {
+        let columns = self.columns();
+        let names = columns.iter().map(|(name, _)| (*name, Align::Right));
+        let blank = || [("", Align::Left)].into_iter();
+        let mut grid = Grid::new(blank().chain(names).chain(blank()));
+        for line in &self.lines {
+            let cells = columns.iter().map(|(_, of)| of(line).to_owned());
+            let first = [line.name.clone()].into_iter();
+            grid.add(first.chain(cells).chain([line.marked()]));
+        }
+        grid
     }
 
     /// What stands below the lines.
@@ -60,30 +74,39 @@ impl Answer {
             return vec![format!("not answered here, because {because}")];
         }
         let name = |point: &Point| short_point(point, run.probe(&point.probe));
-        let sentence = |finding: &costof_findings::finding::Finding| {
-            let more = finding.evidence.len().saturating_sub(NAMED);
-            let evidence: Vec<String> = finding.evidence.iter().take(NAMED).map(name).collect();
-            let more = if more > 0 {
-                format!(", and {more} more")
-            } else {
-                String::new()
+        let sentence = |finding: &Finding| {
+            let evidence = finding.evidence.iter().take(NAMED).map(name);
+            let evidence: Vec<String> = evidence.collect();
+            let more = match finding.evidence.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(", and {more} more"),
             };
-            let advice = finding
-                .advice()
-                .into_iter()
-                .map(|advice| format!(": {advice}"));
-            let advice: String = advice.collect();
-            let evidence = match evidence.is_empty() {
-                true => String::new(),
-                false => format!(" (from {}{more})", evidence.join("; ")),
-            };
-            format!("{}{advice}{evidence}", finding.sentence())
+            let sentence = finding.with_advice();
+            if evidence.is_empty() {
+                return sentence;
+            }
+            format!("{sentence} (from {}{more})", evidence.join("; "))
         };
         self.findings.iter().map(sentence).collect()
     }
 }
 
-impl Held<'_> {
+/// A part of a study, as it stands in a terminal and in Markdown.
+enum Part {
+    Title(String),
+    /// What has to be known first.
+    Head(String),
+    Heading(String),
+    Table(Grid),
+    /// What stands below a table.
+    Below(String),
+    Misled(String),
+    Questions,
+    Ask(String),
+    Answer(String),
+}
+
+impl Reproduction<'_> {
     /// What stands before the tables: whose they are, and what was measured here.
     pub(crate) fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
@@ -95,101 +118,64 @@ impl Held<'_> {
             format!("Measured here on: {here}"),
         ]
         .into_iter()
-        .chain(self.said.clone())
+        .chain(self.caveats.clone())
         .chain(study.notes.clone())
         .collect()
     }
 
-    /// As text for a terminal.
-    pub fn text(&self, run: &Run) -> String {
-        let mut text = format!("{}\n\n", self.study.title);
-        for line in self.head(run) {
-            text.push_str(&wrapped(&line, ""));
-        }
-        for held in &self.tables {
-            let _ = write!(text, "\n{}\n", held.title);
-            text.push_str(&lines(held));
-            for line in held.below() {
-                text.push_str(&wrapped(&line, "  "));
-            }
+    fn parts(&self, run: &Run) -> Vec<Part> {
+        let mut parts = vec![Part::Title(self.study.title.clone())];
+        parts.extend(self.head(run).into_iter().map(Part::Head));
+        for table in &self.tables {
+            parts.push(Part::Heading(table.title.clone()));
+            parts.push(Part::Table(table.grid()));
+            parts.extend(table.below().into_iter().map(Part::Below));
         }
         if !self.study.misled.is_empty() {
-            text.push_str("\nWhere the method of the original misled\n");
-            for line in &self.study.misled {
-                text.push_str(&wrapped(&format!("- {line}"), "  "));
-            }
+            let heading = "Where the method of the original misled";
+            parts.push(Part::Heading(heading.to_owned()));
         }
+        parts.extend(self.study.misled.iter().cloned().map(Part::Misled));
         if !self.answers.is_empty() {
-            text.push_str("\nQuestions\n");
+            parts.push(Part::Questions);
         }
         for answer in &self.answers {
-            text.push_str(&wrapped(&answer.ask, "  "));
-            if let Some(theirs) = &answer.theirs {
-                text.push_str(&wrapped(&format!("they: {theirs}"), "    "));
-            }
-            for sentence in answer.sentences(run) {
-                text.push_str(&wrapped(&format!("here: {sentence}"), "    "));
-            }
+            parts.push(Part::Ask(answer.ask.clone()));
+            let theirs = answer.theirs.iter().map(|theirs| format!("they: {theirs}"));
+            let here = answer.sentences(run).into_iter();
+            let here = here.map(|sentence| format!("here: {sentence}"));
+            parts.extend(theirs.chain(here).map(Part::Answer));
         }
-        text
+        parts
+    }
+
+    /// As text for a terminal.
+    pub fn text(&self, run: &Run) -> String {
+        let parts = self.parts(run).into_iter().map(|part| match part {
+            Part::Title(title) => format!("{title}\n\n"),
+            Part::Head(line) => wrapped(&line, ""),
+            Part::Heading(heading) => format!("\n{heading}\n"),
+            Part::Table(grid) => grid.text(),
+            Part::Below(line) | Part::Ask(line) => wrapped(&line, "  "),
+            Part::Misled(line) => wrapped(&format!("- {line}"), "  "),
+            Part::Questions => "\nQuestions\n".to_owned(),
+            Part::Answer(line) => wrapped(&line, "    "),
+        });
+        parts.collect()
     }
 
     /// As Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
-        let mut text = format!("# {}\n\n", escaped(&self.study.title));
-        for line in self.head(run) {
-            let _ = writeln!(text, "- {}", escaped(&line));
-        }
-        for held in &self.tables {
-            let columns = held.columns();
-            let _ = write!(text, "\n## {}\n\n| |", escaped(&held.title));
-            for (name, _) in &columns {
-                let _ = write!(text, " {name} |");
+        let parts = self.parts(run).into_iter().map(|part| match part {
+            Part::Title(title) => format!("# {}\n\n", escaped(&title)),
+            Part::Head(line) | Part::Below(line) | Part::Misled(line) | Part::Answer(line) => {
+                format!("- {}\n", escaped(&line))
             }
-            let _ = write!(text, " |\n|---|{}---|\n", "--:|".repeat(columns.len()));
-            for line in &held.lines {
-                let _ = write!(text, "| {} |", escaped(&line.name));
-                for (_, of) in &columns {
-                    let _ = write!(text, " {} |", escaped(of(line)));
-                }
-                let _ = writeln!(text, " {} |", escaped(&line.marked()));
-            }
-            text.push('\n');
-            for line in held.below() {
-                let _ = writeln!(text, "- {}", escaped(&line));
-            }
-        }
-        if !self.study.misled.is_empty() {
-            text.push_str("\n## Where the method of the original misled\n\n");
-            for line in &self.study.misled {
-                let _ = writeln!(text, "- {}", escaped(line));
-            }
-        }
-        if !self.answers.is_empty() {
-            text.push_str("\n## Questions\n");
-        }
-        for answer in &self.answers {
-            let _ = write!(text, "\n**{}**\n\n", escaped(&answer.ask));
-            if let Some(theirs) = &answer.theirs {
-                let _ = writeln!(text, "- they: {}", escaped(theirs));
-            }
-            for sentence in answer.sentences(run) {
-                let _ = writeln!(text, "- here: {}", escaped(&sentence));
-            }
-        }
-        text
+            Part::Heading(heading) => format!("\n## {}\n\n", escaped(&heading)),
+            Part::Table(grid) => grid.markdown() + "\n",
+            Part::Questions => "\n## Questions\n".to_owned(),
+            Part::Ask(question) => format!("\n**{}**\n\n", escaped(&question)),
+        });
+        parts.collect()
     }
-}
-
-fn lines(held: &HeldTable) -> String {
-    let columns = held.columns();
-    let blank = || [String::new()].into_iter();
-    let names = columns.iter().map(|(name, _)| (*name).to_owned());
-    let header = blank().chain(names).chain(blank()).collect();
-    let rows = held.lines.iter().map(|line| {
-        let cells = columns.iter().map(|(_, of)| of(line).to_owned());
-        let first = [line.name.clone()].into_iter();
-        first.chain(cells).chain([line.marked()]).collect()
-    });
-    table(header, rows, 1..columns.len() + 1)
 }

@@ -97,12 +97,16 @@ impl Published {
 
     /// A figure with three significant digits, and its unit.
     pub(super) fn display(self, value: f64) -> String {
-        let space = if matches!(self.symbol, "" | "×") {
+        digits(value) + self.space() + self.symbol
+    }
+
+    /// What stands between a number and the symbol.
+    pub(super) fn space(self) -> &'static str {
+        if matches!(self.symbol, "" | "×") {
             ""
         } else {
             " "
-        };
-        format!("{}{space}{}", digits(value), self.symbol)
+        }
     }
 }
 
@@ -134,10 +138,10 @@ pub(super) fn digits(value: f64) -> String {
 /// As it was published, without digits that it had not.
 pub(super) fn as_published(value: f64) -> String {
     let whole = format!("{value}");
-    match value.abs() {
-        v if v >= 10_000.0 && value.fract() == 0.0 => grouped(&whole),
-        _ => whole,
+    if value.abs() >= 10_000.0 && value.fract() == 0.0 {
+        return grouped(&whole);
     }
+    whole
 }
 
 fn grouped(whole: &str) -> String {
@@ -184,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_unit_is_told() {
-        let told = Published::named("us").unwrap_err();
-        assert!(told.contains("`us`") && told.contains("µs"), "{told}");
+    fn what_is_no_such_unit_is_reported() {
+        let text = Published::named("us").unwrap_err();
+        assert!(text.contains("`us`") && text.contains("µs"), "{text}");
         let ms = Published::named("ms").unwrap();
         assert!(ms.from(Unit::BytesPerSecond, None, None).is_err());
         assert!(ms.from(Unit::Nanoseconds, None, Some(5.0)).is_err());

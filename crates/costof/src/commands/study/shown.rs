@@ -51,14 +51,16 @@ impl Command<'_> {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
         let runs = (run, unoptimised.as_ref());
-        let held = self
+        let reproduction = self
             .study
-            .held(&self.infos, runs, &why, caveats(measured))
+            .reproduced_by(&self.infos, runs, &why, caveats(measured))
             .map_err(wrong)?;
-        io::stdout().lock().write_all(held.text(run).as_bytes())?;
+        io::stdout()
+            .lock()
+            .write_all(reproduction.text(run).as_bytes())?;
         files::create_folder(folder)?;
-        files::write(&folder.join(PAGE), &page::of_study(run, &held))?;
-        files::write(&folder.join(MARKDOWN), &held.markdown(run))?;
+        files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
+        files::write(&folder.join(MARKDOWN), &reproduction.markdown(run))?;
         let mut csv = "";
         if self.options.csv {
             let run_file = folder.join(RUN);

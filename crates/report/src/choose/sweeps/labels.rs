@@ -3,57 +3,28 @@
 use super::{Measured, Probe};
 use crate::choose::place::{LINK, LOSS, Place};
 use crate::choose::what::{TAIL, What};
+use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashSet};
 
-/// Metrics that are drawn besides the primary one, where they were measured, with what they are
-/// called in a heading.
-pub(super) const ALSO: &[(&str, &str)] = &[
-    ("throughput", "throughput"),
-    ("latency", "latency"),
-    ("rate", "rate"),
-    (
-        "goodput_share",
-        "share of what was sent that arrived in time",
-    ),
-    ("cpu_sender", "processor time of the sender for 1 KiB"),
-    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
-    ("cpu_client", "processor time of the client for a call"),
-    ("cpu_server", "processor time of the server for a call"),
-    ("cycles_per_byte", "cycles per byte"),
-    ("l1d_load_misses", "first-level cache misses for a message"),
-    ("l2_load_misses", "second-level cache misses for a message"),
-    ("llc_load_misses", "last-level cache misses for a message"),
-    ("pollution_l1", "what is lost of the first-level cache"),
-    ("pollution_l2", "what is lost of the second-level cache"),
-    ("pollution_l3", "what is lost of the last-level cache"),
-];
-
 impl Probe<'_> {
     /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
     pub(super) fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
-        let values = || {
-            measured
-                .iter()
-                .flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value))
-        };
-        let mut words: Vec<AxisValue> = Vec::new();
-        // As the probe has them, if it says.
-        let info = self.rows.info(self.id);
-        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
-        let usual = known.map(|axis| match &axis.domain {
-            Domain::Choice(choices) => choices
-                .iter()
-                .map(|choice| AxisValue::Word(choice.value.clone()))
-                .collect::<Vec<_>>(),
-            Domain::Number { .. } | Domain::Place { .. } => Vec::new(),
-        });
+        let rows = || measured.iter().flat_map(|(_, rows)| rows);
+        let values = || rows().map(|(value, ..)| *value);
         let there: BTreeSet<&AxisValue> = values().collect();
-        let usual = usual.unwrap_or_default();
-        words.extend(usual.into_iter().filter(|word| there.contains(word)));
+        // As the probe has them, if it says.
+        let choices = match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
+            Some(Domain::Choice(choices)) => &choices[..],
+            Some(Domain::Number { .. } | Domain::Place { .. }) | None => &[],
+        };
+        let choices = choices
+            .iter()
+            .map(|choice| AxisValue::Word(choice.value.clone()));
+        let mut words: Vec<AxisValue> = choices.filter(|word| there.contains(word)).collect();
         // Numbers ascend; other words come as they came.
         let numbers = there
             .iter()
@@ -97,9 +68,7 @@ impl Probe<'_> {
 
     /// The unit of an axis; a count where the probe does not say.
     pub(super) fn unit(&self, axis: &str) -> Unit {
-        let info = self.rows.info(self.id);
-        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
-        match known.map(|axis| &axis.domain) {
+        match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
             Some(Domain::Number { unit, .. }) => *unit,
             _ => Unit::One,
         }
@@ -108,8 +77,9 @@ impl Probe<'_> {
     /// What a heading calls a metric.
     pub(super) fn heading(&self, what: What<'_>) -> String {
         let metric = what.metric();
-        let known = ALSO.iter().find(|(known, _)| *known == metric);
-        let name = known.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
+        let mut drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
+        let heading = drawn.find(|(known, _)| *known == metric);
+        let name = heading.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
         match what {
             What::Median(_) => name,
             What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
@@ -117,14 +87,8 @@ impl Probe<'_> {
     }
 
     pub(super) fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
-        let Some(info) = self.rows.info(self.id) else {
-            return String::new();
-        };
-        let metric = info
-            .metrics
-            .iter()
-            .find(|known| known.name == what.metric());
-        let axis = info.axes.iter().find(|known| known.name == axis);
+        let metric = self.rows.metric(self.id, what.metric());
+        let axis = self.rows.axis(self.id, axis);
         let mut parts = Vec::new();
         if what.metric() != primary || matches!(what, What::Tail(_)) {
             parts.extend(metric.map(|metric| capital(&shortened(&metric.about, SENTENCES))));

@@ -1,4 +1,4 @@
-//! A study held against the run that it asked for.
+//! A study compared with the run that it asked for.
 
 use super::figure::{Against, Figure, Of, Stated};
 use super::file::Study;
@@ -15,22 +15,22 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use toml::Spanned;
 
-/// Why a run has not a point, where its rows do not tell.
+/// Why a run has not a point, where its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 
 /// A study, with what a run gave beside each of its figures.
 #[derive(Clone, Debug)]
-pub struct Held<'a> {
+pub struct Reproduction<'a> {
     pub(crate) study: &'a Study,
-    pub(crate) tables: Vec<HeldTable>,
+    pub(crate) tables: Vec<ReproducedTable>,
     pub(crate) answers: Vec<Answer>,
     /// What has to be known of these runs.
-    pub(super) said: Vec<String>,
+    pub(super) caveats: Vec<String>,
 }
 
 /// A table of a study, as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct HeldTable {
+pub(crate) struct ReproducedTable {
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
     /// Where the method of the original misled, of the table as a whole.
@@ -40,7 +40,7 @@ pub(crate) struct HeldTable {
     pub(crate) marks: Vec<String>,
 }
 
-/// A figure, and what stands beside it.
+/// A figure, and what this machine gives of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Line {
     pub(super) grade: String,
     /// What is said of it below the table, by number.
     pub(crate) marks: Vec<usize>,
-    /// The point that it is held against.
+    /// The point that it is compared with.
     pub(crate) point: Option<Point>,
 }
 
@@ -98,7 +98,7 @@ impl Study {
         Ok(())
     }
 
-    /// The points that its figures are held against, but for those that a label names; `true` for
+    /// The points that its figures are compared with, but for those that a label names; `true` for
     /// those of the unoptimised build.
     ///
     /// # Errors
@@ -126,39 +126,39 @@ impl Study {
     }
 
     /// The study beside what a run gave, and a run of the unoptimised build where there is one; `why`
-    /// says why a point was not asked, and `said` is what has to be known of the runs.
+    /// says why a point was not asked, and `caveats` is what has to be known of the runs.
     ///
     /// # Errors
     /// As [`Study::check`].
-    pub fn held<'a>(
+    pub fn reproduced_by<'a>(
         &'a self,
         infos: &[&ProbeInfo],
         (run, unoptimised): (&Run, Option<&Run>),
         why: Why<'_>,
-        said: Vec<String>,
-    ) -> Result<Held<'a>, String> {
+        caveats: Vec<String>,
+    ) -> Result<Reproduction<'a>, String> {
         let tables = self.tables.iter().zip(self.figures(infos)?);
         let tables = tables.map(|(table, figures)| {
-            let mut held = HeldTable {
+            let mut reproduction = ReproducedTable {
                 title: table.title.get_ref().clone(),
                 misled: table.common.misled.clone(),
                 note: table.common.note.clone(),
-                ..HeldTable::default()
+                ..ReproducedTable::default()
             };
             for figure in &figures {
                 let by = match &figure.against {
                     Ok(against) if against.unoptimised => unoptimised,
                     _ => Some(run),
                 };
-                held.add(figure, by, why);
+                reproduction.add(figure, by, why);
             }
-            held
+            reproduction
         });
-        Ok(Held {
+        Ok(Reproduction {
             tables: tables.collect(),
             answers: self.answers(run),
             study: self,
-            said,
+            caveats,
         })
     }
 
@@ -214,7 +214,7 @@ fn doubtful(run: &Run, about: &[Spanned<String>]) -> String {
     }
 }
 
-impl HeldTable {
+impl ReproducedTable {
     fn add(&mut self, figure: &Figure, run: Option<&Run>, why: Why<'_>) {
         let mut line = Line {
             name: figure.name.clone(),
@@ -222,8 +222,8 @@ impl HeldTable {
             published: figure.measured.display(figure.unit),
             ..Line::default()
         };
-        let beside = match (&figure.against, figure.unit) {
-            (Ok(against), Some(unit)) => beside(against, unit, run, why),
+        let measured = match (&figure.against, figure.unit) {
+            (Ok(against), Some(unit)) => measured(against, unit, run, why),
             (Err(why), _) => Err(why.clone()),
             (_, None) => Err("it has no unit".to_owned()),
         };
@@ -232,8 +232,8 @@ impl HeldTable {
             .as_ref()
             .map(|misled| format!("misled: {misled}"));
         let mut marks: Vec<String> = misled.into_iter().chain(figure.notes.clone()).collect();
-        match beside {
-            Ok(beside) => beside.into_line(figure, &mut line),
+        match measured {
+            Ok(measured) => measured.into_line(figure, &mut line),
             Err(why) => {
                 "—".clone_into(&mut line.here);
                 marks.push(format!("not measured here: {why}"));
@@ -254,7 +254,7 @@ impl HeldTable {
 }
 
 /// What costof has of a figure, in its unit.
-struct Beside {
+struct Measured {
     unit: Published,
     value: f64,
     interval: Option<(f64, f64)>,
@@ -264,7 +264,7 @@ struct Beside {
     point: Option<Point>,
 }
 
-impl Beside {
+impl Measured {
     fn into_line(self, figure: &Figure, line: &mut Line) {
         let range = |(low, high): (f64, f64)| format!("{}–{}", digits(low), digits(high));
         line.here = self.unit.display(self.value);
@@ -272,18 +272,15 @@ impl Beside {
         line.expected = self.expected.map_or_else(String::new, range);
         line.grade = self.grade;
         line.ratio = match figure.measured {
-            Stated::Range(low, high) if low <= self.value && self.value <= high => match low < high
-            {
-                true => "within".to_owned(),
-                false => "1.00".to_owned(),
-            },
+            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
+                let within = if low < high { "within" } else { "1.00" };
+                within.to_owned()
+            }
             // To the end of a range that is nearer.
             Stated::Range(low, high) => {
                 let to = if self.value < low { low } else { high };
-                match to > 0.0 {
-                    true => digits(self.value / to),
-                    false => String::new(),
-                }
+                let ratio = (to > 0.0).then(|| digits(self.value / to));
+                ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
         };
@@ -292,12 +289,12 @@ impl Beside {
 }
 
 /// What a run has of a figure, or why it has nothing.
-fn beside(
+fn measured(
     against: &Against,
     unit: Published,
     run: Option<&Run>,
     why: Why<'_>,
-) -> Result<Beside, String> {
+) -> Result<Measured, String> {
     let Some(run) = run else {
         return Err(
             "there is no unoptimised.jsonl beside the run (--unoptimised measures it)".to_owned(),
@@ -327,14 +324,10 @@ fn beside(
         Of::Mean => (Some(estimate.mean), None),
         Of::Deviation => (estimate.sd, None),
         Of::Least => (Some(estimate.min), None),
-        Of::Percentile(percent) => {
-            let percentiles = estimate.percentiles.iter();
-            let mut found = percentiles.filter(|have| (have.percent - percent).abs() < 1e-9);
-            (found.next().map(|have| have.value), None)
-        }
+        Of::Percentile(percent) => (estimate.percentile(percent), None),
     };
     let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
-    Ok(Beside {
+    Ok(Measured {
         unit,
         value: conversion.apply(value),
         interval: interval.map(|ends| conversion.range(ends)),
@@ -366,9 +359,10 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 
 /// Why a metric may be absent.
 fn uncounted(metric: &str) -> &'static str {
-    match metric.contains("miss") || metric == "cycles" {
-        true => "the processor's counters are not to be had (`costof doctor` says why)",
-        false => "no launch told it",
+    if metric.contains("miss") || metric == "cycles" {
+        "the processor's counters are not to be had (`costof doctor` says why)"
+    } else {
+        "no launch reported it"
     }
 }
 
@@ -416,7 +410,7 @@ fn expected(
     Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
 }
 
-/// The interval of an estimate; of cycles that too few launches told, that of the time which they are.
+/// The interval of an estimate; of cycles that too few launches have, that of the time which they are.
 fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
     estimate.ci95.or_else(|| {
         let per_ns = cycles_per_ns(estimate, row)?;
@@ -459,7 +453,7 @@ mod tests {
         }
     }
 
-    /// The line of each of these rows of a table, held against two points of 50 and 70 ns and one that
+    /// The line of each of these rows of a table, compared with two points of 50 and 70 ns and one that
     /// failed.
     fn lines(rows: &str) -> (Vec<Line>, Vec<String>) {
         let head = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\n";
@@ -480,10 +474,10 @@ mod tests {
         });
         let info = info();
         let why = |point: &Point| (point.axes.number("size") == 4).then(|| "too large".to_owned());
-        let held = study
-            .held(&[&info], (&run, None), &why, Vec::new())
+        let reproduction = study
+            .reproduced_by(&[&info], (&run, None), &why, Vec::new())
             .unwrap();
-        let table = held.tables.into_iter().next().unwrap();
+        let table = reproduction.tables.into_iter().next().unwrap();
         (table.lines, table.marks)
     }
 

@@ -1,0 +1,85 @@
+//! What finders do with rows again and again: pair those that differ in one axis alone, take the first and
+//! the last of a sweep, and compare intervals.
+
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::select::{Select, Wanted};
+
+/// A row, and the one that it is compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'r> {
+    /// The number that both have on an axis, such as their size.
+    pub(crate) number: u64,
+    pub(crate) row: &'r PointRow,
+    pub(crate) other: &'r PointRow,
+}
+
+/// For each number on the axis `by`, ascending, the row with the one value on `axis` and the first row with
+/// the other; none where one of them was not measured.
+pub(crate) fn pairs<'r, 'w>(
+    rows: &Select<'r>,
+    by: &str,
+    axis: &str,
+    (value, other): (impl Into<Wanted<'w>>, impl Into<Wanted<'w>>),
+) -> Vec<Pair<'r>> {
+    let others = rows.clone().at(axis, other).by_number(by);
+    let rows = rows.clone().at(axis, value).by_number(by).into_iter();
+    let pairs = rows.filter_map(|(number, row)| {
+        // By number, and of several the first.
+        let at = others.partition_point(|(known, _)| *known < number);
+        let (_, other) = *others.get(at).filter(|(known, _)| *known == number)?;
+        Some(Pair { number, row, other })
+    });
+    pairs.collect()
+}
+
+/// The rows of pairs.
+pub(crate) fn rows<'r>(pairs: &[Pair<'r>]) -> Vec<&'r PointRow> {
+    let rows = pairs.iter().flat_map(|pair| [pair.row, pair.other]);
+    rows.collect()
+}
+
+/// The first and the last; one if there is no other.
+pub(crate) fn ends<T>(mut all: Vec<T>) -> Vec<T> {
+    if all.len() > 2 {
+        all.drain(1..all.len() - 1);
+    }
+    all
+}
+
+/// The point that differs from this one in these words alone.
+pub(crate) fn same_but<'r>(
+    run: &'r Run,
+    row: &PointRow,
+    words: &[(&'static str, &'static str)],
+) -> Option<&'r PointRow> {
+    let axes = row.axes().clone();
+    let axes = words
+        .iter()
+        .fold(axes, |axes, (axis, word)| axes.with(axis, *word));
+    let point = Point {
+        axes,
+        ..row.point.clone()
+    };
+    run.select(&point.probe)
+        .filter(|other| other.point == point)
+        .one()
+}
+
+/// How much more the one is than the other, at least and at most; none where their intervals overlap.
+pub(crate) fn surely_more(
+    (low, high): (f64, f64),
+    (other_low, other_high): (f64, f64),
+) -> Option<(f64, f64)> {
+    (low > other_high).then_some((low - other_high, high - other_low))
+}
+
+/// The row of which this number is the greatest; of several, the last.
+pub(crate) fn greatest<'r>(
+    rows: impl IntoIterator<Item = &'r PointRow>,
+    number: impl Fn(&PointRow) -> f64,
+) -> Option<&'r PointRow> {
+    let rows = rows.into_iter();
+    rows.max_by(|one, other| number(one).total_cmp(&number(other)))
+}

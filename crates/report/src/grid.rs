@@ -1,0 +1,71 @@
+//! A table of text, for a terminal and as Markdown.
+
+use crate::markdown::escaped;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Where what stands in a column stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Align {
+    Left,
+    Centre,
+    /// For numbers.
+    Right,
+}
+
+/// What columns are called and how they are aligned, and rows of cells.
+pub(crate) struct Grid {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    pub(crate) fn new<'n>(columns: impl IntoIterator<Item = (&'n str, Align)>) -> Grid {
+        let columns = columns.into_iter();
+        Grid {
+            columns: columns
+                .map(|(name, align)| (name.to_owned(), align))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Columns without lines between them. Only numbers are aligned.
+    pub(crate) fn text(self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(self.columns.iter().map(|(name, _)| name));
+        table.add_rows(self.rows);
+        for (position, (_, align)) in self.columns.iter().enumerate() {
+            let column = table
+                .column_mut(position)
+                .filter(|_| *align == Align::Right);
+            if let Some(column) = column {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let lines = table.lines();
+        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let names = self.columns.iter().map(|(name, _)| match &**name {
+            "" => " |".to_owned(),
+            name => format!(" {name} |"),
+        });
+        let rules = self.columns.iter().map(|(_, align)| match align {
+            Align::Left => "---|".to_owned(),
+            Align::Centre => ":-:|".to_owned(),
+            Align::Right => "--:|".to_owned(),
+        });
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.iter().map(|cell| format!(" {} |", escaped(cell)));
+            cells.collect()
+        });
+        let lines = [names.collect(), rules.collect()].into_iter().chain(rows);
+        lines.map(|line: String| format!("|{line}\n")).collect()
+    }
+}
