@@ -2,9 +2,10 @@
 //! them. Knows no probe and has no `unsafe`.
 
 pub mod connections;
-pub mod conversation;
+pub mod datagrams;
 pub mod delivery;
+pub mod ping_pong;
 pub mod receive;
 pub mod rendezvous;
-pub mod timestamping;
 pub mod transfer;
+pub mod transport;

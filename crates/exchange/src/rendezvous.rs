@@ -333,6 +333,16 @@ pub fn call_by(
     Ok(met)
 }
 
+/// The flow of a listener of one.
+///
+/// # Panics
+///
+/// Where another number of flows was asked for.
+pub fn only(flows: Vec<Met>) -> Met {
+    let [flow] = <[Met; 1]>::try_from(flows).expect("one flow was asked for");
+    flow
+}
+
 impl Met {
     /// The socket: a connection, or of datagrams one that none but its peer's reach.
     ///

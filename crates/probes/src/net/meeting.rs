@@ -1,7 +1,6 @@
 //! How the two ends of a network probe find each other.
 
-use costof_exchange::conversation::{Conversation, Wait};
-use costof_exchange::rendezvous::{Address, Listener, Over};
+use costof_exchange::rendezvous::{Listener, Over};
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use std::fmt::Display;
@@ -98,18 +97,6 @@ pub(crate) fn met<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
         accepted => accepted.map(Some).map_err(|error| broken(&error)),
     }
-}
-
-/// The conversation with the end that made these offers.
-pub(crate) fn call(
-    meeting: &Meeting,
-    offers: &Offers,
-    over: Over,
-    wait: Wait,
-) -> Result<Conversation, Failure> {
-    let address: Address = offered(offers)?;
-    Conversation::call(over, &address, wait, meeting.token.as_bytes())
-        .map_err(|error| cannot_reach(&address, &error))
 }
 
 /// A failure to listen.

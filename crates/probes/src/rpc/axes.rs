@@ -1,9 +1,9 @@
 //! What probes of remote procedure calls vary: what carries a call, and what it has for an argument.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Over, Wait};
+use crate::net::axes::{Exchange, Over, Transport, Wait};
+use crate::net::peers::Placement;
 use crate::prelude::*;
-use crate::rudp::rtt::Messages;
 use crate::wake::Wake;
 use costof_model::typed::AxisOf;
 use costof_rpc::{Kind, Payload, Stack};
@@ -113,20 +113,25 @@ impl Call {
     /// As many bytes as the argument has by the connection beneath.
     pub(super) fn exchange(&self) -> Exchange {
         Exchange {
-            over: self.over.into(),
+            transport: Transport::Socket(self.over.into()),
             size: self.payload.bytes(),
             wait: Wait::Block,
             cpus: self.cpus,
             wake: self.wake,
         }
     }
+
+    /// Where the end that waits in the kernel runs.
+    pub(super) fn placement(&self) -> Placement {
+        Placement::blocking(self.cpus, self.wake)
+    }
 }
 
-/// What goes to and fro.
+/// What is exchanged.
 pub(super) enum Carried {
     Calls(Call),
     /// As many bytes as an argument has.
-    Bytes(Messages),
+    Bytes(Exchange),
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use super::rtt::{self, Rtt};
 use super::served::Served;
 use crate::derived;
 use crate::ends::Cpus;
-use crate::net::caller::Caller;
-use crate::net::meeting::{self, broken as talk_broken};
-use crate::net::path::{self, End, TCP_HEADERS};
+use crate::net::meeting::broken as exchange_broken;
+use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::{self, Connector, Placement};
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Wake};
 use costof_exchange::connections::{Acceptor, Unconnected};
-use costof_exchange::conversation::{Conversation, Wait};
-use costof_exchange::rendezvous::{Listener, Over};
+use costof_exchange::rendezvous::Over;
+use costof_exchange::transport::POLL_INTERVAL;
 use costof_measure::schedule::Precision;
 use costof_rpc::{Client, Options, Payload};
 use std::io::{self, ErrorKind, Read, Write};
@@ -123,7 +123,7 @@ impl Measure for FirstCall {
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
         |launch| role::<FirstCall>(Answering::start(launch)?),
-        |launch| role::<FirstCall>(Calling(Caller::start(launch)?)),
+        |launch| role::<FirstCall>(Calling(Connector::start(launch)?)),
     ];
 
     fn least_ns(point: &At<FirstCall>) -> f64 {
@@ -182,14 +182,10 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// How long the other end may say nothing until it is looked whether that is still waited for.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// The end that is called.
 struct Answering {
-    end: End,
-    kept: Option<Kept>,
-    ready: Option<(Listener, Serves)>,
+    acceptor: peers::Acceptor,
+    serves: Option<Serves>,
 }
 
 /// What serves a connection.
@@ -202,9 +198,8 @@ enum Serves {
 impl Answering {
     fn start(launch: &Launch) -> Result<Answering, Failure> {
         Ok(Answering {
-            end: End::of(launch, false)?,
-            kept: None,
-            ready: None,
+            acceptor: peers::Acceptor::start(launch)?,
+            serves: None,
         })
     }
 }
@@ -215,33 +210,24 @@ impl RoleAt<FirstCall> for Answering {
     }
 
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
-        let (cpus, wake) = (point.cpus, point.wake);
-        self.kept = Some(self.end.settle(&point.link, cpus, wake, true)?);
-        let serves = match point.stack.of_calls() {
+        let placement = Placement::blocking(point.cpus, point.wake);
+        let offers = self.acceptor.listen(&point.link, placement, Over::Tcp, 1)?;
+        // On the processor that this thread has been moved to.
+        self.serves = Some(match point.stack.of_calls() {
             Some(stack) => Serves::Calls(Served::start(stack)?),
             None => Serves::Bytes(point.payload.bytes()),
-        };
-        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
-        self.ready = Some((listener, serves));
+        });
         Ok(offers)
     }
 
     fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let (listener, mut serves) = self.ready.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
-        let Some(greeted) = meeting::met(accepted)? else {
+        let mut serves = self.serves.take().expect("it is prepared");
+        let Some((_kept, _first, acceptor)) = self.acceptor.accept_many(meter)? else {
             return Ok(());
         };
         meter.operation_allocates();
-        // Only from where the one called who knows the token.
-        let acceptor = greeted.peer().and_then(|peer| {
-            let peer = peer.ok_or(ErrorKind::InvalidInput)?;
-            Acceptor::new(listener, peer.ip())
-        });
-        let acceptor = acceptor.map_err(|error| talk_broken(&error))?;
         while !meter.is_stopped() {
-            let next = next(&acceptor).map_err(|error| talk_broken(&error))?;
+            let next = next(&acceptor).map_err(|error| exchange_broken(&error))?;
             if let Some(stream) = next {
                 serves.serve(stream, meter)?;
             }
@@ -250,7 +236,7 @@ impl RoleAt<FirstCall> for Answering {
     }
 }
 
-/// The next connection of the one who greeted; none where nobody has called for a while.
+/// The client's next connection; none where nobody has connected for a while.
 fn next(acceptor: &Acceptor) -> io::Result<Option<TcpStream>> {
     if !acceptor.wait()? {
         return Ok(None);
@@ -269,14 +255,16 @@ impl Serves {
     fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
         match self {
             Serves::Calls(served) => served.serve(vec![stream.into()]),
-            Serves::Bytes(size) => echo(stream, *size, meter).map_err(|error| talk_broken(&error)),
+            Serves::Bytes(size) => {
+                echo(stream, *size, meter).map_err(|error| exchange_broken(&error))
+            }
         }
     }
 }
 
 /// Sends back messages of this size until the other end closes.
 fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()> {
-    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut message = vec![0; size];
     let mut have = 0;
     while !meter.is_stopped() {
@@ -295,12 +283,12 @@ fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()>
 }
 
 /// The end that calls.
-struct Calling(Caller);
+struct Calling(Connector);
 
 /// Calls behind the first that are not counted.
 const WARM_UP: u32 = 20;
 /// Further connections, at most.
-const AGAIN_MOST: u64 = 50;
+const MAX_FURTHER_CONNECTIONS: u64 = 50;
 
 impl RoleAt<FirstCall> for Calling {
     fn blocks(&self, _: &At<FirstCall>) -> bool {
@@ -308,14 +296,12 @@ impl RoleAt<FirstCall> for Calling {
     }
 
     fn prepare(&mut self, point: &At<FirstCall>, offers: &Offers) -> Result<Offers, Failure> {
-        let cpus = (point.cpus, point.wake);
-        self.0.prepare(&point.link, cpus, offers, true)
+        let placement = Placement::blocking(point.cpus, point.wake);
+        self.0.prepare(&point.link, placement, offers)
     }
 
     fn run(&mut self, point: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, greeted) = self.0.call(Over::Tcp, Wait::Block)?;
-        let peer = greeted.peer().map_err(|error| talk_broken(&error))?;
-        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
+        let (_kept, _first, to) = self.0.connect_first()?;
         meter.operation_allocates();
         let mut asks = Asks::new(point)?;
         let first_ns = once(&mut asks, &to, ("connection", "first"), meter)?;
@@ -325,7 +311,7 @@ impl RoleAt<FirstCall> for Calling {
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
         slow.share(2)
             .repeat(u64::MAX, |meter| meter.time("latency", || asks.ask()))?;
-        slow.share(2).repeat(AGAIN_MOST, |meter| {
+        slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
             asks.close();
             once(&mut asks, &to, ("connection_again", "first_again"), meter).map(drop)
         })
@@ -339,7 +325,7 @@ fn once(
     (connection, first): (&'static str, &'static str),
     meter: &mut Meter<'_>,
 ) -> Result<f64, Failure> {
-    let socket = Unconnected::open(to).map_err(|error| talk_broken(&error))?;
+    let socket = Unconnected::open(to).map_err(|error| exchange_broken(&error))?;
     let mut connected = Ok(());
     meter.first(connection, || connected = asks.connect(socket, to));
     connected?;
@@ -373,7 +359,9 @@ impl Asks {
     }
 
     fn connect(&mut self, socket: Unconnected, to: &SocketAddr) -> Result<(), Failure> {
-        let connection = socket.connect(to).map_err(|error| talk_broken(&error))?;
+        let connection = socket
+            .connect(to)
+            .map_err(|error| exchange_broken(&error))?;
         let connected = TcpStream::from(connection.into_socket());
         match self {
             Asks::Calls(client, _) => client
@@ -382,7 +370,7 @@ impl Asks {
             Asks::Bytes(stream, ..) => {
                 let set = connected.set_nodelay(true);
                 *stream = Some(connected);
-                set.map_err(|error| talk_broken(&error))
+                set.map_err(|error| exchange_broken(&error))
             }
         }
     }
@@ -395,7 +383,7 @@ impl Asks {
                 let there_and_back = stream
                     .write_all(message)
                     .and_then(|()| stream.read_exact(answer));
-                there_and_back.map_err(|error| talk_broken(&error))?;
+                there_and_back.map_err(|error| exchange_broken(&error))?;
                 match answer == message {
                     true => Ok(()),
                     false => Err(Failure::error("the answer is not what was sent")),

@@ -5,9 +5,9 @@ use super::ends::{CALLS, Called, broken, connect, joined};
 use super::expect::call;
 use super::rtt::{self, Rtt};
 use crate::ends::Cpus;
-use crate::net::caller::Caller;
 use crate::net::load;
 use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
 use crate::wake::Wake;
 use costof_measure::clock::Clock;
@@ -123,7 +123,7 @@ impl Measure for Load {
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Load>(Called::start(launch)?),
-        |launch| role::<Load>(Calling(Caller::start(launch)?, None)),
+        |launch| role::<Load>(Calling(Connector::start(launch)?, None)),
     ];
 
     fn least_ns(point: &At<Load>) -> f64 {
@@ -200,14 +200,16 @@ fn in_flight_most(payload: Argument) -> usize {
 
 /// The end that calls, and the connections of the point before: the other end's threads are there until
 /// they are asked what they have used.
-struct Calling(Caller, Option<InFlight>);
+struct Calling(Connector, Option<InFlight>);
 
 impl RoleAt<Load> for Calling {
     fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        let call = Call::from(&point.axes);
-        let cpus = (call.cpus, call.wake);
-        self.0.prepare(&point.link, cpus, offers, false)
+        let spinning = Placement {
+            blocks: false,
+            ..Call::from(&point.axes).placement()
+        };
+        self.0.prepare(&point.link, spinning, offers)
     }
 
     fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -5,15 +5,14 @@ use super::ends::{CALLS, Called, broken, client, joined};
 use super::expect::carried;
 use crate::derived;
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::caller::Caller;
+use crate::net::axes::{Exchange, Over, Transport, Wait};
 use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::Connector;
+use crate::net::ping_pong::{Answering, Asking, CpuTime, warm_up};
 use crate::prelude::*;
-use crate::rudp;
-use crate::rudp::rtt::{Carrier, Messages, Server};
+use crate::rudp::rtt::measure;
 use crate::wake::{self, Wake};
 use costof_measure::schedule::Precision;
-use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
 use std::time::{Duration, Instant};
@@ -79,9 +78,9 @@ impl From<&Rtt> for Carried {
         match point.stack {
             Stack::Grpc => Carried::Calls(point.calls(costof_rpc::Stack::Grpc)),
             Stack::Thrift => Carried::Calls(point.calls(costof_rpc::Stack::THRIFT)),
-            Stack::Tcp => Carried::Bytes(point.messages(Carrier::Plain(point.over.into()))),
-            Stack::Rudp => Carried::Bytes(point.messages(Carrier::Rudp)),
-            Stack::Udp => Carried::Bytes(point.messages(Carrier::Plain(Over::Udp))),
+            Stack::Tcp => Carried::Bytes(point.bytes(Transport::Socket(point.over.into()))),
+            Stack::Rudp => Carried::Bytes(point.bytes(Transport::Rudp)),
+            Stack::Udp => Carried::Bytes(point.bytes(Transport::Socket(Over::Udp))),
         }
     }
 }
@@ -98,9 +97,9 @@ impl Rtt {
         }
     }
 
-    fn messages(&self, carrier: Carrier) -> Messages {
-        Messages {
-            carrier,
+    fn bytes(&self, transport: Transport) -> Exchange {
+        Exchange {
+            transport,
             size: self.payload.bytes(),
             wait: Wait::Block,
             cpus: self.cpus,
@@ -159,14 +158,14 @@ impl Measure for Rtt {
     const ROLES: &'static [StartRole] = &[
         |launch| {
             role::<Rtt>(End {
-                messages: Server::start(launch)?,
+                bytes: Answering::start(launch)?,
                 calls: Called::start(launch)?,
             })
         },
         |launch| {
             role::<Rtt>(End {
-                messages: rudp::rtt::Client::start(launch)?,
-                calls: Calling(Caller::start(launch)?, None),
+                bytes: Asking::start(launch, measure)?,
+                calls: Calling(Connector::start(launch)?, None),
             })
         },
     ];
@@ -230,13 +229,13 @@ fn budget(precision: Precision) -> Duration {
     }
 }
 
-/// An end: of messages by what `rudp.rtt` has for an end, or of calls.
-struct End<M, C> {
-    messages: M,
+/// An end: of bytes as `rudp.rtt` has it, or of calls.
+struct End<B, C> {
+    bytes: B,
     calls: C,
 }
 
-impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
+impl<B: RoleAt<Exchange>, C: RoleAt<Call>> RoleAt<Rtt> for End<B, C> {
     fn blocks(&self, _: &At<Rtt>) -> bool {
         true
     }
@@ -245,7 +244,7 @@ impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
         point.check()?;
         let link = point.link.clone();
         match Carried::from(&point.axes) {
-            Carried::Bytes(axes) => self.messages.prepare(&At { axes, link }, offers),
+            Carried::Bytes(axes) => self.bytes.prepare(&At { axes, link }, offers),
             Carried::Calls(axes) => self.calls.prepare(&At { axes, link }, offers),
         }
     }
@@ -253,7 +252,7 @@ impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
     fn run(&mut self, point: &At<Rtt>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let link = point.link.clone();
         match Carried::from(&point.axes) {
-            Carried::Bytes(axes) => self.messages.run(&At { axes, link }, meter),
+            Carried::Bytes(axes) => self.bytes.run(&At { axes, link }, meter),
             Carried::Calls(axes) => self.calls.run(&At { axes, link }, meter),
         }
     }
@@ -261,18 +260,12 @@ impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
 
 /// The end that calls, and the connection of the point before: the other end's threads are there until
 /// they are asked what they have used.
-struct Calling(Caller, Option<Client>);
-
-/// How many calls must fit into a point's time, so that some are for warming up.
-const CALLS_PER_POINT: f64 = 20.0;
-/// Calls before those that count.
-const WARM_UP: u32 = 20;
+struct Calling(Connector, Option<Client>);
 
 impl RoleAt<Call> for Calling {
     fn prepare(&mut self, point: &At<Call>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        let cpus = (point.cpus, point.wake);
-        self.0.prepare(&point.link, cpus, offers, true)
+        self.0.prepare(&point.link, point.placement(), offers)
     }
 
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -282,26 +275,21 @@ impl RoleAt<Call> for Calling {
         let payload = point.payload.payload();
         let failed = |error: RpcError| broken(&error);
         let mut all = 0_u64;
-        let mut call = |client: &mut Client| {
+        let mut call = || {
             all += 1;
             client.call(&payload).map_err(failed)
         };
         let start = Instant::now();
-        call(&mut client)?;
+        call()?;
         let first_ns = start.elapsed().as_nanos() as f64;
-        if first_ns * CALLS_PER_POINT < meter.time_ns() {
-            for _ in 0..WARM_UP {
-                call(&mut client)?;
-            }
-        }
-        let (began_ns, mut calls) = (now_ns(ClockId::ThreadCpu), 0_u64);
+        warm_up(first_ns, meter, || call().map(|()| None))?;
+        let mut used = CpuTime::start();
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
         slow.repeat(u64::MAX, |meter| {
-            calls += 1;
-            meter.time("latency", || call(&mut client))
+            used.messages += 1;
+            meter.time("latency", &mut call)
         })?;
-        let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(began_ns);
-        meter.value("cpu_client", used_ns as f64 / calls as f64);
+        used.report("cpu_client", &point.exchange(), meter);
         meter.value(CALLS, all as f64);
         self.1 = Some(client);
         Ok(())

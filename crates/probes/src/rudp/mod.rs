@@ -13,6 +13,4 @@ pub(crate) mod roles;
 pub(crate) mod rtt;
 mod stacks;
 pub(crate) mod stages;
-mod stamped;
 mod steady;
-mod study;
