@@ -7,13 +7,15 @@
 //!
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
-use std::fmt;
+mod address;
+
+pub use address::Address;
+
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -48,15 +50,6 @@ pub enum Over {
     Unix,
 }
 
-/// Where a listener can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// At an address and port: one for connections, one for each flow of datagrams.
-    Ip(Vec<SocketAddr>),
-    /// By an abstract name of this network namespace, which is no file (unix(7)).
-    Unix(String),
-}
-
 /// Where the other end can call, for some flows.
 #[derive(Debug)]
 pub struct Listener {
@@ -76,33 +69,6 @@ pub struct Met {
     pub(crate) peer: Option<SocketAddr>,
     /// A round trip, as far as the one who called knows it.
     pub(crate) round_trip: Duration,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(addresses) => {
-                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                f.write_str(&addresses.join(" "))
-            }
-            Self::Unix(name) => write!(f, "unix:@{name}"),
-        }
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(name) = text.strip_prefix("unix:@") {
-            return Ok(Self::Unix(name.to_owned()));
-        }
-        let addresses = text.split(' ').map(str::parse);
-        let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
-        addresses
-            .map(Self::Ip)
-            .map_err(|_| format!("`{text}` is no address"))
-    }
 }
 
 impl Listener {
@@ -137,7 +103,8 @@ impl Listener {
             let socket = open(AddressFamily::UNIX, SocketType::STREAM, None)?;
             // The kernel finds a name that nobody has, in this namespace of networks.
             bind(&socket, &SocketAddrUnix::new_unnamed())?;
-            begin(over, &socket)?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            listen(&socket, BACKLOG)?;
             sockets.push(socket);
         }
         Ok(Self {
@@ -312,7 +279,9 @@ pub fn call_by(
                 (UnixStream::connect_addr(&name)?.into(), None)
             }
             (Over::Udp, Address::Ip(at)) if at.len() == flows => {
-                (datagrams(at[flow].ip())?, Some(at[flow]))
+                let family = family(at[flow].ip());
+                let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
+                (socket, Some(at[flow]))
             }
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
@@ -517,33 +486,23 @@ fn bind_one_of(
     let mut error = io::Error::from(ErrorKind::AddrInUse);
     for next in 0..ports {
         let port = first + ((drawn % ports + next) % ports) as u16;
-        let socket = match over {
-            Over::Udp => datagrams(address)?,
-            _ => {
-                let socket = open(family(address), SocketType::STREAM, Some(ipproto::TCP))?;
-                // Whatever connections had the port in the last minute.
-                sockopt::set_socket_reuseaddr(&socket, true)?;
-                socket
-            }
-        };
-        let bound = bind(&socket, &SocketAddr::new(address, port));
-        match bound.and_then(|()| begin(over, &socket)) {
-            Ok(()) => return Ok(socket),
-            Err(refused) => error = refused.into(),
+        match bind_at(over, SocketAddr::new(address, port)) {
+            Ok(socket) => return Ok(socket),
+            Err(refused) => error = refused,
         }
     }
     Err(error)
 }
 
-/// Lets connections come to a socket that is to have them.
-fn begin(over: Over, socket: &OwnedFd) -> rustix::io::Result<()> {
-    match over {
-        Over::Udp => Ok(()),
-        Over::Tcp | Over::Unix => {
-            rustix::io::ioctl_fionbio(socket, true)?;
-            listen(socket, BACKLOG)
-        }
+/// A socket of datagrams, or one that listens: whatever connections had its port in the last minute
+/// (`SO_REUSEADDR`, as std sets it).
+fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
+    if over == Over::Udp {
+        return Ok(UdpSocket::bind(at)?.into());
     }
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener.into())
 }
 
 /// A number that a token gives: FNV-1a, of 64 bits.
@@ -558,11 +517,6 @@ fn family(address: IpAddr) -> AddressFamily {
         IpAddr::V4(_) => AddressFamily::INET,
         IpAddr::V6(_) => AddressFamily::INET6,
     }
-}
-
-/// A socket for datagrams to or from such an address.
-fn datagrams(address: IpAddr) -> io::Result<OwnedFd> {
-    open(family(address), SocketType::DGRAM, Some(ipproto::UDP))
 }
 
 fn open(
@@ -587,7 +541,7 @@ fn in_time(until: Instant) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+    use std::net::{Ipv4Addr, TcpStream};
     use std::thread;
 
     const TOKEN: &[u8] = b"0123456789abcdef";

@@ -6,6 +6,7 @@ use crate::net::both_ends::joined;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{self, Connector, Placement};
+use crate::net::ping_pong::is_slow;
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
@@ -123,7 +124,7 @@ impl RoleAt<Connect> for Server {
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Some((_kept, _first, acceptor)) = self.0.accept_many(meter)? else {
+        let Some((_awake, _first, acceptor)) = self.0.accept_many(meter)? else {
             return Ok(());
         };
         while !meter.is_stopped() {
@@ -153,8 +154,6 @@ const CONNECTIONS_MOST: u64 = 4_000;
 const WARM_UP: u64 = 10;
 /// Those that count. One more connection is for the token, and one to see how long it takes.
 const PAIRS_MOST: u64 = (CONNECTIONS_MOST - 2) / 2 - WARM_UP;
-/// How many pairs must fit into a point's time, so that some are for warming up.
-const PAIRS_PER_POINT: f64 = 20.0;
 
 impl RoleAt<Connect> for Client {
     fn blocks(&self, _: &At<Connect>) -> bool {
@@ -167,11 +166,11 @@ impl RoleAt<Connect> for Client {
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, _first, to) = self.0.connect_first()?;
+        let (_awake, _first, to) = self.0.connect_first()?;
         let start = Instant::now();
         connect(&to)?.tear_down().map_err(|error| broken(&error))?;
         let first_ns = start.elapsed().as_nanos() as f64;
-        if first_ns * PAIRS_PER_POINT < meter.time_ns() {
+        if !is_slow(first_ns, meter) {
             for _ in 0..WARM_UP {
                 connect(&to)?.close();
                 connect(&to)?.tear_down().map_err(|error| broken(&error))?;

@@ -115,9 +115,9 @@ impl Acceptor {
         over: Over,
         flows: usize,
     ) -> Result<Offers, Failure> {
-        let kept = self.local.place(link, placement)?;
+        let awake = self.local.place(link, placement)?;
         let (listener, offers) = meeting::listen(link, &self.local.meeting, over, flows)?;
-        self.ready = Some((listener, kept));
+        self.ready = Some((listener, awake));
         Ok(offers)
     }
 
@@ -131,9 +131,9 @@ impl Acceptor {
         meter: &Meter<'_>,
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
     ) -> Result<Option<(Kept, T)>, Failure> {
-        let (listener, kept) = self.ready.take().expect("it is prepared");
+        let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = meeting::met(accept(&listener, meter.stop()))?;
-        Ok(accepted.map(|accepted| (kept, accepted)))
+        Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
     /// The client's first connection, and where further ones come to: only from where the client
@@ -145,7 +145,7 @@ impl Acceptor {
         &mut self,
         meter: &Meter<'_>,
     ) -> Result<Option<(Kept, Socket, connections::Acceptor)>, Failure> {
-        let (listener, kept) = self.ready.take().expect("it is prepared");
+        let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
         let Some(first) = meeting::met(accepted)? else {
             return Ok(None);
@@ -155,7 +155,7 @@ impl Acceptor {
             connections::Acceptor::new(listener, peer.ip())
         });
         let acceptor = acceptor.map_err(|error| broken(&error))?;
-        Ok(Some((kept, first, acceptor)))
+        Ok(Some((awake, first, acceptor)))
     }
 }
 
@@ -187,8 +187,8 @@ impl Connector {
         placement: Placement,
         offers: &Offers,
     ) -> Result<Offers, Failure> {
-        let kept = self.local.place(link, placement)?;
-        self.ready = Some((offers.clone(), kept));
+        let awake = self.local.place(link, placement)?;
+        self.ready = Some((offers.clone(), awake));
         Ok(Offers::new())
     }
 
@@ -201,11 +201,11 @@ impl Connector {
         &mut self,
         connect: impl FnOnce(&Address, &[u8]) -> io::Result<T>,
     ) -> Result<(Kept, T), Failure> {
-        let (offers, kept) = self.ready.take().expect("it is prepared");
+        let (offers, awake) = self.ready.take().expect("it is prepared");
         let address: Address = meeting::offered(&offers)?;
         let token = self.local.meeting.token.as_bytes();
         let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
-        Ok((kept, connected))
+        Ok((awake, connected))
     }
 
     /// The first connection to a server that [accepts many](Acceptor::accept_many), and the address
@@ -214,10 +214,10 @@ impl Connector {
     /// # Errors
     /// Why the server cannot be reached.
     pub(crate) fn connect_first(&mut self) -> Result<(Kept, Socket, SocketAddr), Failure> {
-        let (kept, first) =
+        let (awake, first) =
             self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
         let peer = first.peer().map_err(|error| broken(&error))?;
         let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
-        Ok((kept, first, to))
+        Ok((awake, first, to))
     }
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 impl Exchange {
     /// Where its ends run.
-    fn placement(&self) -> Placement {
+    pub(crate) fn placement(&self) -> Placement {
         Placement {
             cpus: self.cpus,
             wake: self.wake,
@@ -37,13 +37,13 @@ impl Exchange {
 }
 
 /// The end that answers.
-pub(crate) struct Answering(Acceptor);
+pub(crate) struct ServerRole(Acceptor);
 
-impl Answering {
+impl ServerRole {
     /// # Errors
     /// Those of [`Acceptor::start`].
-    pub(crate) fn start(launch: &Launch) -> Result<Answering, Failure> {
-        Ok(Answering(Acceptor::start(launch)?))
+    pub(crate) fn start(launch: &Launch) -> Result<ServerRole, Failure> {
+        Ok(ServerRole(Acceptor::start(launch)?))
     }
 
     /// Answers messages until the leading role has measured.
@@ -53,7 +53,7 @@ impl Answering {
         meter: &mut Meter<'_>,
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
     ) -> Result<(), Failure> {
-        let Some((_kept, transport)) = self.0.accept(meter, accept)? else {
+        let Some((_awake, transport)) = self.0.accept(meter, accept)? else {
             return Ok(());
         };
         let mut server = Server::new(transport, exchange.size);
@@ -67,7 +67,7 @@ impl Answering {
     }
 }
 
-impl<P: Exchanges> RoleAt<P> for Answering {
+impl<P: Exchanges> RoleAt<P> for ServerRole {
     fn blocks(&self, point: &At<P>) -> bool {
         point.exchange().blocks()
     }
@@ -112,25 +112,25 @@ pub(crate) fn listen<P: Exchanges>(
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
 
 /// The end that sends messages and receives their answers.
-pub(crate) struct Asking<P> {
+pub(crate) struct ClientRole<P> {
     connector: Connector,
     measure: MeasureAt<P>,
 }
 
-impl<P> Asking<P> {
+impl<P> ClientRole<P> {
     /// Measures so.
     ///
     /// # Errors
     /// Those of [`Connector::start`].
-    pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<Asking<P>, Failure> {
-        Ok(Asking {
+    pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<ClientRole<P>, Failure> {
+        Ok(ClientRole {
             connector: Connector::start(launch)?,
             measure,
         })
     }
 }
 
-impl<P: Exchanges> RoleAt<P> for Asking<P> {
+impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
     fn blocks(&self, point: &At<P>) -> bool {
         point.exchange().blocks()
     }
@@ -249,8 +249,15 @@ pub(crate) fn serve(
     }
 }
 
-/// Exchanges before those that count, where a point has time for them. The first one took `first_ns`,
-/// and `exchange` does another one: `None` where that says nothing of how long one takes. How long the
+/// Whether few exchanges fit into a point's time, where the first one took as long as this: then it is
+/// as good as any.
+pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
+    const EXCHANGES_PER_POINT: f64 = 20.0;
+    first_ns * EXCHANGES_PER_POINT >= meter.time_ns()
+}
+
+/// Exchanges before those that count, unless they are [slow](is_slow). The first one took `first_ns`, and
+/// `exchange` does another one: `None` where that says nothing of how long one takes. How long the
 /// shortest took, in nanoseconds.
 ///
 /// # Errors
@@ -260,11 +267,9 @@ pub(crate) fn warm_up(
     meter: &Meter<'_>,
     mut exchange: impl FnMut() -> Result<Option<f64>, Failure>,
 ) -> Result<f64, Failure> {
-    /// How many exchanges must fit into a point's time, so that some are for warming up.
-    const EXCHANGES_PER_POINT: f64 = 20.0;
     const WARM_UP: u32 = 20;
     let mut least_ns = first_ns;
-    if first_ns * EXCHANGES_PER_POINT < meter.time_ns() {
+    if !is_slow(first_ns, meter) {
         for _ in 0..WARM_UP {
             least_ns = exchange()?.map_or(least_ns, |ns| least_ns.min(ns));
         }

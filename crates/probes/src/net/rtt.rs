@@ -8,7 +8,7 @@ use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path;
 use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, Answering, Asking};
+use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
@@ -111,8 +111,8 @@ impl Measure for Rtt {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Rtt>(Answering::start(launch)?),
-        |launch| role::<Rtt>(Asking::start(launch, measure)?),
+        |launch| role::<Rtt>(ServerRole::start(launch)?),
+        |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
@@ -161,7 +161,7 @@ fn measure(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
-    let (_kept, socket) = ping_pong::connect(&exchange, connector)?;
+    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
     let mut client = Client::new(socket, exchange.size);
     client.set_min_rto(exchange.may_take(&point.link));
     if point.rate == 0 {
@@ -170,9 +170,6 @@ fn measure(
         at_a_rate(point, client, meter)
     }
 }
-
-/// How many round trips must fit into a point's time, so that batches of them do.
-const ROUND_TRIPS_PER_POINT: f64 = 20.0;
 
 fn one_at_a_time(
     point: &At<Rtt>,
@@ -189,9 +186,8 @@ fn one_at_a_time(
         }
         client.retransmissions()
     };
-    let is_slow = first_ns * ROUND_TRIPS_PER_POINT >= meter.time_ns();
+    let is_slow = ping_pong::is_slow(first_ns, meter);
     if is_slow {
-        // The first round trip was as good as any.
         meter.latency("latency", first_ns);
     } else {
         meter.repeatable("cost", |n| {

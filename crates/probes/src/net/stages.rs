@@ -6,7 +6,7 @@ use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path;
 use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, Answering, Asking, Stamping};
+use crate::net::ping_pong::{self, ClientRole, ServerRole, Stamping};
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
@@ -88,8 +88,8 @@ impl Measure for Stages {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stages>(Answering::start(launch)?),
-        |launch| role::<Stages>(Stamping::start(|| Asking::start(launch, measure))?),
+        |launch| role::<Stages>(ServerRole::start(launch)?),
+        |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
@@ -123,7 +123,7 @@ fn measure(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
-    let (_kept, socket) = ping_pong::connect(&exchange, connector)?;
+    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::with_queue)?;
     let mut client = Client::new(stamped, exchange.size);
     client.set_min_rto(exchange.may_take(&point.link));

@@ -4,7 +4,6 @@
 use super::axes::Call;
 use super::served::Served;
 use crate::derived;
-use crate::net::axes::Over;
 use crate::net::both_ends::{self, take};
 use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
@@ -18,23 +17,23 @@ use std::io::{self, Write};
 pub(super) type Connected = (Kept, Vec<Socket>);
 
 /// The end that is called, and what serves it.
-pub(super) struct Called {
+pub(super) struct CallServer {
     acceptor: Acceptor,
     served: Option<Served>,
 }
 
-impl Called {
+impl CallServer {
     /// # Errors
     /// Those of [`Acceptor::start`].
-    pub(super) fn start(launch: &Launch) -> Result<Called, Failure> {
-        Ok(Called {
+    pub(super) fn start(launch: &Launch) -> Result<CallServer, Failure> {
+        Ok(CallServer {
             acceptor: Acceptor::start(launch)?,
             served: None,
         })
     }
 }
 
-impl<P> RoleAt<P> for Called
+impl<P> RoleAt<P> for CallServer
 where
     for<'a> Call: From<&'a P>,
 {
@@ -44,10 +43,10 @@ where
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let call = Call::from(&point.axes);
-        let (over, flows) = (Over::from(call.over).into(), call.connections);
+        let (over, flows) = (call.exchange.over().into(), call.connections);
         let offers = self
             .acceptor
-            .listen(&point.link, call.placement(), over, flows)?;
+            .listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the processor that this thread has been moved to.
         self.served = Some(Served::start(call.stack)?);
         Ok(offers)
@@ -60,7 +59,7 @@ where
             let answered = |flow: Met| answer_token(flow.into_socket()?.into(), listener.token());
             flows.map(answered).collect::<io::Result<_>>()
         })?;
-        let Some((_kept, sockets)) = accepted else {
+        let Some((_awake, sockets)) = accepted else {
             return Ok(());
         };
         meter.operation_allocates();
@@ -82,7 +81,7 @@ fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
 /// Why it cannot be reached.
 pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
-        let over = Over::from(call.over).into();
+        let over = call.exchange.over().into();
         let flows = rendezvous::call(over, address, call.connections, token)?;
         let connected = |flow: Met| Ok(Socket::from(flow.into_socket()?));
         flows.into_iter().map(connected).collect()
@@ -94,13 +93,13 @@ pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connecte
 /// # Errors
 /// Why that end cannot be reached.
 pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Kept, Client), Failure> {
-    let (kept, mut sockets) = connect(call, connector)?;
+    let (awake, mut sockets) = connect(call, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
     let client = Client::new(call.stack, &Options::default()).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });
-    Ok((kept, client.map_err(|error| broken(&error))?))
+    Ok((awake, client.map_err(|error| broken(&error))?))
 }
 
 /// A failure of a stack.

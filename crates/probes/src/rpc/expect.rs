@@ -95,7 +95,7 @@ pub(super) fn call(link: &str, call: &Call, known: &Known<'_>) -> Option<Cost> {
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(
-        socket(link, &call.exchange(), known)?
+        socket(link, &call.exchange, known)?
             + marshalling(call.stack, call.payload, known)?
             + (read * adds.calls).named("system calls of the stack")
             + frames.named(adds.words),
@@ -126,6 +126,7 @@ mod tests {
     use super::*;
     use crate::cpu::frequency;
     use crate::os;
+    use crate::rpc::axes;
     use crate::rpc::load::Load;
     use crate::rpc::rtt::{self, Rtt};
     use crate::rpc::stream::Stream;
@@ -202,7 +203,7 @@ mod tests {
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
         let axes = Rtt {
-            stack: rtt::Stack::Udp,
+            stack: axes::Stack::Udp,
             ..Rtt::default()
         };
         let link = text("loopback");

@@ -1,10 +1,11 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{Argument, Call, Connection};
-use super::ends::{CALLS, Called, broken, connect, joined};
+use super::axes::{self, Argument, Call, Connection};
+use super::ends::{CALLS, CallServer, broken, connect, joined};
 use super::expect::call;
-use super::rtt::{self, Rtt};
+use super::rtt::Rtt;
 use crate::ends::Cpus;
+use crate::net::axes::{Exchange, Over, Transport, Wait};
 use crate::net::load;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{Connector, Placement};
@@ -71,11 +72,15 @@ impl From<&Load> for Call {
                 Stack::Grpc => costof_rpc::Stack::Grpc,
                 Stack::Thrift => costof_rpc::Stack::THRIFT,
             },
-            over: Connection::Tcp,
-            connections: point.connections,
             payload: point.payload,
-            cpus: Cpus::Cross,
-            wake: Wake::Awake,
+            connections: point.connections,
+            exchange: Exchange {
+                transport: Transport::Socket(Over::Tcp),
+                size: point.payload.bytes(),
+                wait: Wait::Block,
+                cpus: Cpus::Cross,
+                wake: Wake::Awake,
+            },
         }
     }
 }
@@ -83,16 +88,16 @@ impl From<&Load> for Call {
 /// The same call by itself.
 impl From<&Load> for Rtt {
     fn from(point: &Load) -> Rtt {
-        let call = Call::from(point);
+        let exchange = Call::from(point).exchange;
         Rtt {
             stack: match point.stack {
-                Stack::Grpc => rtt::Stack::Grpc,
-                Stack::Thrift => rtt::Stack::Thrift,
+                Stack::Grpc => axes::Stack::Grpc,
+                Stack::Thrift => axes::Stack::Thrift,
             },
-            over: call.over,
-            payload: call.payload,
-            cpus: call.cpus,
-            wake: call.wake,
+            over: Connection::Tcp,
+            payload: point.payload,
+            cpus: exchange.cpus,
+            wake: exchange.wake,
         }
     }
 }
@@ -122,8 +127,8 @@ impl Measure for Load {
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Load>(Called::start(launch)?),
-        |launch| role::<Load>(Calling(Connector::start(launch)?, None)),
+        |launch| role::<Load>(CallServer::start(launch)?),
+        |launch| role::<Load>(CallClient(Connector::start(launch)?, None)),
     ];
 
     fn least_ns(point: &At<Load>) -> f64 {
@@ -200,21 +205,21 @@ fn in_flight_most(payload: Argument) -> usize {
 
 /// The end that calls, and the connections of the point before: the other end's threads are there until
 /// they are asked what they have used.
-struct Calling(Connector, Option<InFlight>);
+struct CallClient(Connector, Option<InFlight>);
 
-impl RoleAt<Load> for Calling {
+impl RoleAt<Load> for CallClient {
     fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
         let spinning = Placement {
             blocks: false,
-            ..Call::from(&point.axes).placement()
+            ..Call::from(&point.axes).exchange.placement()
         };
         self.0.prepare(&point.link, spinning, offers)
     }
 
     fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let call = Call::from(&point.axes);
-        let (_kept, sockets) = connect(&call, &mut self.0)?;
+        let (_awake, sockets) = connect(&call, &mut self.0)?;
         meter.operation_allocates();
         let calls = InFlight::over(call.stack, sockets, &Options::default());
         let mut calls = Calls {

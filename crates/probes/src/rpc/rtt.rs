@@ -1,14 +1,14 @@
 //! `rpc.rtt`: how long a remote procedure call takes.
 
-use super::axes::{Argument, Call, Carried, Connection};
-use super::ends::{CALLS, Called, broken, client, joined};
+use super::axes::{Argument, Call, Carried, Connection, Stack};
+use super::ends::{CALLS, CallServer, broken, client, joined};
 use super::expect::carried;
 use crate::derived;
 use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Over, Transport, Wait};
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::Connector;
-use crate::net::ping_pong::{Answering, Asking, CpuTime, warm_up};
+use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
 use crate::rudp::rtt::measure;
 use crate::wake::{self, Wake};
@@ -18,22 +18,6 @@ use costof_rpc::{Client, RpcError};
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
-
-words! {
-    /// What carries a call, or as many bytes.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-        /// the socket beneath: as many bytes there and back, of no procedure
-        Tcp = "tcp",
-        /// the library rudp: reliable datagrams
-        Rudp = "rudp",
-        /// plain datagrams
-        Udp = "udp",
-    }
-}
 
 point! {
     /// How long does a remote procedure call take, by gRPC and by Thrift?
@@ -75,38 +59,33 @@ point! {
 
 impl From<&Rtt> for Carried {
     fn from(point: &Rtt) -> Carried {
+        let exchange = |transport| Exchange {
+            transport,
+            size: point.payload.bytes(),
+            wait: Wait::Block,
+            cpus: point.cpus,
+            wake: point.wake,
+        };
+        let connection = exchange(Transport::Socket(point.over.into()));
+        let calls = |stack| {
+            Carried::Calls(Call {
+                stack,
+                payload: point.payload,
+                connections: 1,
+                exchange: connection,
+            })
+        };
         match point.stack {
-            Stack::Grpc => Carried::Calls(point.calls(costof_rpc::Stack::Grpc)),
-            Stack::Thrift => Carried::Calls(point.calls(costof_rpc::Stack::THRIFT)),
-            Stack::Tcp => Carried::Bytes(point.bytes(Transport::Socket(point.over.into()))),
-            Stack::Rudp => Carried::Bytes(point.bytes(Transport::Rudp)),
-            Stack::Udp => Carried::Bytes(point.bytes(Transport::Socket(Over::Udp))),
+            Stack::Grpc => calls(costof_rpc::Stack::Grpc),
+            Stack::Thrift => calls(costof_rpc::Stack::THRIFT),
+            Stack::Tcp => Carried::Bytes(connection),
+            Stack::Rudp => Carried::Bytes(exchange(Transport::Rudp)),
+            Stack::Udp => Carried::Bytes(exchange(Transport::Socket(Over::Udp))),
         }
     }
 }
 
 impl Rtt {
-    fn calls(&self, stack: costof_rpc::Stack) -> Call {
-        Call {
-            stack,
-            over: self.over,
-            connections: 1,
-            payload: self.payload,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-
-    fn bytes(&self, transport: Transport) -> Exchange {
-        Exchange {
-            transport,
-            size: self.payload.bytes(),
-            wait: Wait::Block,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-
     /// Whether what is lost is sent again by others than the kernel, which says nothing of it here.
     fn by_datagrams(&self) -> bool {
         match self.stack {
@@ -158,14 +137,14 @@ impl Measure for Rtt {
     const ROLES: &'static [StartRole] = &[
         |launch| {
             role::<Rtt>(End {
-                bytes: Answering::start(launch)?,
-                calls: Called::start(launch)?,
+                bytes: ServerRole::start(launch)?,
+                calls: CallServer::start(launch)?,
             })
         },
         |launch| {
             role::<Rtt>(End {
-                bytes: Asking::start(launch, measure)?,
-                calls: Calling(Connector::start(launch)?, None),
+                bytes: ClientRole::start(launch, measure)?,
+                calls: CallClient(Connector::start(launch)?, None),
             })
         },
     ];
@@ -260,18 +239,19 @@ impl<B: RoleAt<Exchange>, C: RoleAt<Call>> RoleAt<Rtt> for End<B, C> {
 
 /// The end that calls, and the connection of the point before: the other end's threads are there until
 /// they are asked what they have used.
-struct Calling(Connector, Option<Client>);
+struct CallClient(Connector, Option<Client>);
 
-impl RoleAt<Call> for Calling {
+impl RoleAt<Call> for CallClient {
     fn prepare(&mut self, point: &At<Call>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        self.0.prepare(&point.link, point.placement(), offers)
+        self.0
+            .prepare(&point.link, point.exchange.placement(), offers)
     }
 
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         // A stack has memory of its own for each call.
         meter.operation_allocates();
-        let (_kept, mut client) = client(point, &mut self.0)?;
+        let (_awake, mut client) = client(point, &mut self.0)?;
         let payload = point.payload.payload();
         let failed = |error: RpcError| broken(&error);
         let mut all = 0_u64;
@@ -289,7 +269,7 @@ impl RoleAt<Call> for Calling {
             used.messages += 1;
             meter.time("latency", &mut call)
         })?;
-        used.report("cpu_client", &point.exchange(), meter);
+        used.report("cpu_client", &point.exchange, meter);
         meter.value(CALLS, all as f64);
         self.1 = Some(client);
         Ok(())

@@ -8,7 +8,7 @@ use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, Answering, Asking, CpuTime, warm_up};
+use crate::net::ping_pong::{self, ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
 use crate::rudp::expect::{library, udp};
 use crate::wake::{self, Wake};
@@ -125,8 +125,8 @@ impl Measure for Rtt {
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Rtt>(Answering::start(launch)?),
-        |launch| role::<Rtt>(Asking::start(launch, measure)?),
+        |launch| role::<Rtt>(ServerRole::start(launch)?),
+        |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
@@ -169,15 +169,15 @@ pub(crate) fn measure<P: Exchanges>(
     let (link, exchange) = (&point.link, point.exchange());
     match exchange.transport {
         Transport::Socket(_) => {
-            let (_kept, socket) = ping_pong::connect(&exchange, connector)?;
+            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
             measure_by(socket, link, &exchange, meter)
         }
         Transport::Study => {
-            let (_kept, socket) = ping_pong::connect(&exchange, connector)?;
+            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
             measure_by(StudyClient::new(socket), link, &exchange, meter)
         }
         Transport::Rudp => {
-            let (_kept, rudp) = connector.connect(|address, token| {
+            let (_awake, rudp) = connector.connect(|address, token| {
                 let config = ping_pong::config(link, exchange.size);
                 Rudp::connect(address, token, config, exchange.wait.into())
             })?;

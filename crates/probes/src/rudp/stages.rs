@@ -6,7 +6,7 @@ use crate::net::both_ends::joined;
 use crate::net::meeting::broken;
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector};
-use crate::net::ping_pong::{self, Asking, Stamping, serve};
+use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
 use crate::net::rtt;
 use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
@@ -119,7 +119,7 @@ impl Measure for Stages {
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
-        |launch| role::<Stages>(Stamping::start(|| Asking::start(launch, measure))?),
+        |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
@@ -172,7 +172,7 @@ impl RoleAt<Stages> for Server {
             token = listener.token().to_vec();
             Socket::accept(listener, point.wait.into(), stop)
         })?;
-        let Some((_kept, socket)) = accepted else {
+        let Some((_awake, socket)) = accepted else {
             return Ok(());
         };
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
@@ -217,7 +217,7 @@ fn measure(
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let (_kept, socket) = ping_pong::connect(&point.exchange(), connector)?;
+    let (_awake, socket) = ping_pong::connect(&point.exchange(), connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::new)?;
     match point.stack {
         Stack::Rudp => {
