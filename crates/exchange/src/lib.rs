@@ -4,6 +4,7 @@
 pub mod connections;
 pub mod datagrams;
 pub mod delivery;
+pub mod open_loop;
 pub mod ping_pong;
 pub mod receive;
 pub mod rendezvous;

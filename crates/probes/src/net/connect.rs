@@ -1,8 +1,7 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::both_ends::joined;
+use crate::net::both_ends::{joined, on_cpus};
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{self, Connector, Placement};
@@ -102,11 +101,7 @@ impl Measure for Connect {
     }
 
     fn derive(point: &At<Connect>, reports: Vec<Report>) -> Report {
-        let mut report = joined(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, joined(reports))
     }
 }
 

@@ -6,7 +6,6 @@ pub(crate) mod both_ends;
 pub(crate) mod congestion_control;
 pub(crate) mod connect;
 pub(crate) mod flows;
-pub(crate) mod load;
 pub(crate) mod lost;
 pub(crate) mod meeting;
 pub(crate) mod path;

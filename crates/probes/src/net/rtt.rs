@@ -1,9 +1,8 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
-use crate::derived;
 use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
-use crate::net::load::Load;
+use crate::net::both_ends::on_cpus;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path;
@@ -12,6 +11,7 @@ use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
+use costof_exchange::open_loop::OpenLoop;
 use costof_exchange::ping_pong::Client;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::{self, TryReceive};
@@ -147,11 +147,7 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        let mut report = leading(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, leading(reports))
     }
 }
 
@@ -254,7 +250,7 @@ fn at_a_rate(
     let pattern = message.clone();
     let mut answer = vec![0; message.len()];
     let number_bytes = message.len().min(NUMBER_BYTES);
-    let mut load = Load::new(point.rate, meter.time_ns(), first_ns);
+    let mut load = OpenLoop::new(point.rate, meter.time_ns(), first_ns);
     let clock = meter.clock();
     let start = clock.start();
     let now_ns = || clock.ns(clock.end().saturating_sub(start));
@@ -268,7 +264,7 @@ fn at_a_rate(
             if let Some(number) = load.due(now) {
                 message[..number_bytes].copy_from_slice(&number.to_le_bytes()[..number_bytes]);
                 if socket.try_send(&message)? {
-                    load.made();
+                    load.mark_sent();
                 }
             }
             if socket.try_receive(&mut answer)? {

@@ -5,8 +5,8 @@ use super::ends::broken;
 use super::expect::carried;
 use super::rtt::Rtt;
 use super::served::Served;
-use crate::derived;
 use crate::ends::Cpus;
+use crate::net::both_ends::on_cpus;
 use crate::net::meeting::broken as exchange_broken;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{self, Connector, Placement};
@@ -134,11 +134,7 @@ impl Measure for FirstCall {
     }
 
     fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
-        let mut report = leading(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, leading(reports))
     }
 }
 

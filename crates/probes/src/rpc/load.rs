@@ -6,11 +6,11 @@ use super::expect::call;
 use super::rtt::Rtt;
 use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Over, Transport, Wait};
-use crate::net::load;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
 use crate::wake::Wake;
+use costof_exchange::open_loop::OpenLoop;
 use costof_measure::clock::Clock;
 use costof_measure::schedule::Precision;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
@@ -235,23 +235,18 @@ impl RoleAt<Load> for CallClient {
         }
         let first_ns = calls.one()?;
         let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
-        let load = load::Load::new(point.rate, lasts_ns, first_ns);
+        let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
         let loaded = calls.loaded(load, meter)?;
-        let Loaded {
-            load,
-            mean,
-            most,
-            busy_ns,
-        } = loaded;
+        let load = &loaded.load;
         if load.answers() == 0 {
             return Err(Failure::error("no call was answered"));
         }
         if let Some(rate) = load.rate() {
             meter.value("rate", rate);
         }
-        meter.value("in_flight", mean);
-        meter.value("in_flight_most", most);
-        meter.value("cpu_client", busy_ns / load.answers() as f64);
+        meter.value("in_flight", loaded.mean);
+        meter.value("in_flight_most", loaded.most);
+        meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
         meter.value("unanswered", load.lost());
         meter.value(CALLS, calls.made as f64);
         self.1 = Some(calls.calls);
@@ -273,13 +268,13 @@ struct Calls<'a> {
     payload: Payload,
     clock: &'a dyn Clock,
     made: u64,
-    /// How many may be under way.
+    /// How many may be in flight.
     most: usize,
 }
 
 /// What came of a load.
 struct Loaded {
-    load: load::Load,
+    load: OpenLoop,
     /// Calls under way when another one was made: on average, and at most.
     mean: f64,
     most: f64,
@@ -320,7 +315,7 @@ impl Calls<'_> {
         Ok(self.clock.ns(self.clock.end().saturating_sub(start)))
     }
 
-    fn loaded(&mut self, mut load: load::Load, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
+    fn loaded(&mut self, mut load: OpenLoop, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
         let clock = self.clock;
         let start = clock.start();
         let now_ns = || clock.ns(clock.end().saturating_sub(start));
@@ -332,11 +327,11 @@ impl Calls<'_> {
             let began = now;
             let is_due = self.calls.count() < self.most && load.due(now).is_some();
             if is_due {
-                let under_way = self.calls.count() as f64;
-                sum += under_way;
-                most = most.max(under_way);
+                let in_flight = self.calls.count() as f64;
+                sum += in_flight;
+                most = most.max(in_flight);
                 self.begin()?;
-                load.made();
+                load.mark_sent();
             }
             let answered = self.turn(&mut |number| {
                 let number = (number + 1).saturating_sub(before);

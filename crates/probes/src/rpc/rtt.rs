@@ -3,9 +3,9 @@
 use super::axes::{Argument, Call, Carried, Connection, Stack};
 use super::ends::{CALLS, CallServer, broken, client, joined};
 use super::expect::carried;
-use crate::derived;
 use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Over, Transport, Wait};
+use crate::net::both_ends::on_cpus;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
@@ -192,10 +192,7 @@ impl Measure for Rtt {
         if !point.by_datagrams() {
             report.metrics.retain(|metric| metric.name != "lost");
         }
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, report)
     }
 }
 

@@ -1,9 +1,8 @@
 //! `rudp.rtt`: how long a reliable datagram takes to the other end of a link and back.
 
-use crate::derived;
 use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
-use crate::net::both_ends::joined;
+use crate::net::both_ends::{joined, on_cpus};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, UDP_HEADERS};
@@ -149,11 +148,7 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        let mut report = joined(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, joined(reports))
     }
 }
 
