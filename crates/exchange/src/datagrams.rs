@@ -6,10 +6,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::rendezvous::{self, Address, Listener, Over, only};
+use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, only};
 
-/// How long the ends have to find each other.
-pub const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an end waits before it looks whether it is stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -29,16 +27,16 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
 ///
 /// # Errors
 ///
-/// Those of [`rendezvous::call`].
+/// Those of [`rendezvous::connect`].
 pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Duration)> {
-    let met = only(rendezvous::call(Over::Udp, address, 1, token)?);
-    let round_trip = met.round_trip();
-    Ok((met.into_socket()?.into(), round_trip))
+    let flow = only(rendezvous::connect(Over::Udp, address, 1, token)?);
+    let round_trip = flow.round_trip();
+    Ok((flow.into_socket()?.into(), round_trip))
 }
 
 /// Sends the token back until the client goes on: either may be lost.
 fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()> {
-    let until = Instant::now() + RENDEZVOUS_TIMEOUT;
+    let until = Instant::now() + TIMEOUT;
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
     send(socket, token)?;
     let mut received = vec![0; token.len() + 1];

@@ -119,7 +119,7 @@ fn accept_by(
 ///
 /// # Errors
 ///
-/// `NotFound` for a congestion control that is not there; those of [`rendezvous::call`] and
+/// `NotFound` for a congestion control that is not there; those of [`rendezvous::connect`] and
 /// [`FieldSender::new`].
 pub fn call(
     over: Over,
@@ -129,7 +129,7 @@ pub fn call(
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = rendezvous::call_by(over, address, messages.len(), control, token)?;
+    let flows = rendezvous::connect_by(over, address, messages.len(), control, token)?;
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(mut flow, messages)| {

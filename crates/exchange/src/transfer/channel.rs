@@ -1,7 +1,7 @@
 //! The socket of a flow, at either end.
 
 use super::{LOOK, STALLED};
-use crate::rendezvous::{Met, Over};
+use crate::rendezvous::{Flow, Over};
 use costof_os::net::socket;
 use costof_os::net::socket::receive_within;
 use std::io::{self, ErrorKind};
@@ -17,7 +17,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// Of a socket that is connected: no call takes forever.
-    pub(super) fn of(met: Met) -> io::Result<Self> {
+    pub(super) fn of(met: Flow) -> io::Result<Self> {
         receive_within(&met.socket, LOOK)?;
         sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALLED))?;
         Ok(Self {

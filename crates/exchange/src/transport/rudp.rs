@@ -14,8 +14,8 @@ use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
 
 use super::{POLL_INTERVAL, Transport, Wait};
-use crate::datagrams::{self, RENDEZVOUS_TIMEOUT};
-use crate::rendezvous::{Address, Listener};
+use crate::datagrams;
+use crate::rendezvous::{Address, Listener, TIMEOUT};
 use costof_os::random;
 
 /// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
@@ -48,7 +48,7 @@ impl Rudp {
         let socket = datagrams::accept(listener, stop)?;
         let mut socket = accepting(socket, config)?;
         set_up(&mut socket, is_single)?;
-        let until = Instant::now() + RENDEZVOUS_TIMEOUT;
+        let until = Instant::now() + TIMEOUT;
         while !stop.load(Ordering::Acquire) {
             if let Some((id, Event::Connected)) = socket.poll(Some(POLL_INTERVAL))? {
                 return Ok(Self {
@@ -171,7 +171,7 @@ pub fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, Connect
     let to = socket.peer_addr()?;
     let mut socket = Socket::over(socket, random::bytes()?, None).map_err(io::Error::other)?;
     let id = socket.connect(to, config).map_err(io::Error::other)?;
-    let until = Instant::now() + RENDEZVOUS_TIMEOUT;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         match socket.poll(Some(POLL_INTERVAL))? {
             Some((_, Event::Connected)) => return Ok((socket, id)),

@@ -17,7 +17,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sen
 use super::{
     ANSWER_TIMEOUT, POLL_INTERVAL, RTO_ROUND_TRIPS, Transport, TryReceive, Wait, no_answer,
 };
-use crate::rendezvous::{self, Address, Listener, Met, Over, only};
+use crate::rendezvous::{self, Address, Flow, Listener, Over, only};
 use costof_os::net::socket::{is_passing, receive_within};
 
 /// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
@@ -51,8 +51,8 @@ impl Socket {
     ///
     /// Those of [`Listener::accept`].
     pub fn accept(listener: &Listener, wait: Wait, stop: &AtomicBool) -> io::Result<Self> {
-        let met = only(listener.accept(stop)?);
-        let socket = Self::new(met, wait, listener.token(), false)?;
+        let flow = only(listener.accept(stop)?);
+        let socket = Self::new(flow, wait, listener.token(), false)?;
         socket.send_all(listener.token())?;
         Ok(socket)
     }
@@ -61,20 +61,20 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// Those of [`rendezvous::call`].
+    /// Those of [`rendezvous::connect`].
     pub fn connect(over: Over, address: &Address, wait: Wait, token: &[u8]) -> io::Result<Self> {
-        let met = only(rendezvous::call(over, address, 1, token)?);
-        Self::new(met, wait, token, true)
+        let flow = only(rendezvous::connect(over, address, 1, token)?);
+        Self::new(flow, wait, token, true)
     }
 
-    fn new(met: Met, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {
-        receive_within(&met.socket, POLL_INTERVAL)?;
-        sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
+    fn new(flow: Flow, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {
+        receive_within(&flow.socket, POLL_INTERVAL)?;
+        sockopt::set_socket_timeout(&flow.socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
         Ok(Self {
-            round_trip: met.round_trip,
-            over: met.over,
-            peer: met.peer.map(SocketAddrAny::from),
-            socket: met.socket,
+            round_trip: flow.round_trip,
+            over: flow.over,
+            peer: flow.peer.map(SocketAddrAny::from),
+            socket: flow.socket,
             wait,
             token: token.to_vec(),
             is_client,

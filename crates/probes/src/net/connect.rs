@@ -134,8 +134,8 @@ fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
         return Ok(());
     }
     let accepted = meter.time("accept", || acceptor.accept())?;
-    if let Some(connection) = acceptor.known(accepted) {
-        connection.until_other_end_is_done()?;
+    if let Some(connection) = acceptor.from_client(accepted) {
+        connection.wait_for_fin()?;
         meter.time("server_close", || connection.close());
     }
     Ok(())

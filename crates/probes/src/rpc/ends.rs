@@ -9,7 +9,7 @@ use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
-use costof_exchange::rendezvous::{self, Met};
+use costof_exchange::rendezvous::{self, Flow};
 use costof_rpc::{Client, Options, RpcError, Socket};
 use std::io::{self, Write};
 
@@ -56,7 +56,7 @@ where
         let served = self.served.take().expect("it is prepared");
         let accepted = self.acceptor.accept(meter, |listener, stop| {
             let flows = listener.accept(stop)?.into_iter();
-            let answered = |flow: Met| answer_token(flow.into_socket()?.into(), listener.token());
+            let answered = |flow: Flow| answer_token(flow.into_socket()?.into(), listener.token());
             flows.map(answered).collect::<io::Result<_>>()
         })?;
         let Some((_awake, sockets)) = accepted else {
@@ -82,8 +82,8 @@ fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
 pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
         let over = call.exchange.over().into();
-        let flows = rendezvous::call(over, address, call.connections, token)?;
-        let connected = |flow: Met| Ok(Socket::from(flow.into_socket()?));
+        let flows = rendezvous::connect(over, address, call.connections, token)?;
+        let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
         flows.into_iter().map(connected).collect()
     })
 }

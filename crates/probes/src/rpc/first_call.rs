@@ -206,7 +206,7 @@ fn next(acceptor: &Acceptor) -> io::Result<Option<TcpStream>> {
     if !acceptor.wait()? {
         return Ok(None);
     }
-    let connection = acceptor.known(acceptor.accept()?);
+    let connection = acceptor.from_client(acceptor.accept()?);
     let Some(connection) = connection else {
         return Ok(None);
     };

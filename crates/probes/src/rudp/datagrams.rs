@@ -1,6 +1,4 @@
 //! The names under which transfers use [`costof_exchange::datagrams`].
 
-pub(super) use costof_exchange::datagrams::{
-    RENDEZVOUS_TIMEOUT as MEETS, accept, connect as call, is_passing, send,
-};
-pub(super) use costof_exchange::rendezvous::only;
+pub(super) use costof_exchange::datagrams::{accept, connect as call, is_passing, send};
+pub(super) use costof_exchange::rendezvous::{TIMEOUT as MEETS, only};

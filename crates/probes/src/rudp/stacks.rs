@@ -135,7 +135,7 @@ pub(super) fn accept(
 /// The sending end of a connection to a listener at this address, and a round trip to there.
 ///
 /// # Errors
-/// Those of [`rendezvous::call_by`]; why the stack cannot connect.
+/// Those of [`rendezvous::connect_by`]; why the stack cannot connect.
 pub(super) fn call(
     point: &Transfer,
     address: &Address,
@@ -145,7 +145,15 @@ pub(super) fn call(
     #[cfg(not(feature = "quic"))]
     let _ = offers;
     let by = point.congestion_control.name();
-    let met = || io::Result::Ok(only(rendezvous::call_by(Over::Tcp, address, 1, by, token)?));
+    let met = || {
+        io::Result::Ok(only(rendezvous::connect_by(
+            Over::Tcp,
+            address,
+            1,
+            by,
+            token,
+        )?))
+    };
     match point.carrier {
         Carrier::Rudp => by_datagrams(address, token, |socket, datagram| {
             rudp::Sender::connect(socket, point.control_of_rudp(), datagram)

@@ -5,7 +5,7 @@ use super::{LOOK, Received, Receives, Sends, Sent};
 use crate::rpc::served::Served;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
-use costof_exchange::rendezvous::Met;
+use costof_exchange::rendezvous::Flow;
 use costof_os::net::socket;
 use costof_rpc::{Client, Options, RpcError, Stack};
 use std::io::{self, ErrorKind, Write};
@@ -28,7 +28,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(stack: Stack, met: Met) -> io::Result<Sender> {
+    pub(super) fn new(stack: Stack, met: Flow) -> io::Result<Sender> {
         let stream = TcpStream::from(met.into_socket()?);
         Ok(Sender {
             stack,
@@ -87,7 +87,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(stack: Stack, met: Met, token: &[u8]) -> io::Result<Receiver> {
+    pub(super) fn new(stack: Stack, met: Flow, token: &[u8]) -> io::Result<Receiver> {
         let mut stream = TcpStream::from(met.into_socket()?);
         // The sender waits for it.
         stream.write_all(token)?;

@@ -4,7 +4,7 @@ use super::{LOOK, Received, Receives, Sends, Sent};
 use crate::rudp::datagrams::is_passing;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
-use costof_exchange::rendezvous::Met;
+use costof_exchange::rendezvous::Flow;
 use costof_os::net::socket;
 use costof_os::net::socket::has_gone;
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,7 +25,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(met: Met) -> io::Result<Sender> {
+    pub(super) fn new(met: Flow) -> io::Result<Sender> {
         let stream = TcpStream::from(met.into_socket()?);
         stream.set_read_timeout(Some(LOOK))?;
         stream.set_write_timeout(Some(LOOK))?;
@@ -126,7 +126,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(met: Met, token: &[u8]) -> io::Result<Receiver> {
+    pub(super) fn new(met: Flow, token: &[u8]) -> io::Result<Receiver> {
         let mut stream = TcpStream::from(met.into_socket()?);
         stream.set_read_timeout(Some(LOOK))?;
         // The sender waits for it.
