@@ -3,10 +3,10 @@
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, only};
+use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, check_wanted, only};
 
 /// How long an end waits before it looks whether it is stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -50,18 +50,7 @@ fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()>
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
-        if stop.load(Ordering::Acquire) {
-            return Err(io::Error::new(
-                ErrorKind::Interrupted,
-                "the other end has given up",
-            ));
-        }
-        if Instant::now() > until {
-            return Err(io::Error::new(
-                ErrorKind::TimedOut,
-                "the other end does not begin",
-            ));
-        }
+        check_wanted(stop, until)?;
     }
 }
 
@@ -73,15 +62,11 @@ fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()>
 pub fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     match socket.send(datagram) {
         Ok(_) => Ok(()),
-        Err(error) if is_passing(&error) || is_lost(&error) => Ok(()),
+        Err(error) if is_passing(&error) => Ok(()),
+        // A device's queue is full.
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// A device's queue is full.
-fn is_lost(error: &io::Error) -> bool {
-    const ENOBUFS: i32 = 105;
-    error.raw_os_error() == Some(ENOBUFS)
 }
 
 /// Whether nothing came, or the peer has gone, which is not needed any more.

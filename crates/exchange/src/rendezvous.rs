@@ -169,13 +169,7 @@ impl Listener {
     /// `TimedOut` if they do not all come within ten seconds, `Interrupted` where `stop` is set.
     pub fn accept(&self, stop: &AtomicBool) -> io::Result<Vec<Flow>> {
         let until = Instant::now() + TIMEOUT;
-        let check = || {
-            if stop.load(Ordering::Acquire) {
-                let reason = "the other end has given up";
-                return Err(io::Error::new(ErrorKind::Interrupted, reason));
-            }
-            check_deadline(until)
-        };
+        let check = || check_wanted(stop, until);
         match self.over {
             Over::Udp => self.accept_datagrams(check),
             Over::Tcp | Over::Unix => self.accept_streams(check),
@@ -306,7 +300,7 @@ pub fn connect_by(
 ///
 /// # Panics
 ///
-/// Where another number of flows was asked for.
+/// Where there is another number of flows.
 pub fn only(flows: Vec<Flow>) -> Flow {
     let [flow] = <[Flow; 1]>::try_from(flows).expect("one flow was asked for");
     flow
@@ -520,11 +514,24 @@ fn open(
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
 }
 
+/// Whether an end still waits for the other one.
+///
+/// # Errors
+///
+/// `Interrupted` where `stop` is set, `TimedOut` after `until`.
+pub(crate) fn check_wanted(stop: &AtomicBool, until: Instant) -> io::Result<()> {
+    if stop.load(Ordering::Acquire) {
+        let reason = "the other end has given up";
+        return Err(io::Error::new(ErrorKind::Interrupted, reason));
+    }
+    check_deadline(until)
+}
+
 fn check_deadline(until: Instant) -> io::Result<()> {
     if Instant::now() > until {
         return Err(io::Error::new(
             ErrorKind::TimedOut,
-            "the other end has not sent the token in time",
+            "the other end has not connected in time",
         ));
     }
     Ok(())
@@ -560,7 +567,7 @@ mod tests {
         stranger
     }
 
-    /// Accepts and answers in a thread, in which `strangers` come before the right one calls.
+    /// Accepts and answers in a thread, in which `strangers` come before the right client.
     fn rendezvous(
         over: Over,
         flows: usize,
@@ -596,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_one_gets_in_behind_strangers_of_every_kind() {
+    fn the_right_client_gets_in_behind_strangers_of_every_kind() {
         for over in [Over::Tcp, Over::Unix] {
             for (flows, silent) in [(1, 20), (3, MAX_PENDING + 20)] {
                 let (accepted, called) = rendezvous(over, flows, |address| {
@@ -645,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_with_the_token_that_is_lost_is_said_again() {
+    fn a_datagram_with_the_token_that_is_lost_is_retransmitted() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let address = Address::Ip(vec![socket.local_addr().unwrap()]);
@@ -662,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_any_flow_that_is_lost_is_said_again() {
+    fn a_token_of_any_flow_that_is_lost_is_retransmitted() {
         let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         for socket in &sockets {
             socket.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -680,8 +687,8 @@ mod tests {
                 assert_eq!(&sent[..length], TOKEN);
                 from
             });
-            for (socket, caller) in sockets.iter().zip(pending) {
-                socket.send_to(TOKEN, caller).unwrap();
+            for (socket, client) in sockets.iter().zip(pending) {
+                socket.send_to(TOKEN, client).unwrap();
             }
             called.join().unwrap().unwrap();
         });

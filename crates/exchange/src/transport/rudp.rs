@@ -7,7 +7,7 @@ pub mod stamped;
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rudp::socket::Socket;
@@ -15,12 +15,12 @@ use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
 
 use super::{POLL_INTERVAL, Transport, Wait};
 use crate::datagrams;
-use crate::rendezvous::{Address, Listener, TIMEOUT};
+use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted};
 use costof_os::random;
 
 /// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
 const SPINS_PER_POLL: u32 = 10_000;
-/// How many events may be left that nobody asked for.
+/// How many unread events may be left at the end.
 const MAX_EVENTS_LEFT: u32 = 1 << 16;
 
 /// One end of a connection of the library.
@@ -49,7 +49,8 @@ impl Rudp {
         let mut socket = accepting(socket, config)?;
         set_up(&mut socket, is_single)?;
         let until = Instant::now() + TIMEOUT;
-        while !stop.load(Ordering::Acquire) {
+        loop {
+            check_wanted(stop, until)?;
             if let Some((id, Event::Connected)) = socket.poll(Some(POLL_INTERVAL))? {
                 return Ok(Self {
                     socket,
@@ -58,11 +59,7 @@ impl Rudp {
                     is_client: false,
                 });
             }
-            if Instant::now() > until {
-                return Err(ErrorKind::TimedOut.into());
-            }
         }
-        Err(ErrorKind::Interrupted.into())
     }
 
     /// Connects to a listener.

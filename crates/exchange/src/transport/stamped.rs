@@ -62,8 +62,8 @@ struct Stamp {
 }
 
 impl Stamped {
-    /// Has the kernel stamp what the driver is given and what is received. A socket of UDP hears
-    /// only its peer from then on.
+    /// Has the kernel stamp what the driver is given and what is received. A UDP socket receives
+    /// only from its peer from then on.
     ///
     /// # Errors
     ///

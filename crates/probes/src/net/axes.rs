@@ -124,6 +124,11 @@ impl Exchange {
         path::may_take(link, self.size as u64, self.headers())
     }
 
+    /// As [`path::least_ns`].
+    pub(crate) fn least_ns(&self, link: &str) -> f64 {
+        path::least_ns(link, self.size as u64, self.headers())
+    }
+
     /// Refuses a message that no datagram holds.
     ///
     /// # Errors

@@ -77,11 +77,14 @@ impl Local {
         if !blocks {
             return ends::spinning_keeps(cpus, wake);
         }
-        match shares {
-            // Over a link that holds packets up, a processor of both ends is idle too.
-            true if path::is_plain(link) => ends::keep(cpus, wake, &self.cpus),
-            true if !self.leads => Ok(Kept::AsTheyAre),
-            _ => wake::keep(wake, &[own]),
+        if shares && path::is_plain(link) {
+            ends::keep(cpus, wake, &self.cpus)
+        } else if shares && !self.leads {
+            // Over a link that holds packets up, a processor of both ends is idle too: the other end
+            // keeps it awake.
+            Ok(Kept::AsTheyAre)
+        } else {
+            wake::keep(wake, &[own])
         }
     }
 }

@@ -116,8 +116,7 @@ impl Measure for Rtt {
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
-        let headers = point.exchange().headers();
-        path::least_ns(&point.link, point.size as u64, headers)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Rtt>) -> usize {

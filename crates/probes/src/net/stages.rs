@@ -93,8 +93,7 @@ impl Measure for Stages {
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
-        let headers = point.exchange().headers();
-        path::least_ns(&point.link, point.size as u64, headers)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Stages>) -> usize {

@@ -166,12 +166,20 @@ mod tests {
     }
 
     fn cost_of(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Cost> {
+        let load = Load {
+            payload,
+            ..Load::default()
+        };
         let point = Call {
             stack,
-            payload,
-            ..Call::from(&Load::default())
+            ..Call::from(&load)
         };
         call("loopback", &point, known)
+    }
+
+    fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
+        let link = text(link);
+        P::predict(&At { axes, link }, &Facts::default(), &Known(rows))
     }
 
     #[test]
@@ -202,13 +210,11 @@ mod tests {
         let cost = cost_of(Stack::THRIFT, string, &Known(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
-        let axes = Rtt {
+        let udp = Rtt {
             stack: axes::Stack::Udp,
             ..Rtt::default()
         };
-        let link = text("loopback");
-        let udp = Rtt::predict(&At { axes, link }, &Facts::default(), &Known(&rows));
-        assert_eq!(udp, None);
+        assert_eq!(predicted(udp, "loopback", &rows), None);
         let unmeasured = Known(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
     }
@@ -226,12 +232,11 @@ mod tests {
         call.metrics.push(server);
         rows.push(call);
         let at_rate = |rate| {
-            let axes = Load {
+            let load = Load {
                 rate,
                 ..Load::default()
             };
-            let link = text("loopback");
-            Load::predict(&At { axes, link }, &Facts::default(), &Known(&rows))
+            predicted(load, "loopback", &rows)
         };
         let half = at_rate(25_000).unwrap();
         // Half of the server: a call waits for two at most.
@@ -244,12 +249,11 @@ mod tests {
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
         let over = |link: &'static str, size| {
-            let axes = Stream {
+            let stream = Stream {
                 size,
                 ..Stream::default()
             };
-            let link = text(link);
-            Stream::predict(&At { axes, link }, &Facts::default(), &Known(&rows))
+            predicted(stream, link, &rows)
         };
         let Prediction {
             low, high, because, ..

@@ -182,11 +182,11 @@ const UNSATURATED: f64 = 0.7;
 const CONNECTIONS_MOST: u64 = 64;
 /// How long calls are made, in nanoseconds.
 const LASTS_NS: f64 = 400e6;
-/// Calls under way, at most: what is beyond is no longer a server's queue, but memory.
+/// Calls in flight, at most: what is beyond is no longer a server's queue, but memory.
 const IN_FLIGHT_MOST: usize = 4096;
 /// And of long arguments as many as these bytes are.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
-/// What a call that is under way has in memory beside its argument, roughly.
+/// What a call in flight has in memory beside its argument, roughly.
 const CALL_BYTES: u64 = 4096;
 /// How long answers are waited for in the end, so that the other end is not cut off.
 const DRAINS: Duration = Duration::from_secs(2);
@@ -203,8 +203,8 @@ fn in_flight_most(payload: Argument) -> usize {
     IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
-/// The end that calls, and the connections of the point before: the other end's threads are there until
-/// they are asked what they have used.
+/// The end that calls, and the connections of the point before: the server's threads have to live until
+/// their CPU time is read.
 struct CallClient(Connector, Option<InFlight>);
 
 impl RoleAt<Load> for CallClient {
@@ -275,10 +275,10 @@ struct Calls<'a> {
 /// What came of a load.
 struct Loaded {
     load: OpenLoop,
-    /// Calls under way when another one was made: on average, and at most.
+    /// Calls in flight when another one was made: on average, and at most.
     mean: f64,
     most: f64,
-    /// How long the thread was not only asking.
+    /// How long the thread was not only polling.
     busy_ns: f64,
 }
 
@@ -291,7 +291,7 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// Whether anything was answered, of which `each` is told the number, from 0 on.
+    /// Whether anything was answered; `each` is called with the number of each call, from 0 on.
     fn turn(&mut self, each: &mut dyn FnMut(u64)) -> Result<bool, Failure> {
         let (mut wrong, mut any) = (None, false);
         let polled = self.calls.poll(Duration::ZERO, &mut |number, outcome| {

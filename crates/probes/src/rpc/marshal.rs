@@ -29,7 +29,7 @@ impl From<Stack> for costof_rpc::Stack {
     }
 }
 
-/// Whatever a message's end is told by.
+/// For predictions of calls by any stack.
 impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {

@@ -130,7 +130,7 @@ impl Measure for Rtt {
     ];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "payload"], &["stack", "wake"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
@@ -234,8 +234,8 @@ impl<B: RoleAt<Exchange>, C: RoleAt<Call>> RoleAt<Rtt> for End<B, C> {
     }
 }
 
-/// The end that calls, and the connection of the point before: the other end's threads are there until
-/// they are asked what they have used.
+/// The end that calls, and the connection of the point before: the server's threads have to live until
+/// their CPU time is read.
 struct CallClient(Connector, Option<Client>);
 
 impl RoleAt<Call> for CallClient {

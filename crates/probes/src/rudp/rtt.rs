@@ -120,7 +120,7 @@ impl Measure for Rtt {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
@@ -129,7 +129,7 @@ impl Measure for Rtt {
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Rtt>) -> usize {

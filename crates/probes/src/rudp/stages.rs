@@ -4,7 +4,6 @@ use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Exchanges, Over, Wait};
 use crate::net::both_ends::joined;
 use crate::net::meeting::broken;
-use crate::net::path::{self, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
 use crate::net::rtt;
@@ -14,7 +13,7 @@ use crate::prelude::*;
 use crate::rudp::expect::library;
 use crate::rudp::rtt::Stack;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::{self as pattern, ClientStages, ServerStages};
+use costof_exchange::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::rudp::stamped::StampedRudp;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
@@ -114,7 +113,7 @@ impl Measure for Stages {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
@@ -123,7 +122,7 @@ impl Measure for Stages {
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Stages>) -> usize {
@@ -167,26 +166,22 @@ impl RoleAt<Stages> for Server {
     }
 
     fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut token = Vec::new();
         let accepted = self.0.accept(meter, |listener, stop| {
-            token = listener.token().to_vec();
-            Socket::accept(listener, point.wait.into(), stop)
+            let socket = Socket::accept(listener, point.wait.into(), stop)?;
+            Ok((socket, listener.token().to_vec()))
         })?;
-        let Some((_awake, socket)) = accepted else {
+        let Some((_awake, (socket, token))) = accepted else {
             return Ok(());
         };
+        let size = point.size;
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
         match point.stack {
             Stack::Rudp => {
                 let accepted = StampedRudp::accept(stamped, config(point));
-                answer(accepted.map_err(|error| broken(&error))?, point.size, meter)
+                answer(accepted.map_err(|error| broken(&error))?, size, meter)
             }
-            Stack::Study => answer(
-                StudyServer::new(stamped, point.size, &token),
-                point.size,
-                meter,
-            ),
-            Stack::Udp => answer(stamped, point.size, meter),
+            Stack::Study => answer(StudyServer::new(stamped, size, &token), size, meter),
+            Stack::Udp => answer(stamped, size, meter),
         }
     }
 }
@@ -195,18 +190,11 @@ fn answer<T: Stamps>(transport: T, size: usize, meter: &mut Meter<'_>) -> Result
     let mut server = pattern::Server::new(transport, size);
     serve(meter, |meter| {
         if let Some(stages) = server.answer_stamped()? {
-            let ServerStages {
-                received,
-                taken,
-                left,
-            } = stages;
-            for (metric, from, to) in [
-                ("server", received, left),
-                ("server_receive", received, taken),
-                ("server_send", taken, left),
-            ] {
-                meter.latency(metric, (to - from) as f64);
-            }
+            let receive = stages.taken - stages.received;
+            let send = stages.left - stages.taken;
+            meter.latency("server", (receive + send) as f64);
+            meter.latency("server_receive", receive as f64);
+            meter.latency("server_send", send as f64);
         }
         Ok(())
     })
