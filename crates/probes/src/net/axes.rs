@@ -2,6 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::net::peers::Placement;
 use crate::wake::Wake;
 use costof_exchange::rendezvous;
 use costof_exchange::transport;
@@ -106,6 +107,15 @@ impl Exchange {
         match self.over() {
             Over::Udp => UDP_HEADERS,
             Over::Tcp | Over::Unix => TCP_HEADERS,
+        }
+    }
+
+    /// Where its ends run.
+    pub(crate) fn placement(&self) -> Placement {
+        Placement {
+            cpus: self.cpus,
+            wake: self.wake,
+            blocks: self.blocks(),
         }
     }
 

@@ -3,10 +3,10 @@
 
 use crate::net::axes::{Exchange, Exchanges, Transport};
 use crate::net::meeting::broken;
-use crate::net::peers::{Acceptor, Connector, Placement};
+use crate::net::peers::{Acceptor, Connector};
 use crate::wake::Kept;
 use costof_exchange::ping_pong::Server;
-use costof_exchange::rendezvous::{Address, Listener};
+use costof_exchange::rendezvous::Listener;
 use costof_exchange::transport::rudp::Rudp;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::Stamped;
@@ -24,17 +24,6 @@ use rudp::Config;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-impl Exchange {
-    /// Where its ends run.
-    pub(crate) fn placement(&self) -> Placement {
-        Placement {
-            cpus: self.cpus,
-            wake: self.wake,
-            blocks: self.blocks(),
-        }
-    }
-}
 
 /// The end that answers.
 pub(crate) struct ServerRole(Acceptor);
@@ -153,15 +142,8 @@ pub(crate) fn connect(
     exchange: &Exchange,
     connector: &mut Connector,
 ) -> Result<(Kept, Socket), Failure> {
-    connector.connect(|address, token| socket(exchange, address, token))
-}
-
-/// A socket to a server at this address.
-///
-/// # Errors
-/// Those of [`Socket::connect`].
-pub(crate) fn socket(exchange: &Exchange, address: &Address, token: &[u8]) -> io::Result<Socket> {
-    Socket::connect(exchange.over().into(), address, exchange.wait.into(), token)
+    let (over, wait) = (exchange.over().into(), exchange.wait.into());
+    connector.connect(|address, token| Socket::connect(over, address, wait, token))
 }
 
 /// A role on a socket whose packets the kernel stamps.
