@@ -90,7 +90,7 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
 
 /// What was accepted; `None` where the launch has ended before, because the other end has failed and
 /// reports why.
-pub(crate) fn met<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
+pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
         accepted => accepted.map(Some).map_err(|error| broken(&error)),

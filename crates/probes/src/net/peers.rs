@@ -135,7 +135,7 @@ impl Acceptor {
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
     ) -> Result<Option<(Kept, T)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
-        let accepted = meeting::met(accept(&listener, meter.stop()))?;
+        let accepted = meeting::unless_stopped(accept(&listener, meter.stop()))?;
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
@@ -150,7 +150,7 @@ impl Acceptor {
     ) -> Result<Option<(Kept, Socket, connections::Acceptor)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
-        let Some(first) = meeting::met(accepted)? else {
+        let Some(first) = meeting::unless_stopped(accepted)? else {
             return Ok(None);
         };
         let acceptor = first.peer().and_then(|peer| {

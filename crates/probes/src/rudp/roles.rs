@@ -184,7 +184,7 @@ where
         let stop = meter.stop();
         meter.operation_allocates();
         let accepted = stacks::accept(&listener, ready, stop);
-        let Some(receiver) = meeting::met(accepted)? else {
+        let Some(receiver) = meeting::unless_stopped(accepted)? else {
             return Ok(());
         };
         let incoming = match self.asks {

@@ -109,7 +109,7 @@ impl RoleAt<CopySend> for Receiving {
         let accepted = accepted.map_or_else(
             |error| match error.kind() {
                 ErrorKind::Unsupported => Err(Failure::unsupported(error.to_string())),
-                _ => meeting::met(Err(error)),
+                _ => meeting::unless_stopped(Err(error)),
             },
             |flows| Ok(Some(flows)),
         );
