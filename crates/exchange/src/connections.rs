@@ -1,11 +1,11 @@
 //! Measured: setting up and tearing down TCP connections.
 //!
-//! A connection is torn down by both ends saying that they are done (FIN). The one who says so
-//! first keeps the connection's two addresses and ports for a minute (TIME-WAIT), in which no new
-//! connection may have them: there are as many in a minute as ports. A reset (`SO_LINGER` of 0)
-//! would keep nothing, and would be another thing than what is measured; so would telling the
-//! kernel to use them again (net.ipv4.tcp_tw_reuse). So whoever measures makes few connections to
-//! one listening port, and listens on another one the next time.
+//! Both ends tear a connection down: each sends a FIN. The end that sends it first keeps the
+//! connection's two addresses and ports for a minute (TIME-WAIT), in which no new connection may have
+//! them: there are as many connections in a minute as ports. A reset (`SO_LINGER` of 0) would keep
+//! nothing, but is not what is measured; neither is reuse of these ports
+//! (net.ipv4.tcp_tw_reuse). So a measurement makes few connections to one listening port, and listens
+//! on another one the next time.
 //!
 //! Source: tcp(7), accept(2), shutdown(2), socket(7) on `SO_LINGER`; RFC 9293, section 3.6.
 
@@ -23,10 +23,10 @@ use crate::rendezvous::Listener;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::socket::receive_within;
 
-/// How long the other end may say nothing.
-const QUIET: Duration = Duration::from_secs(5);
-/// How long [`Acceptor::wait`] waits before whoever calls it looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(10);
+/// How long the peer may be silent.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long [`Acceptor::wait`] waits before its caller looks whether it is stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A socket that is not connected.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ impl Unconnected {
             SocketFlags::CLOEXEC,
             Some(ipproto::TCP),
         )?;
-        receive_within(&socket, QUIET)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(QUIET))?;
+        receive_within(&socket, SILENCE_TIMEOUT)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(SILENCE_TIMEOUT))?;
         Ok(Self(socket))
     }
 
@@ -72,38 +72,37 @@ impl Unconnected {
 }
 
 impl Connection {
-    /// Measured: close(2), which says to the other end that this one is done, and does not wait for
-    /// what it says. One system call.
+    /// Measured: close(2), which sends a FIN and does not wait for the peer's. One system call.
     #[inline]
     pub fn close(self) {
         drop(self.0);
     }
 
-    /// The socket, for what is to be said through it. It has time-outs of [`Unconnected::open`].
+    /// The socket. It has the time-outs of [`Unconnected::open`].
     pub fn into_socket(self) -> OwnedFd {
         self.0
     }
 
-    /// Measured: says that this end is done, waits until the other end is too, and closes. Three
-    /// system calls, where nothing was left to read.
+    /// Measured: sends a FIN, waits for the peer's, and closes. Three system calls, where nothing was
+    /// left to read.
     ///
     /// # Errors
     ///
-    /// What shutdown(2) and recv(2) say; `WouldBlock` where the other end says nothing for five
+    /// What shutdown(2) and recv(2) say; `WouldBlock` where the peer is silent for five
     /// seconds.
     #[inline]
     pub fn tear_down(self) -> io::Result<()> {
         shutdown(&self.0, Shutdown::Write)?;
-        self.until_other_end_is_done()
+        self.wait_for_fin()
     }
 
-    /// Reads until the other end says that it is done. What it sends before is dropped.
+    /// Reads until the peer's FIN. What comes before is dropped.
     ///
     /// # Errors
     ///
     /// As for [`Self::tear_down`].
     #[inline]
-    pub fn until_other_end_is_done(&self) -> io::Result<()> {
+    pub fn wait_for_fin(&self) -> io::Result<()> {
         let mut dropped = [0; 64];
         while recv(&self.0, &mut dropped, RecvFlags::empty())?.1 > 0 {}
         Ok(())
@@ -126,23 +125,23 @@ impl Acceptor {
     pub fn new(listener: Listener, from: IpAddr) -> io::Result<Self> {
         let listener = listener.into_socket().ok_or(io::ErrorKind::InvalidInput)?;
         // What it accepts has it too.
-        receive_within(&listener, QUIET)?;
+        receive_within(&listener, SILENCE_TIMEOUT)?;
         Ok(Self {
             listener: listener.into(),
             from,
         })
     }
 
-    /// Waits until somebody has connected; false where nobody has for 10 ms.
+    /// Waits for a connection; false where none comes within 10 ms.
     ///
     /// # Errors
     ///
     /// What poll(2) says.
     pub fn wait(&self) -> io::Result<bool> {
-        wait(&mut [readable(&self.listener)], LOOK)
+        wait(&mut [readable(&self.listener)], POLL_INTERVAL)
     }
 
-    /// Measured: accept4(2), where [`Self::wait`] has said that there is one to accept. One system
+    /// Measured: accept4(2), after [`Self::wait`] has found a connection. One system
     /// call.
     ///
     /// # Errors
@@ -155,7 +154,7 @@ impl Acceptor {
     }
 
     /// The connection that was accepted, unless it is a stranger's, which is closed.
-    pub fn known(&self, (socket, from): (OwnedFd, SocketAddr)) -> Option<Connection> {
+    pub fn from_client(&self, (socket, from): (OwnedFd, SocketAddr)) -> Option<Connection> {
         (from.ip() == self.from).then_some(Connection(socket))
     }
 }
@@ -178,21 +177,21 @@ mod tests {
         let connect = || Unconnected::open(&to).unwrap().connect(&to).unwrap();
         let next = |acceptor: &Acceptor| {
             while !acceptor.wait().unwrap() {}
-            acceptor.known(acceptor.accept().unwrap())
+            acceptor.from_client(acceptor.accept().unwrap())
         };
 
         assert!(!acceptor.wait().unwrap());
         let client = connect();
         let server = next(&acceptor).unwrap();
         let tearing = std::thread::spawn(move || client.tear_down().unwrap());
-        server.until_other_end_is_done().unwrap();
+        server.wait_for_fin().unwrap();
         server.close();
         tearing.join().unwrap();
 
         let client = connect();
         let server = next(&acceptor).unwrap();
         client.close();
-        server.until_other_end_is_done().unwrap();
+        server.wait_for_fin().unwrap();
 
         let strict = Acceptor {
             from: Ipv4Addr::new(192, 0, 2, 1).into(),
@@ -200,7 +199,7 @@ mod tests {
         };
         let client = connect();
         assert!(next(&strict).is_none());
-        client.until_other_end_is_done().unwrap();
+        client.wait_for_fin().unwrap();
     }
 
     #[test]

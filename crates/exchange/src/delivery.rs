@@ -97,7 +97,7 @@ pub fn accept(
 ///
 /// # Errors
 ///
-/// `NotFound` where the kernel does not have the congestion control; those of [`rendezvous::call`] and
+/// `NotFound` where the kernel does not have the congestion control; those of [`rendezvous::connect`] and
 /// [`FieldSender::new`]; `Unsupported` as [`accept`].
 pub fn call(
     transport: Transport,
@@ -107,7 +107,7 @@ pub fn call(
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = rendezvous::call_by(transport.over(), address, messages.len(), control, token)?;
+    let flows = rendezvous::connect_by(transport.over(), address, messages.len(), control, token)?;
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(flow, messages)| {

@@ -2,10 +2,12 @@
 //! them. Knows no probe and has no `unsafe`.
 
 pub mod connections;
-pub mod conversation;
+pub mod datagrams;
 pub mod delivery;
+pub mod open_loop;
+pub mod ping_pong;
 pub mod receive;
 pub mod rendezvous;
 pub mod stream;
-pub mod timestamping;
 pub mod transfer;
+pub mod transport;

@@ -7,7 +7,7 @@ mod tests;
 
 pub use sender::{Sender, SentBy, Work};
 
-use crate::rendezvous::{self, Address, Over};
+use crate::rendezvous::{self, Address, Over, only};
 use costof_os::net::receive::{How, Receiver, Shape};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// Those of [`Receiver::new`] and [`rendezvous::call`]; `InvalidInput` for datagrams.
+/// Those of [`Receiver::new`] and [`rendezvous::connect`]; `InvalidInput` for datagrams.
 pub fn call(
     how: How,
     over: Over,
@@ -27,7 +27,7 @@ pub fn call(
     if over == Over::Udp {
         return Err(ErrorKind::InvalidInput.into());
     }
-    let mut flows = rendezvous::call(over, address, 1, token)?;
-    let flow = flows.pop().expect("as many as were asked for");
-    Ok((Receiver::new(how, flow.socket, shape)?, flow.round_trip))
+    let flow = only(rendezvous::connect(over, address, 1, token)?);
+    let round_trip = flow.round_trip;
+    Ok((Receiver::new(how, flow.socket, shape)?, round_trip))
 }

@@ -1,26 +1,28 @@
-//! How the two ends of what goes through sockets find each other.
+//! How two ends that exchange bytes by sockets find each other.
 //!
-//! One end listens, and tells the other where ([`Listener::address`], which goes through the
-//! controller). Both are told a token of their launch, which each says first: a stranger, who says
-//! nothing or something else, is dropped before a byte of that is used, and holds up nobody. What
-//! comes out of it is a socket for each flow; what is said through it afterwards is not known here.
+//! One end listens, and the controller passes its [`Listener::address`] on to the other. Both know a
+//! token of their launch, which each sends first: a stranger, who sends nothing or something else, is
+//! dropped before a byte of that is used, and delays nobody. The result is a socket for each flow;
+//! what goes through it afterwards is not known here.
 //!
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
-use std::fmt;
+mod address;
+
+pub use address::Address;
+
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, addr::SocketAddrArg, bind, connect, getsockname, ipproto, listen, recv, recvfrom,
-    send, sendto, socket_with, sockopt,
+    accept_with, addr::SocketAddrArg, bind, getsockname, ipproto, listen, recv, recvfrom, send,
+    sendto, socket_with, sockopt,
 };
 
 use costof_os::net::poll::{readable, wait};
@@ -28,16 +30,16 @@ use costof_os::net::socket::{self, is_passing};
 use costof_os::net::socket_option;
 
 /// How long the ends have to find each other.
-const GREETING: Duration = Duration::from_secs(10);
-/// How long is waited before it is looked whether that is still wanted, and a datagram is sent
-/// again.
-const LOOK: Duration = Duration::from_millis(50);
-/// How many may have connected without having said the token: if they are more, the first one goes.
-const CALLERS_MOST: usize = 256;
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an end waits before it looks whether it is stopped, and retransmits a datagram.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How many may have connected without having sent the token: if they are more, the first one is
+/// dropped.
+const MAX_PENDING: usize = 256;
 /// How many connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 128;
 
-/// What goes between the ends.
+/// What carries a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// A TCP connection, without Nagle's delay.
@@ -48,16 +50,7 @@ pub enum Over {
     Unix,
 }
 
-/// Where a listener can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// At an address and port: one for connections, one for each flow of datagrams.
-    Ip(Vec<SocketAddr>),
-    /// By an abstract name of this network namespace, which is no file (unix(7)).
-    Unix(String),
-}
-
-/// Where the other end can call, for some flows.
+/// The end that listens, for some flows.
 #[derive(Debug)]
 pub struct Listener {
     over: Over,
@@ -67,49 +60,22 @@ pub struct Listener {
     sockets: Vec<OwnedFd>,
 }
 
-/// A flow's socket, whose other end has said the token.
+/// A flow's socket, whose other end has sent the token.
 #[derive(Debug)]
-pub struct Met {
+pub struct Flow {
     pub(crate) socket: OwnedFd,
     pub(crate) over: Over,
     /// Where datagrams go to, and come from: their socket is not connected.
     pub(crate) peer: Option<SocketAddr>,
-    /// A round trip, as far as the one who called knows it.
+    /// A round trip, as far as the client knows it.
     pub(crate) round_trip: Duration,
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(addresses) => {
-                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                f.write_str(&addresses.join(" "))
-            }
-            Self::Unix(name) => write!(f, "unix:@{name}"),
-        }
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(name) = text.strip_prefix("unix:@") {
-            return Ok(Self::Unix(name.to_owned()));
-        }
-        let addresses = text.split(' ').map(str::parse);
-        let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
-        addresses
-            .map(Self::Ip)
-            .map_err(|_| format!("`{text}` is no address"))
-    }
-}
-
 impl Listener {
-    /// Listens at `address` for so many flows of who says the token, on ports between these, or any
-    /// where they are 0. Where in the range it begins is drawn from the token, and is another place
-    /// each time: other runs have most likely other ports, and connections of the last minute keep
-    /// those that they had. A Unix socket has neither; the kernel names it.
+    /// Listens at `address` for so many flows of a client with this token, on ports between these, or
+    /// any where they are 0. It starts at a port of the range that depends on the token, and at another
+    /// one each time: other runs most likely have other ports, and connections of the last minute keep
+    /// theirs. A Unix socket has neither; the kernel names it.
     ///
     /// # Errors
     ///
@@ -130,14 +96,15 @@ impl Listener {
         let mut sockets = (0..sockets)
             .map(|_| {
                 let opened = OPENED.fetch_add(1, Ordering::Relaxed);
-                bind_one_of(over, address, ports, drawn(token).wrapping_add(opened))
+                bind_one_of(over, address, ports, hash(token).wrapping_add(opened))
             })
             .collect::<io::Result<Vec<_>>>()?;
         if over == Over::Unix {
             let socket = open(AddressFamily::UNIX, SocketType::STREAM, None)?;
             // The kernel finds a name that nobody has, in this namespace of networks.
             bind(&socket, &SocketAddrUnix::new_unnamed())?;
-            begin(over, &socket)?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            listen(&socket, BACKLOG)?;
             sockets.push(socket);
         }
         Ok(Self {
@@ -148,7 +115,7 @@ impl Listener {
         })
     }
 
-    /// Where the other end finds it.
+    /// Where a client finds it.
     ///
     /// # Errors
     ///
@@ -169,7 +136,7 @@ impl Listener {
         }
     }
 
-    /// Has the connections of those who call later send no larger segments than of so many bytes
+    /// Has later connections send no larger segments than of so many bytes
     /// of payload, TCP's options included (`TCP_MAXSEG`).
     ///
     /// # Errors
@@ -183,7 +150,7 @@ impl Listener {
             .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
     }
 
-    /// Has the connections of those who call later begin by this congestion control at this end too
+    /// Has later connections begin by this congestion control at this end too
     /// (a socket that is accepted inherits the listener's).
     ///
     /// # Errors
@@ -195,27 +162,21 @@ impl Listener {
             .try_for_each(|socket| socket::set_congestion_control(socket, name))
     }
 
-    /// The flows of who says the token, all of which wait until it is said back to them.
+    /// The flows of the client that sends the token. They all wait until it is sent back to them.
     ///
     /// # Errors
     ///
     /// `TimedOut` if they do not all come within ten seconds, `Interrupted` where `stop` is set.
-    pub fn accept(&self, stop: &AtomicBool) -> io::Result<Vec<Met>> {
-        let until = Instant::now() + GREETING;
-        let go_on = || match stop.load(Ordering::Acquire) {
-            true => Err(io::Error::new(
-                ErrorKind::Interrupted,
-                "the other end has given up",
-            )),
-            false => in_time(until),
-        };
+    pub fn accept(&self, stop: &AtomicBool) -> io::Result<Vec<Flow>> {
+        let until = Instant::now() + TIMEOUT;
+        let check = || check_wanted(stop, until);
         match self.over {
-            Over::Udp => self.accept_datagrams(go_on),
-            Over::Tcp | Over::Unix => self.accept_streams(go_on),
+            Over::Udp => self.accept_datagrams(check),
+            Over::Tcp | Over::Unix => self.accept_streams(check),
         }
     }
 
-    /// What whoever calls has to say.
+    /// What a client has to send first.
     pub fn token(&self) -> &[u8] {
         &self.token
     }
@@ -225,85 +186,85 @@ impl Listener {
         self.sockets.pop().filter(|_| self.over != Over::Udp)
     }
 
-    /// All that have connected have the same time to say the token, side by side.
-    fn accept_streams(&self, go_on: impl Fn() -> io::Result<()>) -> io::Result<Vec<Met>> {
+    /// All that have connected have the same time to send the token, side by side.
+    fn accept_streams(&self, check: impl Fn() -> io::Result<()>) -> io::Result<Vec<Flow>> {
         let listener = &self.sockets[0];
-        let mut callers: Vec<Caller> = Vec::new();
-        let mut met = Vec::with_capacity(self.flows);
-        while met.len() < self.flows {
-            go_on()?;
-            let said = callers.iter().map(|caller| readable(&caller.socket));
-            let mut polled: Vec<_> = said.chain([readable(listener)]).collect();
-            wait(&mut polled, LOOK)?;
+        let mut pending: Vec<Pending> = Vec::new();
+        let mut accepted = Vec::with_capacity(self.flows);
+        while accepted.len() < self.flows {
+            check()?;
+            let sent = pending.iter().map(|one| readable(&one.socket));
+            let mut polled: Vec<_> = sent.chain([readable(listener)]).collect();
+            wait(&mut polled, POLL_INTERVAL)?;
             match accept_with(listener, SocketFlags::CLOEXEC) {
                 Ok(socket) => {
-                    if callers.len() == CALLERS_MOST {
-                        callers.remove(0);
+                    if pending.len() == MAX_PENDING {
+                        pending.remove(0);
                     }
-                    callers.push(Caller::new(socket));
+                    pending.push(Pending::new(socket));
                 }
                 // One that has gone before it was accepted.
                 Err(error)
                     if is_passing(&error.into()) || error == rustix::io::Errno::CONNABORTED => {}
                 Err(error) => return Err(error.into()),
             }
-            for mut caller in std::mem::take(&mut callers) {
-                match caller.has_said(&self.token) {
-                    Some(true) if met.len() < self.flows => {
-                        met.push(Met::of(caller.socket, self.over, None)?);
+            for mut one in std::mem::take(&mut pending) {
+                match one.has_token(&self.token) {
+                    Some(true) if accepted.len() < self.flows => {
+                        accepted.push(Flow::new(one.socket, self.over, None)?);
                     }
                     Some(_) => {}
-                    None => callers.push(caller),
+                    None => pending.push(one),
                 }
             }
         }
-        Ok(met)
+        Ok(accepted)
     }
 
-    fn accept_datagrams(&self, go_on: impl Fn() -> io::Result<()>) -> io::Result<Vec<Met>> {
+    fn accept_datagrams(&self, check: impl Fn() -> io::Result<()>) -> io::Result<Vec<Flow>> {
         // A longer datagram is cut, and then as long as this.
-        let mut said = vec![0; self.token.len() + 1];
+        let mut received = vec![0; self.token.len() + 1];
         let mut accept = |socket: &OwnedFd| loop {
-            go_on()?;
-            wait(&mut [readable(socket)], LOOK)?;
+            check()?;
+            wait(&mut [readable(socket)], POLL_INTERVAL)?;
             if let Ok((_, length, Some(from))) =
-                recvfrom(socket, &mut said[..], RecvFlags::DONTWAIT)
-                && said[..length] == *self.token
+                recvfrom(socket, &mut received[..], RecvFlags::DONTWAIT)
+                && received[..length] == *self.token
                 && let Ok(from) = SocketAddr::try_from(from)
             {
-                return Met::of(socket.try_clone()?, self.over, Some(from));
+                return Flow::new(socket.try_clone()?, self.over, Some(from));
             }
         };
         self.sockets.iter().map(&mut accept).collect()
     }
 }
 
-/// Calls a listener, for as many flows as it listens for, and says its token, which it says back.
+/// Connects to a listener, for as many flows as it listens for, and sends its token, which it sends back.
 ///
 /// # Errors
 ///
 /// `InvalidInput` for an address that does not fit; what connect(2) says; `TimedOut` where no
 /// answer comes within ten seconds, `InvalidData` where another one does.
-pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Met>> {
-    call_by(over, address, flows, None, token)
+pub fn connect(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Flow>> {
+    connect_by(over, address, flows, None, token)
 }
 
-/// As [`call`], TCP's connections by this congestion control from the beginning. If they were made by
+/// As [`connect`], TCP's connections by this congestion control from the beginning. If they were made by
 /// another one it would leave its mark: where BBR has begun, TCP paces what it sends ever after
 /// (`sk_pacing_status`, tcp_bbr.c).
 ///
 /// # Errors
 ///
 /// Those of [`socket::set_congestion_control`] besides.
-pub fn call_by(
+pub fn connect_by(
     over: Over,
     address: &Address,
     flows: usize,
     control: Option<&str>,
     token: &[u8],
-) -> io::Result<Vec<Met>> {
-    let until = Instant::now() + GREETING;
-    let mut met = Vec::with_capacity(flows);
+) -> io::Result<Vec<Flow>> {
+    let until = Instant::now() + TIMEOUT;
+    let mut connected = Vec::with_capacity(flows);
     for flow in 0..flows {
         let (socket, peer) = match (over, address) {
             (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connect_tcp(&at[0], control)?, None),
@@ -312,28 +273,40 @@ pub fn call_by(
                 (UnixStream::connect_addr(&name)?.into(), None)
             }
             (Over::Udp, Address::Ip(at)) if at.len() == flows => {
-                (datagrams(at[flow].ip())?, Some(at[flow]))
+                let family = family(at[flow].ip());
+                let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
+                (socket, Some(at[flow]))
             }
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
-        met.push(Met::of(socket, over, peer)?);
+        connected.push(Flow::new(socket, over, peer)?);
     }
     let began = Instant::now();
-    for flow in &met {
-        flow.say(token)?;
+    for flow in &connected {
+        flow.send(token)?;
     }
     for flow in 0..flows {
-        await_token(&met[flow..], token, until)?;
-        let flow = &mut met[flow];
+        receive_token(&connected[flow..], token, until)?;
+        let flow = &mut connected[flow];
         flow.round_trip = match over {
             Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
             Over::Udp | Over::Unix => began.elapsed(),
         };
     }
-    Ok(met)
+    Ok(connected)
 }
 
-impl Met {
+/// The flow of a listener of one.
+///
+/// # Panics
+///
+/// Where there is another number of flows.
+pub fn only(flows: Vec<Flow>) -> Flow {
+    let [flow] = <[Flow; 1]>::try_from(flows).expect("one flow was asked for");
+    flow
+}
+
+impl Flow {
     /// The socket: a connection, or of datagrams one that none but its peer's reach.
     ///
     /// # Errors
@@ -344,17 +317,12 @@ impl Met {
         Ok(self.socket)
     }
 
-    /// A round trip, as far as the one who called knows it.
+    /// A round trip, as far as the client knows it.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    /// Where datagrams go to and come from; none of a connection, or of a socket that is connected.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer
-    }
-
-    fn of(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
+    fn new(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
         if over == Over::Tcp {
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
@@ -378,8 +346,8 @@ impl Met {
         }
     }
 
-    /// A token is shorter than what any socket takes at once.
-    fn say(&self, token: &[u8]) -> io::Result<()> {
+    /// Sends the token, which is shorter than what any socket takes at once.
+    fn send(&self, token: &[u8]) -> io::Result<()> {
         match &self.peer {
             Some(peer) => sendto(&self.socket, token, SendFlags::NOSIGNAL, peer)?,
             None => send(&self.socket, token, SendFlags::NOSIGNAL)?,
@@ -388,20 +356,20 @@ impl Met {
     }
 }
 
-/// Waits until the token comes back by the first of the flows. As a datagram it may be lost, and is
-/// said again, by all of them: the other end answers none before it has heard every one.
-fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
+/// Waits until the token comes back by the first of the flows. A datagram may be lost, so it is
+/// retransmitted by all of them: the server answers none before it has received every one.
+fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()> {
     let first = &flows[0];
     // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
     let longer = usize::from(first.over == Over::Udp);
-    let mut said = vec![0; token.len() + longer];
+    let mut bytes = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
-        in_time(until)?;
-        if !wait(&mut [readable(&first.socket)], LOOK)? && first.over == Over::Udp {
-            flows.iter().try_for_each(|flow| flow.say(token))?;
+        check_deadline(until)?;
+        if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over == Over::Udp {
+            flows.iter().try_for_each(|flow| flow.send(token))?;
         }
-        let rest = &mut said[received..];
+        let rest = &mut bytes[received..];
         let (_, length, from) = match recvfrom(&first.socket, rest, RecvFlags::DONTWAIT) {
             Err(error) if is_passing(&error.into()) => continue,
             came => came?,
@@ -409,7 +377,7 @@ fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
         match first.peer {
             Some(peer) => {
                 let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                if from == Some(peer) && said[..length] == *token {
+                if from == Some(peer) && bytes[..length] == *token {
                     return Ok(());
                 }
             }
@@ -417,13 +385,11 @@ fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
             None => received += length,
         }
         if received >= token.len() {
-            return match said[..received] == *token {
-                true => Ok(()),
-                false => Err(io::Error::new(
-                    ErrorKind::InvalidData,
-                    "the other end has another token",
-                )),
-            };
+            if bytes[..received] == *token {
+                return Ok(());
+            }
+            let reason = "the other end has another token";
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
         }
     }
 }
@@ -435,9 +401,9 @@ fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
         socket::set_congestion_control(&socket, control)?;
     }
     // As long as connect(2) waits, too (socket(7)).
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(GREETING))?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(TIMEOUT))?;
     loop {
-        match connect(&socket, at) {
+        match rustix::net::connect(&socket, at) {
             Ok(()) => break,
             Err(rustix::io::Errno::INTR) => {}
             // The time is over, the first time or after a signal.
@@ -459,85 +425,75 @@ fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
 /// What connect(2) says.
 pub(crate) fn connect_only_to(socket: impl AsFd, peer: &impl SocketAddrArg) -> io::Result<()> {
     let socket = socket.as_fd();
-    connect(socket, peer)?;
+    rustix::net::connect(socket, peer)?;
     // Strangers', or the token once more.
     while recv(socket, &mut [0], RecvFlags::DONTWAIT).is_ok() {}
     Ok(())
 }
 
-/// One that has connected, and what it has said.
-struct Caller {
+/// One that has connected, and what it has sent.
+struct Pending {
     socket: OwnedFd,
-    said: Vec<u8>,
+    received: Vec<u8>,
 }
 
-impl Caller {
+impl Pending {
     fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
-            said: Vec::new(),
+            received: Vec::new(),
         }
     }
 
-    /// Whether that is the token; none as long as it is shorter. It is looked at only as a whole, so
-    /// that nobody finds the token out piece by piece.
-    fn has_said(&mut self, token: &[u8]) -> Option<bool> {
-        let have = self.said.len();
-        self.said.resize(token.len(), 0);
-        let received = recv(&self.socket, &mut self.said[have..], RecvFlags::DONTWAIT);
-        let more = match received {
+    /// Whether that is the token; `None` while it is shorter. It is compared only as a whole, so that
+    /// nobody finds the token out piece by piece.
+    fn has_token(&mut self, token: &[u8]) -> Option<bool> {
+        let have = self.received.len();
+        self.received.resize(token.len(), 0);
+        let rest = &mut self.received[have..];
+        let more = match recv(&self.socket, rest, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return Some(false),
             Ok((_, more)) => more,
             Err(error) if is_passing(&error.into()) => 0,
             Err(_) => return Some(false),
         };
-        self.said.truncate(have + more);
-        (self.said.len() == token.len()).then(|| self.said == token)
+        self.received.truncate(have + more);
+        (self.received.len() == token.len()).then(|| self.received == token)
     }
 }
 
-/// Binds at the first free port of a range, from a place in it that is drawn.
+/// Binds at the first free port of a range, beginning at its `start`th.
 fn bind_one_of(
     over: Over,
     address: IpAddr,
     (first, last): (u16, u16),
-    drawn: u64,
+    start: u64,
 ) -> io::Result<OwnedFd> {
     let ports = u64::from(last.saturating_sub(first)) + 1;
     let mut error = io::Error::from(ErrorKind::AddrInUse);
     for next in 0..ports {
-        let port = first + ((drawn % ports + next) % ports) as u16;
-        let socket = match over {
-            Over::Udp => datagrams(address)?,
-            _ => {
-                let socket = open(family(address), SocketType::STREAM, Some(ipproto::TCP))?;
-                // Whatever connections had the port in the last minute.
-                sockopt::set_socket_reuseaddr(&socket, true)?;
-                socket
-            }
-        };
-        let bound = bind(&socket, &SocketAddr::new(address, port));
-        match bound.and_then(|()| begin(over, &socket)) {
-            Ok(()) => return Ok(socket),
-            Err(refused) => error = refused.into(),
+        let port = first + ((start % ports + next) % ports) as u16;
+        match bind_at(over, SocketAddr::new(address, port)) {
+            Ok(socket) => return Ok(socket),
+            Err(refused) => error = refused,
         }
     }
     Err(error)
 }
 
-/// Lets connections come to a socket that is to have them.
-fn begin(over: Over, socket: &OwnedFd) -> rustix::io::Result<()> {
-    match over {
-        Over::Udp => Ok(()),
-        Over::Tcp | Over::Unix => {
-            rustix::io::ioctl_fionbio(socket, true)?;
-            listen(socket, BACKLOG)
-        }
+/// A socket of datagrams, or one that listens: whatever connections had its port in the last minute
+/// (`SO_REUSEADDR`, as std sets it).
+fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
+    if over == Over::Udp {
+        return Ok(UdpSocket::bind(at)?.into());
     }
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener.into())
 }
 
-/// A number that a token gives: FNV-1a, of 64 bits.
-fn drawn(token: &[u8]) -> u64 {
+/// The hash of a token: FNV-1a, of 64 bits.
+fn hash(token: &[u8]) -> u64 {
     token.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -550,11 +506,6 @@ fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// A socket for datagrams to or from such an address.
-fn datagrams(address: IpAddr) -> io::Result<OwnedFd> {
-    open(family(address), SocketType::DGRAM, Some(ipproto::UDP))
-}
-
 fn open(
     family: AddressFamily,
     kind: SocketType,
@@ -563,11 +514,24 @@ fn open(
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
 }
 
-fn in_time(until: Instant) -> io::Result<()> {
+/// Whether an end still waits for the other one.
+///
+/// # Errors
+///
+/// `Interrupted` where `stop` is set, `TimedOut` after `until`.
+pub(crate) fn check_wanted(stop: &AtomicBool, until: Instant) -> io::Result<()> {
+    if stop.load(Ordering::Acquire) {
+        let reason = "the other end has given up";
+        return Err(io::Error::new(ErrorKind::Interrupted, reason));
+    }
+    check_deadline(until)
+}
+
+fn check_deadline(until: Instant) -> io::Result<()> {
     if Instant::now() > until {
         return Err(io::Error::new(
             ErrorKind::TimedOut,
-            "the other end has not said the token in time",
+            "the other end has not connected in time",
         ));
     }
     Ok(())
@@ -577,7 +541,7 @@ fn in_time(until: Instant) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+    use std::net::{Ipv4Addr, TcpStream};
     use std::thread;
 
     const TOKEN: &[u8] = b"0123456789abcdef";
@@ -590,8 +554,8 @@ mod tests {
         (listener, address)
     }
 
-    /// Connects to it and says this.
-    fn says(address: &Address, said: &[u8]) -> Box<dyn Write> {
+    /// Connects to it and sends this.
+    fn connect_and_send(address: &Address, sent: &[u8]) -> Box<dyn Write> {
         let mut stranger: Box<dyn Write> = match address {
             Address::Ip(at) => Box::new(TcpStream::connect(at[0]).unwrap()),
             Address::Unix(name) => {
@@ -599,56 +563,62 @@ mod tests {
                 Box::new(UnixStream::connect_addr(&name).unwrap())
             }
         };
-        stranger.write_all(said).unwrap();
+        stranger.write_all(sent).unwrap();
         stranger
     }
 
-    /// Accepts and answers in a thread, in which `strangers` come before the right one calls.
-    fn meet(over: Over, flows: usize, strangers: impl Fn(&Address)) -> (Vec<Met>, Vec<Met>) {
+    /// Accepts and answers in a thread, in which `strangers` come before the right client.
+    fn rendezvous(
+        over: Over,
+        flows: usize,
+        strangers: impl Fn(&Address),
+    ) -> (Vec<Flow>, Vec<Flow>) {
         let (listener, address) = listen(over, flows);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
-                let met = listener.accept(&stop)?;
-                met.iter().try_for_each(|flow| flow.say(TOKEN))?;
-                io::Result::Ok(met)
+                let flows = listener.accept(&stop)?;
+                flows.iter().try_for_each(|flow| flow.send(TOKEN))?;
+                io::Result::Ok(flows)
             });
             strangers(&address);
-            let called = call(over, &address, flows, TOKEN).unwrap();
+            let called = connect(over, &address, flows, TOKEN).unwrap();
             (accepted.join().unwrap().unwrap(), called)
         })
     }
 
-    /// What one end says, the other hears.
-    fn talk(accepted: &[Met], called: &[Met]) {
+    /// What one end sends, the other receives.
+    fn check_flows(accepted: &[Flow], called: &[Flow]) {
         for (number, flow) in called.iter().enumerate() {
-            flow.say(&[number as u8; 3]).unwrap();
+            flow.send(&[number as u8; 3]).unwrap();
         }
-        let mut heard: Vec<u8> = Vec::new();
+        let mut received: Vec<u8> = Vec::new();
         for flow in accepted {
-            let mut said = [0; 3];
-            while recv(&flow.socket, &mut said, RecvFlags::empty()).unwrap().1 != 3 {}
-            heard.push(said[0]);
+            let mut sent = [0; 3];
+            while recv(&flow.socket, &mut sent, RecvFlags::empty()).unwrap().1 != 3 {}
+            received.push(sent[0]);
         }
-        heard.sort_unstable();
-        assert!(heard.into_iter().eq(0..called.len() as u8));
+        received.sort_unstable();
+        assert!(received.into_iter().eq(0..called.len() as u8));
     }
 
     #[test]
-    fn the_right_one_gets_in_behind_strangers_of_every_kind() {
+    fn the_right_client_gets_in_behind_strangers_of_every_kind() {
         for over in [Over::Tcp, Over::Unix] {
-            for (flows, silent) in [(1, 20), (3, CALLERS_MOST + 20)] {
-                let (accepted, called) = meet(over, flows, |address| {
-                    let mut stay: Vec<_> = (0..silent).map(|_| says(address, &[])).collect();
-                    stay.push(says(address, &TOKEN[..5]));
-                    stay.push(says(address, OTHER));
-                    drop(says(address, &TOKEN[..15]));
-                    drop(says(address, &[]));
+            for (flows, silent) in [(1, 20), (3, MAX_PENDING + 20)] {
+                let (accepted, called) = rendezvous(over, flows, |address| {
+                    let mut stay: Vec<_> = (0..silent)
+                        .map(|_| connect_and_send(address, &[]))
+                        .collect();
+                    stay.push(connect_and_send(address, &TOKEN[..5]));
+                    stay.push(connect_and_send(address, OTHER));
+                    drop(connect_and_send(address, &TOKEN[..15]));
+                    drop(connect_and_send(address, &[]));
                     // They stay until the test ends.
                     std::mem::forget(stay);
                 });
                 assert_eq!((accepted.len(), called.len()), (flows, flows));
-                talk(&accepted, &called);
+                check_flows(&accepted, &called);
             }
         }
     }
@@ -656,15 +626,15 @@ mod tests {
     #[test]
     fn datagrams_of_strangers_are_nobody() {
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (accepted, called) = meet(Over::Udp, 2, |address| {
+        let (accepted, called) = rendezvous(Over::Udp, 2, |address| {
             let Address::Ip(at) = address else {
                 panic!("UDP has addresses");
             };
-            for said in [&[][..], &TOKEN[..15], OTHER, &[TOKEN, &[0]].concat()] {
-                stranger.send_to(said, at[1]).unwrap();
+            for sent in [&[][..], &TOKEN[..15], OTHER, &[TOKEN, &[0]].concat()] {
+                stranger.send_to(sent, at[1]).unwrap();
             }
         });
-        let own = |met: &Met| SocketAddr::try_from(getsockname(&met.socket).unwrap()).unwrap();
+        let own = |flow: &Flow| SocketAddr::try_from(getsockname(&flow.socket).unwrap()).unwrap();
         for (mut accepted, mut called) in accepted.into_iter().zip(called) {
             assert_eq!(accepted.peer.unwrap().port(), own(&called).port());
             // What a stranger sent is gone when the socket is connected.
@@ -674,24 +644,24 @@ mod tests {
             called.connect().unwrap();
             accepted.connect().unwrap();
             stranger.send_to(b"abc", own(&accepted)).unwrap();
-            called.say(b"xyz").unwrap();
-            let mut said = [0; 3];
-            recv(&accepted.socket, &mut said, RecvFlags::empty()).unwrap();
-            assert_eq!(said, *b"xyz");
+            called.send(b"xyz").unwrap();
+            let mut sent = [0; 3];
+            recv(&accepted.socket, &mut sent, RecvFlags::empty()).unwrap();
+            assert_eq!(sent, *b"xyz");
         }
     }
 
     #[test]
-    fn a_datagram_with_the_token_that_is_lost_is_said_again() {
+    fn a_datagram_with_the_token_that_is_lost_is_retransmitted() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(GREETING)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let address = Address::Ip(vec![socket.local_addr().unwrap()]);
         thread::scope(|scope| {
-            let called = scope.spawn(|| call(Over::Udp, &address, 1, TOKEN));
-            let mut said = [0; 100];
+            let called = scope.spawn(|| connect(Over::Udp, &address, 1, TOKEN));
+            let mut sent = [0; 100];
             for answers in [&b"no"[..], OTHER, TOKEN] {
-                let (length, from) = socket.recv_from(&mut said).unwrap();
-                assert_eq!(&said[..length], TOKEN);
+                let (length, from) = socket.recv_from(&mut sent).unwrap();
+                assert_eq!(&sent[..length], TOKEN);
                 socket.send_to(answers, from).unwrap();
             }
             called.join().unwrap().unwrap();
@@ -699,26 +669,26 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_any_flow_that_is_lost_is_said_again() {
+    fn a_token_of_any_flow_that_is_lost_is_retransmitted() {
         let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         for socket in &sockets {
-            socket.set_read_timeout(Some(GREETING)).unwrap();
+            socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         }
         let at = sockets.iter().map(|socket| socket.local_addr().unwrap());
         let address = Address::Ip(at.collect());
         thread::scope(|scope| {
-            let called = scope.spawn(|| call(Over::Udp, &address, 3, TOKEN));
-            let mut said = [0; 100];
+            let called = scope.spawn(|| connect(Over::Udp, &address, 3, TOKEN));
+            let mut sent = [0; 100];
             // The first of the second flow is lost; as a listener does, none is answered until all
             // have come.
-            sockets[1].recv_from(&mut said).unwrap();
-            let callers = sockets.each_ref().map(|socket| {
-                let (length, from) = socket.recv_from(&mut said).unwrap();
-                assert_eq!(&said[..length], TOKEN);
+            sockets[1].recv_from(&mut sent).unwrap();
+            let pending = sockets.each_ref().map(|socket| {
+                let (length, from) = socket.recv_from(&mut sent).unwrap();
+                assert_eq!(&sent[..length], TOKEN);
                 from
             });
-            for (socket, caller) in sockets.iter().zip(callers) {
-                socket.send_to(TOKEN, caller).unwrap();
+            for (socket, client) in sockets.iter().zip(pending) {
+                socket.send_to(TOKEN, client).unwrap();
             }
             called.join().unwrap().unwrap();
         });
@@ -730,7 +700,7 @@ mod tests {
         let gone = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Ip(vec![gone.local_addr().unwrap()]);
         drop(gone);
-        let to = |control| call_by(Over::Tcp, &address, 1, control, TOKEN);
+        let to = |control| connect_by(Over::Tcp, &address, 1, control, TOKEN);
         let refused = to(Some("reno")).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         let missing = to(Some("nosuch")).unwrap_err();
@@ -739,10 +709,10 @@ mod tests {
         let (listener, address) = listen(Over::Tcp, 2);
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
-                let met = listener.accept(&AtomicBool::new(false)).unwrap();
-                met.iter().try_for_each(|flow| flow.say(TOKEN)).unwrap();
+                let flows = listener.accept(&AtomicBool::new(false)).unwrap();
+                flows.iter().try_for_each(|flow| flow.send(TOKEN)).unwrap();
             });
-            for flow in call_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
+            for flow in connect_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
                 let control = socket::congestion_control(&flow.socket).unwrap();
                 assert_eq!(control, "reno");
             }
@@ -754,14 +724,14 @@ mod tests {
     fn what_answers_with_another_token_is_an_error() {
         let (listener, address) = listen(Over::Tcp, 1);
         thread::scope(|scope| {
-            let called = scope.spawn(|| call(Over::Tcp, &address, 1, TOKEN));
-            let met = listener.accept(&AtomicBool::new(false)).unwrap();
-            met[0].say(OTHER).unwrap();
+            let called = scope.spawn(|| connect(Over::Tcp, &address, 1, TOKEN));
+            let flows = listener.accept(&AtomicBool::new(false)).unwrap();
+            flows[0].send(OTHER).unwrap();
             let error = called.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData);
         });
         for (over, flows) in [(Over::Udp, 2), (Over::Unix, 1)] {
-            let error = call(over, &address, flows, TOKEN).unwrap_err();
+            let error = connect(over, &address, flows, TOKEN).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
         }
     }

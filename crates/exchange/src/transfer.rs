@@ -67,7 +67,7 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<Vec<Receiver
 /// # Errors
 ///
 /// `InvalidInput` for a size that does not fit, `NotFound` for a congestion control that is not
-/// there; those of [`rendezvous::call`].
+/// there; those of [`rendezvous::connect`].
 pub fn call(
     over: Over,
     address: &Address,
@@ -85,7 +85,7 @@ pub fn call(
             format!("a block has {BLOCK_LEAST_BYTES} to {most} bytes, not {size}"),
         ));
     }
-    let flows = rendezvous::call_by(over, address, flows, control, token)?;
+    let flows = rendezvous::connect_by(over, address, flows, control, token)?;
     let senders = flows.into_iter().map(|mut flow| {
         flow.connect()?;
         let round_trip = flow.round_trip;

@@ -1,7 +1,7 @@
 //! The socket of a flow, at either end.
 
 use super::{POLL_INTERVAL, STALL_TIMEOUT};
-use crate::rendezvous::{Met, Over};
+use crate::rendezvous::{Flow, Over};
 use costof_os::net::socket::{self, receive_within};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// Over a connected socket: no call takes forever.
-    pub(super) fn new(met: Met) -> io::Result<Self> {
+    pub(super) fn new(met: Flow) -> io::Result<Self> {
         receive_within(&met.socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALL_TIMEOUT))?;
         Ok(Self {

@@ -184,7 +184,7 @@ impl RoleAt<Bandwidth> for Receiving {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         let accepted = transfer::accept(&listener, stop);
-        let Some(mut flows) = meeting::met(accepted)? else {
+        let Some(mut flows) = meeting::unless_stopped(accepted)? else {
             return Ok(());
         };
         let used = self.cpus.used(flows.len());

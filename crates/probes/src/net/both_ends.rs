@@ -1,6 +1,7 @@
 //! What a receiver and a sender report, in one.
 
 use crate::derived;
+use crate::ends::Cpus;
 use costof_model::metric::Data;
 use costof_model::protocol::Report;
 use costof_model::rows::State;
@@ -40,6 +41,14 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
         if let Some(dropped) = dropped {
             derived::add(&mut report, "lost_in_queue", dropped / sent);
         }
+    }
+    report
+}
+
+/// Ends that share a CPU take it from each other: that is what was measured, and no disturbance.
+pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
+    if cpus == Cpus::Same {
+        derived::forget_disturbances(&mut report);
     }
     report
 }

@@ -1,16 +1,16 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::caller::Caller;
-use crate::net::meeting::{self, broken};
-use crate::net::path::{self, End, TCP_HEADERS};
+use crate::net::both_ends::{joined, on_cpus};
+use crate::net::meeting::broken;
+use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::{self, Connector, Placement};
+use crate::net::ping_pong::is_slow;
 use crate::os::context_switch;
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Wake};
 use costof_exchange::connections::{Acceptor, Connection, Unconnected};
-use costof_exchange::conversation::{Conversation, Wait};
-use costof_exchange::rendezvous::{Listener, Over};
+use costof_exchange::rendezvous::Over;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -66,8 +66,8 @@ impl Measure for Connect {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Connect>(Server::start(launch)?),
-        |launch| role::<Connect>(Client(Caller::start(launch)?)),
+        |launch| role::<Connect>(Server(peers::Acceptor::start(launch)?)),
+        |launch| role::<Connect>(Client(Connector::start(launch)?)),
     ];
 
     fn least_ns(point: &At<Connect>) -> f64 {
@@ -100,36 +100,13 @@ impl Measure for Connect {
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
 
-    /// What both ends report is the point's.
-    fn derive(point: &At<Connect>, mut reports: Vec<Report>) -> Report {
-        let mut report = reports.pop().expect("a report of each role");
-        for other in reports {
-            report.metrics.extend(other.metrics);
-            report.allocations += other.allocations;
-        }
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+    fn derive(point: &At<Connect>, reports: Vec<Report>) -> Report {
+        on_cpus(point.cpus, joined(reports))
     }
 }
 
 /// Accepts, and closes what the client is done with.
-struct Server {
-    end: End,
-    listener: Option<Listener>,
-    kept: Option<Kept>,
-}
-
-impl Server {
-    fn start(launch: &Launch) -> Result<Server, Failure> {
-        Ok(Server {
-            end: End::of(launch, false)?,
-            listener: None,
-            kept: None,
-        })
-    }
-}
+struct Server(peers::Acceptor);
 
 impl RoleAt<Connect> for Server {
     fn blocks(&self, _: &At<Connect>) -> bool {
@@ -137,26 +114,14 @@ impl RoleAt<Connect> for Server {
     }
 
     fn prepare(&mut self, point: &At<Connect>, _: &Offers) -> Result<Offers, Failure> {
-        let kept = self.end.settle(&point.link, point.cpus, point.wake, true)?;
-        self.kept = Some(kept);
-        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
-        self.listener = Some(listener);
-        Ok(offers)
+        let placement = Placement::blocking(point.cpus, point.wake);
+        self.0.listen(&point.link, placement, Over::Tcp, 1)
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let listener = self.listener.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
-        let Some(first) = meeting::met(accepted)? else {
+        let Some((_awake, _first, acceptor)) = self.0.accept_many(meter)? else {
             return Ok(());
         };
-        // Only from where the one called who knows the token.
-        let acceptor = first.peer().and_then(|peer| {
-            let peer = peer.ok_or(io::ErrorKind::InvalidInput)?;
-            Acceptor::new(listener, peer.ip())
-        });
-        let acceptor = acceptor.map_err(|error| broken(&error))?;
         while !meter.is_stopped() {
             serve(&acceptor, meter).map_err(|error| broken(&error))?;
         }
@@ -169,14 +134,14 @@ fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
         return Ok(());
     }
     let accepted = meter.time("accept", || acceptor.accept())?;
-    if let Some(connection) = acceptor.known(accepted) {
-        connection.until_other_end_is_done()?;
+    if let Some(connection) = acceptor.from_client(accepted) {
+        connection.wait_for_fin()?;
         meter.time("server_close", || connection.close());
     }
     Ok(())
 }
 
-struct Client(Caller);
+struct Client(Connector);
 
 /// Connections to one port: few enough that ports do not run out.
 const CONNECTIONS_MOST: u64 = 4_000;
@@ -184,8 +149,6 @@ const CONNECTIONS_MOST: u64 = 4_000;
 const WARM_UP: u64 = 10;
 /// Those that count. One more connection is for the token, and one to see how long it takes.
 const PAIRS_MOST: u64 = (CONNECTIONS_MOST - 2) / 2 - WARM_UP;
-/// How many pairs must fit into a point's time, so that some are for warming up.
-const PAIRS_PER_POINT: f64 = 20.0;
 
 impl RoleAt<Connect> for Client {
     fn blocks(&self, _: &At<Connect>) -> bool {
@@ -193,18 +156,16 @@ impl RoleAt<Connect> for Client {
     }
 
     fn prepare(&mut self, point: &At<Connect>, offers: &Offers) -> Result<Offers, Failure> {
-        self.0
-            .prepare(&point.link, (point.cpus, point.wake), offers, true)
+        let placement = Placement::blocking(point.cpus, point.wake);
+        self.0.prepare(&point.link, placement, offers)
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, first) = self.0.call(Over::Tcp, Wait::Block)?;
-        let peer = first.peer().map_err(|error| broken(&error))?;
-        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
+        let (_awake, _first, to) = self.0.connect_first()?;
         let start = Instant::now();
         connect(&to)?.tear_down().map_err(|error| broken(&error))?;
         let first_ns = start.elapsed().as_nanos() as f64;
-        if first_ns * PAIRS_PER_POINT < meter.time_ns() {
+        if !is_slow(first_ns, meter) {
             for _ in 0..WARM_UP {
                 connect(&to)?.close();
                 connect(&to)?.tear_down().map_err(|error| broken(&error))?;

@@ -1,21 +1,20 @@
 //! How the two ends of a network probe find each other.
 
-use costof_exchange::conversation::{Conversation, Wait};
-use costof_exchange::rendezvous::{Address, Listener, Over};
+use costof_exchange::rendezvous::{Listener, Over};
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use std::fmt::Display;
 use std::io;
 
-/// By which name the address of the listening end is offered.
+/// The name of the listening end's address among its offers.
 const ADDRESS: &str = "address";
 
-/// Where the roles of this launch meet, for a probe that needs the far end to
-/// hear or to answer.
+/// Where the roles of this launch find each other, for a probe that needs the remote end to receive or
+/// to answer.
 ///
 /// # Errors
-/// `Unsupported` where it does neither. A launch of two roles that is told
-/// nothing of it is a bug of the controller.
+/// `Unsupported` where it does neither. A launch of two roles without such a place is a bug of the
+/// controller.
 pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
     let meeting = place(launch)?;
     match meeting.sink {
@@ -27,29 +26,28 @@ pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
     }
 }
 
-/// Where the roles of this launch meet, for a probe that also measures the
-/// sender's half alone.
+/// Where the roles of this launch find each other, for a probe that also measures the sender's half
+/// alone.
 ///
 /// # Errors
-/// A launch of two roles that is told nothing of it is a bug of the controller.
+/// A launch of two roles without such a place is a bug of the controller.
 pub(crate) fn place(launch: &Launch) -> Result<Meeting, Failure> {
-    let told = launch.meeting.clone();
-    told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
+    let meeting = launch.meeting.clone();
+    meeting.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
 }
 
 /// Refuses a point whose ends are to share a processor, where they are on two
 /// machines.
 pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
-    match share && meeting.apart {
-        true => Err(Failure::unsupported(
+    if share && meeting.apart {
+        return Err(Failure::unsupported(
             "the ends are on two machines, which share no processor (--set cpus=cross)",
-        )),
-        false => Ok(()),
+        ));
     }
+    Ok(())
 }
 
-/// Listens at this end of a link for some flows, and what the other end needs to know of
-/// it.
+/// Listens at this end of a link for some flows, and offers the other end the address.
 pub(crate) fn listen(
     link: &str,
     meeting: &Meeting,
@@ -66,19 +64,18 @@ pub(crate) fn listen(
     Ok((listener, offer(&address.to_string())))
 }
 
-/// Whether both ends are in one network namespace: they are so on this link alone, by whatever
-/// address they meet.
+/// Refuses a Unix socket unless both ends are in one network namespace, as on this link alone.
 fn reaches_a_unix_socket(link: &str) -> Result<(), Failure> {
-    match link {
-        "loopback" => Ok(()),
-        _ => Err(Failure::unsupported(
-            "a Unix socket does not leave its machine or its network namespace (--set over=tcp, \
-             or --link loopback)",
-        )),
+    if link == "loopback" {
+        return Ok(());
     }
+    Err(Failure::unsupported(
+        "a Unix socket does not leave its machine or its network namespace (--set over=tcp, \
+         or --link loopback)",
+    ))
 }
 
-/// What the other end needs to know where it is told nothing but an address.
+/// Offers of an address alone.
 pub(crate) fn offer(address: &str) -> Offers {
     Offers::from([(ADDRESS.into(), address.to_owned())])
 }
@@ -91,25 +88,13 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
         .ok_or_else(|| Failure::error("the other end offered no address"))
 }
 
-/// What has met the one that calls; none where the launch has ended before, because the other end
-/// has failed and says why.
-pub(crate) fn met<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
+/// What was accepted; `None` where the launch has ended before, because the other end has failed and
+/// reports why.
+pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
         accepted => accepted.map(Some).map_err(|error| broken(&error)),
     }
-}
-
-/// The conversation with the end that made these offers.
-pub(crate) fn call(
-    meeting: &Meeting,
-    offers: &Offers,
-    over: Over,
-    wait: Wait,
-) -> Result<Conversation, Failure> {
-    let address: Address = offered(offers)?;
-    Conversation::call(over, &address, wait, meeting.token.as_bytes())
-        .map_err(|error| cannot_reach(&address, &error))
 }
 
 /// A failure to listen.
@@ -134,8 +119,8 @@ pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure 
     )
 }
 
-/// A point is not to be had here only where the next launch would find it as this one has; what
-/// comes of a busy machine or of lost packets is tried again.
+/// A point is unsupported only where the next launch would fail as this one has; what a busy machine or
+/// lost packets cause is tried again.
 fn not_met(error: &io::Error, reason: String) -> Failure {
     use io::ErrorKind as Kind;
     match error.kind() {
@@ -149,7 +134,7 @@ fn not_met(error: &io::Error, reason: String) -> Failure {
     }
 }
 
-/// A failure while the ends talk.
+/// A failure while the ends exchange something.
 pub(crate) fn broken(error: &io::Error) -> Failure {
     Failure::error(format!(
         "the conversation with the other end failed: {error}"

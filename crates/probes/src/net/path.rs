@@ -1,14 +1,7 @@
-//! What is known of a link before anything has gone over it, and where its ends run.
+//! What is known of a link before anything has gone over it.
 
-use crate::ends::{self, Cpus};
-use crate::net::meeting;
-use crate::threads;
-use crate::wake::{self, Kept, Wake};
 use costof_model::cost::{Cost, Range};
-use costof_model::failure::Failure;
 use costof_model::link::Link;
-use costof_model::protocol::{Launch, Meeting};
-use costof_os::sched::affinity;
 use std::time::Duration;
 
 /// The header of an IP packet over IPv4, in bytes.
@@ -28,7 +21,7 @@ fn parse(link: &str) -> Option<Link> {
 }
 
 /// Whether nothing is asked of the link: it takes as long as the kernel takes.
-fn is_plain(link: &str) -> bool {
+pub(crate) fn is_plain(link: &str) -> bool {
     !matches!(parse(link), Some(Link::Emulated { .. }))
 }
 
@@ -113,65 +106,6 @@ pub(crate) fn slow_start(link: &str, bytes: u64) -> Cost {
     let rounds = (bytes as f64 / FIRST as f64 + 1.0).log2().ceil() - 1.0;
     let name = format!("for {rounds} more round trips each way until the window holds {bytes} B");
     Cost::new((0.0, 2.0 * rounds * delays_ns(link)), name)
-}
-
-/// Where one end of a launch is.
-pub(crate) struct End {
-    pub(crate) meeting: Meeting,
-    /// This end's processors. Those of both ends begin with different ones where there are
-    /// several; the leading role's first is the other's last.
-    cpus: Vec<usize>,
-    leads: bool,
-}
-
-impl End {
-    /// As the launch says it.
-    ///
-    /// # Errors
-    /// A launch that does not is a bug of the controller.
-    pub(crate) fn of(launch: &Launch, leads: bool) -> Result<End, Failure> {
-        Ok(End {
-            meeting: meeting::meeting(launch)?,
-            cpus: launch.cpus.clone(),
-            leads,
-        })
-    }
-
-    /// Moves this thread where the point's end runs, and keeps that processor awake as the point
-    /// says: each end its own, since they may be of two machines. `waits`: whether it waits in the
-    /// kernel.
-    ///
-    /// # Errors
-    /// Why it cannot run there, or not be kept so.
-    pub(crate) fn settle(
-        &self,
-        link: &str,
-        cpus: Cpus,
-        wake: Wake,
-        waits: bool,
-    ) -> Result<Kept, Failure> {
-        let shares = cpus == Cpus::Same;
-        meeting::can_share(&self.meeting, shares)?;
-        if !self.meeting.apart {
-            threads::on(cpus.count(), &self.cpus)?;
-        }
-        let own = match shares && !self.leads {
-            true => self.cpus.last(),
-            false => self.cpus.first(),
-        };
-        let own = *own.ok_or_else(|| Failure::error("this end has no processor"))?;
-        affinity::pin(&[own])
-            .map_err(|error| Failure::error(format!("cannot run on processor {own}: {error}")))?;
-        if !waits {
-            return ends::spinning_keeps(cpus, wake);
-        }
-        match shares {
-            // Over a link that holds packets up, a processor of both ends is idle too.
-            true if is_plain(link) => ends::keep(cpus, wake, &self.cpus),
-            true if !self.leads => Ok(Kept::AsTheyAre),
-            _ => wake::keep(wake, &[own]),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::net::axes::Wait;
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, UDP_HEADERS};
+use crate::net::ping_pong::{is_slow, warm_up};
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::protocol::Meeting;
@@ -103,8 +104,6 @@ struct Client {
 const LOST: Duration = Duration::from_secs(1);
 /// How many in a row, before anything was answered, say that none will be.
 const LOST_FIRST: u32 = 3;
-/// How many echoes must fit into a point's time, so that the first ones are for warming up.
-const ECHOES_PER_POINT: f64 = 20.0;
 
 impl RoleAt<Ping> for Client {
     fn blocks(&self, _: &At<Ping>) -> bool {
@@ -136,19 +135,12 @@ impl RoleAt<Ping> for Client {
         };
         let first_ns = (0..LOST_FIRST).find_map(|_| echo_ns(&mut echo));
         if let Some(first_ns) = first_ns {
-            let lost = match first_ns * ECHOES_PER_POINT >= meter.time_ns() {
-                true => {
-                    // The link takes long, so the first one was as good as any.
-                    meter.latency("latency", first_ns);
-                    let mut meter = meter.lasting(path::lasts_ns(first_ns));
-                    pings(&mut meter, first_ns, &mut echo)?
-                }
-                false => {
-                    let warm = (0..WARM_UP).filter_map(|_| echo_ns(&mut echo));
-                    let each_ns = warm.fold(first_ns, f64::min);
-                    pings(meter, each_ns, &mut echo)?
-                }
-            };
+            if is_slow(first_ns, meter) {
+                meter.latency("latency", first_ns);
+            }
+            let each_ns = warm_up(first_ns, meter, || Ok(echo_ns(&mut echo)))?;
+            let mut slow = meter.lasting(path::lasts_ns(first_ns));
+            let lost = pings(&mut slow, each_ns, &mut echo)?;
             meter.value("lost", lost);
         }
         match (failed, first_ns) {
@@ -165,9 +157,6 @@ impl RoleAt<Ping> for Client {
 fn lost_after(point: &At<Ping>) -> Duration {
     LOST.max(2 * path::may_take(&point.link, point.size as u64, UDP_HEADERS))
 }
-
-/// Echoes before those that count.
-const WARM_UP: u32 = 20;
 
 /// The latency of those that have a reply, and the share of those that have none.
 fn pings(

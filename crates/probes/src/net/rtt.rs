@@ -1,18 +1,20 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Over, Wait};
-use crate::net::caller::Caller;
-use crate::net::echo::Echo;
-use crate::net::load::Load;
+use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
+use crate::net::both_ends::on_cpus;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
-use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::net::path;
+use crate::net::peers::Connector;
+use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::conversation::Conversation;
+use costof_exchange::open_loop::OpenLoop;
+use costof_exchange::ping_pong::Client;
+use costof_exchange::transport::socket::Socket;
+use costof_exchange::transport::{self, TryReceive};
 use std::io;
 use std::time::Instant;
 
@@ -61,44 +63,33 @@ point! {
     }
 }
 
-impl From<&Rtt> for Exchange {
-    fn from(point: &Rtt) -> Exchange {
-        let Rtt {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
-            ..
-        } = *point;
+impl Exchanges for Rtt {
+    fn exchange(&self) -> Exchange {
         Exchange {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
+            transport: Transport::Socket(self.over),
+            size: self.size,
+            wait: self.wait,
+            cpus: self.cpus,
+            wake: self.wake,
         }
     }
-}
 
-/// One message at a time.
-impl From<Exchange> for Rtt {
-    fn from(ends: Exchange) -> Rtt {
-        let Exchange {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
-        } = ends;
-        Rtt {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
-            rate: 0,
+    fn check(&self) -> Result<(), Failure> {
+        if self.rate == 0 {
+            return Ok(());
         }
+        if self.cpus == Cpus::Same {
+            return Err(Failure::unsupported(
+                "with a rate the client spins, so as to send in time, and leaves its processor to \
+                 nobody (--set cpus=cross, or rate=0)",
+            ));
+        }
+        if self.over == Over::Udp && self.size < NUMBER_BYTES {
+            return Err(Failure::unsupported(
+                "with a rate, a datagram carries its number in 8 B (--set size=8, or over=tcp)",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -120,12 +111,12 @@ impl Measure for Rtt {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Rtt>(Echo::start(launch)?),
-        |launch| role::<Rtt>(Client(Caller::start(launch)?)),
+        |launch| role::<Rtt>(ServerRole::start(launch)?),
+        |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, point.headers())
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Rtt>) -> usize {
@@ -155,76 +146,43 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        let mut report = leading(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, leading(reports))
     }
 }
 
-impl Rtt {
-    /// Bytes of headers that a packet of the message has.
-    fn headers(&self) -> u64 {
-        match self.over {
-            Over::Udp => UDP_HEADERS,
-            Over::Tcp | Over::Unix => TCP_HEADERS,
-        }
+fn measure(
+    point: &At<Rtt>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let exchange = point.exchange();
+    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+    let mut client = Client::new(socket, exchange.size);
+    client.set_min_rto(exchange.may_take(&point.link));
+    if point.rate == 0 {
+        one_at_a_time(point, client, meter)
+    } else {
+        at_a_rate(point, client, meter)
     }
 }
-
-struct Client(Caller);
-
-impl RoleAt<Rtt> for Client {
-    fn blocks(&self, point: &At<Rtt>) -> bool {
-        point.wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<Rtt>, offers: &Offers) -> Result<Offers, Failure> {
-        if point.rate > 0 {
-            can_load(point)?;
-        }
-        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
-        self.0.prepare(&point.link, cpus, offers, waits)
-    }
-
-    fn run(&mut self, point: &At<Rtt>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, mut conversation) = self.0.call(point.over.into(), point.wait.into())?;
-        conversation.may_take(path::may_take(
-            &point.link,
-            point.size as u64,
-            point.headers(),
-        ));
-        match point.rate {
-            0 => one_at_a_time(point, &mut conversation, meter),
-            rate => at_a_rate(point, rate, &mut conversation, meter),
-        }
-    }
-}
-
-/// How many round trips must fit into a point's time, so that batches of them do.
-const ROUND_TRIPS_PER_POINT: f64 = 20.0;
 
 fn one_at_a_time(
     point: &At<Rtt>,
-    conversation: &mut Conversation,
+    mut client: Client<Socket>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let mut message = Exchange::from(&point.axes).message();
-    let mut answer = vec![0; message.len()];
-    let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
+    let first_ns = first_round_trip_ns(&mut client)?;
     let mut failed: Option<io::Error> = None;
     let mut round_trips = |n: u64| {
         for _ in 0..n {
             if failed.is_none() {
-                failed = conversation.ask(&mut message, &mut answer).err();
+                failed = client.exchange().err();
             }
         }
-        conversation.sent_again()
+        client.retransmissions()
     };
-    let is_slow = first_ns * ROUND_TRIPS_PER_POINT >= meter.time_ns();
+    let is_slow = ping_pong::is_slow(first_ns, meter);
     if is_slow {
-        // The first round trip was as good as any.
         meter.latency("latency", first_ns);
     } else {
         meter.repeatable("cost", |n| {
@@ -236,11 +194,11 @@ fn one_at_a_time(
     let each_ns = cost_ns.min(first_ns);
     let mut meter = meter.lasting(path::lasts_ns(first_ns));
     if point.over == Over::Udp {
-        let mut again = round_trips(0);
+        let mut retransmissions = round_trips(0);
         let lost = share_lost(&mut meter, each_ns, |meter| {
-            let before = again;
-            again = meter.time("latency", || round_trips(1));
-            Ok(again > before)
+            let before = retransmissions;
+            retransmissions = meter.time("latency", || round_trips(1));
+            Ok(retransmissions > before)
         })?;
         meter.value("lost", lost);
     } else if is_slow {
@@ -256,64 +214,42 @@ fn one_at_a_time(
     if let Some(error) = failed {
         return Err(broken(&error));
     }
-    match answer == message {
-        true => Ok(()),
-        false => Err(Failure::error("the answer is not what was sent")),
-    }
+    client
+        .verify()
+        .map_err(|_| Failure::error("the answer is not what was sent"))
 }
 
 /// How many messages may be lost before any that is not.
 const FIRST_TRIES: u32 = 3;
 
-fn first_round_trip_ns(
-    conversation: &mut Conversation,
-    message: &mut [u8],
-    answer: &mut [u8],
-) -> Result<f64, Failure> {
+fn first_round_trip_ns(client: &mut Client<Socket>) -> Result<f64, Failure> {
     let mut tries = 0;
     loop {
-        let (start, before) = (Instant::now(), conversation.sent_again());
-        let answered = conversation.ask(message, answer);
-        answered.map_err(|error| broken(&error))?;
+        let (start, before) = (Instant::now(), client.retransmissions());
+        client.exchange().map_err(|error| broken(&error))?;
         tries += 1;
         // One that was lost says nothing of how long others take.
-        if conversation.sent_again() == before || tries == FIRST_TRIES {
+        if client.retransmissions() == before || tries == FIRST_TRIES {
             return Ok(start.elapsed().as_nanos() as f64);
         }
     }
 }
 
 /// Bytes of a message's number with a rate, where a datagram may overtake others.
-const NUMBER: usize = 8;
-
-/// Whether a point can have a rate.
-fn can_load(point: &At<Rtt>) -> Result<(), Failure> {
-    if point.cpus == Cpus::Same {
-        return Err(Failure::unsupported(
-            "with a rate the client spins, so as to send in time, and leaves its processor to \
-             nobody (--set cpus=cross, or rate=0)",
-        ));
-    }
-    if point.over == Over::Udp && point.size < NUMBER {
-        return Err(Failure::unsupported(
-            "with a rate, a datagram carries its number in 8 B (--set size=8, or over=tcp)",
-        ));
-    }
-    Ok(())
-}
+const NUMBER_BYTES: usize = 8;
 
 fn at_a_rate(
     point: &At<Rtt>,
-    rate: u64,
-    conversation: &mut Conversation,
+    mut client: Client<Socket>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let mut message = Exchange::from(&point.axes).message();
+    let first_ns = first_round_trip_ns(&mut client)?;
+    let mut socket = client.into_transport();
+    let mut message = transport::message(point.size);
     let pattern = message.clone();
     let mut answer = vec![0; message.len()];
-    let number_bytes = message.len().min(NUMBER);
-    let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
-    let mut load = Load::new(rate, meter.time_ns(), first_ns);
+    let number_bytes = message.len().min(NUMBER_BYTES);
+    let mut load = OpenLoop::new(point.rate, meter.time_ns(), first_ns);
     let clock = meter.clock();
     let start = clock.start();
     let now_ns = || clock.ns(clock.end().saturating_sub(start));
@@ -326,11 +262,11 @@ fn at_a_rate(
             }
             if let Some(number) = load.due(now) {
                 message[..number_bytes].copy_from_slice(&number.to_le_bytes()[..number_bytes]);
-                if conversation.send_now(&message)? {
-                    load.made();
+                if socket.try_send(&message)? {
+                    load.mark_sent();
                 }
             }
-            if conversation.receive_now(&mut answer)? {
+            if socket.try_receive(&mut answer)? {
                 let now = now_ns();
                 let number = number_of(&answer).unwrap_or(load.answers() + 1);
                 if answer[number_bytes..] != pattern[number_bytes..] {
@@ -384,33 +320,44 @@ pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
 /// A round trip from what it consists of, in which so many ends wait in the kernel.
 pub(crate) fn round_trip(
     link: &str,
-    exchange: Exchange,
-    headers: u64,
-    waits: f64,
+    exchange: &Exchange,
+    waiting_ends: f64,
     known: &Known<'_>,
 ) -> Option<Cost> {
     let bytes = exchange.size as u64;
     let read = syscall::measured(known, syscall::Call::Read)?;
     let mut cost = Cost::default();
-    if waits > 0.0 {
+    if waiting_ends > 0.0 {
         let switch = context_switch::measured(exchange.cpus, exchange.wake, known)?;
-        cost += switch * (0.8 * waits, 1.25 * waits);
+        cost += switch * (0.8 * waiting_ends, 1.25 * waiting_ends);
     }
-    cost += kernel(exchange.over, exchange.size, read);
-    cost += path::cost(link, bytes, headers)?;
-    if exchange.over == Over::Tcp {
+    cost += kernel(exchange.over(), exchange.size, read);
+    cost += path::cost(link, bytes, exchange.headers())?;
+    if exchange.over() == Over::Tcp {
         cost += path::slow_start(link, bytes);
     }
     Some(cost)
 }
 
-fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let waits = match point.wait {
-        Wait::Spin => 0.0,
-        Wait::Block if point.rate == 0 => 2.0,
-        // With a rate only the server waits in the kernel.
-        Wait::Block => 1.0,
+/// How long such a round trip took by the socket beneath it, as this probe has measured it.
+pub(crate) fn measured(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<f64> {
+    let point = Rtt {
+        over: exchange.over(),
+        size: exchange.size,
+        wait: exchange.wait,
+        cpus: exchange.cpus,
+        wake: exchange.wake,
+        rate: 0,
     };
-    let exchange = Exchange::from(&point.axes);
-    round_trip(&point.link, exchange, point.headers(), waits, known)?.predict("latency")
+    known.at_over(link, &point)
+}
+
+fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
+    let exchange = point.exchange();
+    let mut waiting_ends = exchange.waiting_ends();
+    if point.rate > 0 {
+        // Only the server waits in the kernel.
+        waiting_ends /= 2.0;
+    }
+    round_trip(&point.link, &exchange, waiting_ends, known)?.predict("latency")
 }

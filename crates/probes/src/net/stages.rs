@@ -1,20 +1,19 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Over, Wait};
-use crate::net::caller::Caller;
-use crate::net::echo::Echo;
+use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
-use crate::net::path::{self, TCP_HEADERS};
-use crate::net::rtt::{self, Rtt};
+use crate::net::path;
+use crate::net::peers::Connector;
+use crate::net::ping_pong::{self, ClientRole, ServerRole, Stamping};
+use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::timestamping::{self};
-use costof_os::net::timestamps::SwitchedOn;
+use costof_exchange::ping_pong::{Client, ClientStages};
+use costof_exchange::transport::stamped::Stamped;
 use std::io;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
@@ -53,21 +52,14 @@ point! {
     }
 }
 
-impl From<&Stages> for Exchange {
-    fn from(point: &Stages) -> Exchange {
-        let Stages {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
-        } = *point;
+impl Exchanges for Stages {
+    fn exchange(&self) -> Exchange {
         Exchange {
-            over,
-            size,
-            wait,
-            cpus,
-            wake,
+            transport: Transport::Socket(self.over),
+            size: self.size,
+            wait: self.wait,
+            cpus: self.cpus,
+            wake: self.wake,
         }
     }
 }
@@ -96,12 +88,12 @@ impl Measure for Stages {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stages>(Echo::start(launch)?),
-        |launch| role::<Stages>(Client::start(launch)?),
+        |launch| role::<Stages>(ServerRole::start(launch)?),
+        |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, TCP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Stages>) -> usize {
@@ -124,108 +116,73 @@ impl Measure for Stages {
     }
 }
 
-struct Client {
-    caller: Caller,
-    /// During the launch, from before any processor is kept awake.
-    stamps: io::Result<SwitchedOn>,
+fn measure(
+    point: &At<Stages>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let exchange = point.exchange();
+    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+    let stamped = ping_pong::stamped(socket, Stamped::with_queue)?;
+    let mut client = Client::new(stamped, exchange.size);
+    client.set_min_rto(exchange.may_take(&point.link));
+    let mut stamped = || {
+        let stages = client.exchange_stamped()?;
+        Ok(stages.filter(|stages| stages.queued.is_some()))
+    };
+    let first = first_stamped(&mut stamped)?;
+    record(&first, meter);
+    measure_stages(first, &mut stamped, record, meter)
 }
 
-impl Client {
-    fn start(launch: &Launch) -> Result<Client, Failure> {
-        Ok(Client {
-            stamps: SwitchedOn::within(SWITCHED_ON),
-            caller: Caller::start(launch)?,
-        })
-    }
-}
-
-/// How long the kernel may take to switch stamps on.
-pub(crate) const SWITCHED_ON: Duration = Duration::from_secs(5);
-/// How many messages may have none of them before any has.
-const UNSTAMPED_FIRST: u32 = 10;
-/// How many messages must fit into a point's time, so that some are for warming up.
-const MESSAGES_PER_POINT: f64 = 20.0;
-/// Messages before those that count.
-const WARM_UP: u32 = 20;
-
-impl RoleAt<Stages> for Client {
-    fn blocks(&self, point: &At<Stages>) -> bool {
-        point.wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<Stages>, offers: &Offers) -> Result<Offers, Failure> {
-        self.stamps.as_ref().map_err(absent)?;
-        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
-        self.caller.prepare(&point.link, cpus, offers, waits)
-    }
-
-    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (over, wait) = (point.over.into(), point.wait.into());
-        let (_kept, mut conversation) = self.caller.call(over, wait)?;
-        let bytes = point.size as u64;
-        conversation.may_take(path::may_take(&point.link, bytes, TCP_HEADERS));
-        let mut stamper =
-            timestamping::Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
-        let mut message = Exchange::from(&point.axes).message();
-        let mut answer = vec![0; message.len()];
-        let mut ask = || {
-            stamper
-                .ask(&mut message, &mut answer)
-                .map_err(|error| broken(&error))
-        };
-        let first = first_stamped(&mut ask)?;
-        let first_ns = took_ns(&first);
-        let mut each_ns = first_ns;
-        if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
-            for _ in 0..WARM_UP {
-                let stages = ask()?;
-                each_ns = stages.map_or(each_ns, |stages| each_ns.min(took_ns(&stages)));
+/// Measures stages of messages until the point's time is over, and which share of messages has none.
+/// `first` was measured before; `stamped` exchanges one more.
+///
+/// # Errors
+/// Those of `stamped`; that the kernel has ceased to stamp packets.
+pub(crate) fn measure_stages(
+    first: ClientStages,
+    stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
+    record: fn(&ClientStages, &mut Meter<'_>),
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    /// How many messages in a row may have no stamps.
+    const MAX_UNSTAMPED: u32 = 1000;
+    let latency_ns = |stages: ClientStages| stages.latency_ns() as f64;
+    let first_ns = latency_ns(first);
+    let mut stamped = || stamped().map_err(|error| broken(&error));
+    let each_ns = ping_pong::warm_up(first_ns, meter, || Ok(stamped()?.map(latency_ns)))?;
+    let mut unstamped = 0;
+    let mut slow = meter.lasting(path::lasts_ns(first_ns));
+    let missing = share_lost(&mut slow, each_ns, |meter| {
+        let stages = stamped()?;
+        match &stages {
+            Some(stages) => {
+                record(stages, meter);
+                unstamped = 0;
             }
+            None => unstamped += 1,
         }
-        record(&first, meter);
-        let mut unstamped = 0;
-        let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        let missing = share_lost(&mut slow, each_ns, |meter| {
-            let stages = ask()?;
-            match &stages {
-                Some(stages) => {
-                    record(stages, meter);
-                    unstamped = 0;
-                }
-                None => unstamped += 1,
-            }
-            match unstamped {
-                UNSTAMPED_MOST => Err(Failure::error("the kernel has ceased to stamp packets")),
-                _ => Ok(stages.is_none()),
-            }
-        })?;
-        meter.value("missing", missing);
-        match answer == message {
-            true => Ok(()),
-            false => Err(Failure::error("the answer is not what was sent")),
+        if unstamped == MAX_UNSTAMPED {
+            return Err(Failure::error("the kernel has ceased to stamp packets"));
         }
-    }
-}
-
-/// How many messages in a row may have no stamps.
-pub(crate) const UNSTAMPED_MOST: u32 = 1000;
-
-/// A failure to have packets stamped.
-pub(crate) fn absent(error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
-    ))
+        Ok(stages.is_none())
+    })?;
+    meter.value("missing", missing);
+    Ok(())
 }
 
 /// The stages of the first message that is stamped all over.
 ///
 /// # Errors
-/// Those of `ask`; that none of the first messages is.
-pub(crate) fn first_stamped<T>(
-    ask: &mut impl FnMut() -> Result<Option<T>, Failure>,
-) -> Result<T, Failure> {
-    for _ in 0..UNSTAMPED_FIRST {
-        if let Some(stages) = ask()? {
+/// Those of `stamped`; that none of the first messages is.
+pub(crate) fn first_stamped(
+    stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
+) -> Result<ClientStages, Failure> {
+    /// How many messages may have no stamps before any has.
+    const MAX_UNSTAMPED: u32 = 10;
+    for _ in 0..MAX_UNSTAMPED {
+        if let Some(stages) = stamped().map_err(|error| broken(&error))? {
             return Ok(stages);
         }
     }
@@ -235,24 +192,21 @@ pub(crate) fn first_stamped<T>(
     ))
 }
 
-fn took_ns(stages: &timestamping::Stages) -> f64 {
-    (stages.answered - stages.asked) as f64
-}
-
-fn record(stages: &timestamping::Stages, meter: &mut Meter<'_>) {
-    let timestamping::Stages {
-        asked,
-        scheduled,
-        handed_over,
+fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
+    let ClientStages {
+        sent,
+        queued,
+        left,
         received,
         answered,
     } = *stages;
+    let queued = queued.unwrap_or(left);
     // They are ascending.
     for (metric, from, to) in [
-        ("latency", asked, answered),
-        ("send_to_queue", asked, scheduled),
-        ("queue_to_driver", scheduled, handed_over),
-        ("driver_to_stack", handed_over, received),
+        ("latency", sent, answered),
+        ("send_to_queue", sent, queued),
+        ("queue_to_driver", queued, left),
+        ("driver_to_stack", left, received),
         ("stack_to_receive", received, answered),
     ] {
         meter.latency(metric, (to - from) as f64);
@@ -260,16 +214,11 @@ fn record(stages: &timestamping::Stages, meter: &mut Meter<'_>) {
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let exchange = Exchange::from(&point.axes);
-    let round_trip = if let Some(ns) = known.at_over(&point.link, &Rtt::from(exchange)) {
+    let exchange = point.exchange();
+    let round_trip = if let Some(ns) = rtt::measured(&point.link, &exchange, known) {
         Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
     } else {
-        let waits = if exchange.wait == Wait::Block {
-            2.0
-        } else {
-            0.0
-        };
-        rtt::round_trip(&point.link, exchange, TCP_HEADERS, waits, known)?
+        rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), known)?
     };
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let stamps = syscall::measured(known, syscall::Call::Read)? * (2.0, 80.0);

@@ -1,12 +1,9 @@
 //! What probes of remote procedure calls vary: what carries a call, and what it has for an argument.
 
-use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Over, Wait};
+use crate::net::axes::{Exchange, Over};
 use crate::prelude::*;
-use crate::rudp::rtt::Messages;
-use crate::wake::Wake;
 use costof_model::typed::AxisOf;
-use costof_rpc::{Kind, Payload, Stack};
+use costof_rpc::{Kind, Payload};
 
 words! {
     /// What a connection goes through.
@@ -24,6 +21,22 @@ impl From<Connection> for Over {
             Connection::Tcp => Over::Tcp,
             Connection::Unix => Over::Unix,
         }
+    }
+}
+
+words! {
+    /// What carries a call, or as many bytes.
+    pub(crate) enum Stack {
+        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
+        Grpc = "grpc",
+        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
+        Thrift = "thrift",
+        /// the socket beneath: as many bytes there and back, of no procedure
+        Tcp = "tcp",
+        /// the library rudp: reliable datagrams
+        Rudp = "rudp",
+        /// plain datagrams
+        Udp = "udp",
     }
 }
 
@@ -94,12 +107,11 @@ const STRUCTURE_BYTES: usize = 221;
 /// What the two ends of calls have to agree on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    pub(super) stack: Stack,
-    pub(super) over: Connection,
-    pub(super) connections: usize,
+    pub(super) stack: costof_rpc::Stack,
     pub(super) payload: Argument,
-    pub(super) cpus: Cpus,
-    pub(super) wake: Wake,
+    pub(super) connections: usize,
+    /// As many bytes as the argument has, by the connection beneath.
+    pub(super) exchange: Exchange,
 }
 
 /// For roles that work at any point which converts into one.
@@ -109,24 +121,11 @@ impl From<&Call> for Call {
     }
 }
 
-impl Call {
-    /// As many bytes as the argument has by the connection beneath.
-    pub(super) fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.over.into(),
-            size: self.payload.bytes(),
-            wait: Wait::Block,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-}
-
-/// What goes to and fro.
+/// What is exchanged.
 pub(super) enum Carried {
     Calls(Call),
     /// As many bytes as an argument has.
-    Bytes(Messages),
+    Bytes(Exchange),
 }
 
 #[cfg(test)]
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn a_socket_carries_as_many_bytes_as_the_argument_has() {
         for payload in Argument::ALL {
-            let marshal = Marshal::new(Stack::Grpc, &payload.payload()).unwrap();
+            let marshal = Marshal::new(costof_rpc::Stack::Grpc, &payload.payload()).unwrap();
             let header = marshal.wire_bytes() - payload.bytes();
             assert!(HEADER_BYTES.contains(&header), "{payload:?}: {header}");
         }

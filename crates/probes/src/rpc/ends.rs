@@ -1,63 +1,39 @@
-//! The two ends of a connection by which calls go: they meet as all ends of probes do, and what has
-//! met them is given to the stack.
+//! The two ends of connections by which calls go: they find each other as all ends of probes do, and
+//! give their sockets to the stack.
 
 use super::axes::Call;
 use super::served::Served;
 use crate::derived;
-use crate::net::axes::Over;
-use crate::net::both_ends::take;
-use crate::net::caller::Caller;
-use crate::net::meeting::{self, cannot_reach};
-use crate::net::path::End;
+use crate::net::both_ends::{self, take};
+use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
-use costof_exchange::rendezvous::{Address, Listener, Met, call as call_over};
-use costof_model::protocol::Meeting;
-use costof_model::rows::State;
+use costof_exchange::rendezvous::{self, Flow};
 use costof_rpc::{Client, Options, RpcError, Socket};
 use std::io::{self, Write};
 
-/// What keeps the processor awake meanwhile, and the connections of two ends that have met.
-pub(super) type Connected = (Option<Kept>, Vec<Socket>);
+/// What keeps the processor awake meanwhile, and the connections.
+pub(super) type Connected = (Kept, Vec<Socket>);
 
 /// The end that is called, and what serves it.
-pub(super) struct Called {
-    end: End,
-    kept: Option<Kept>,
-    listener: Option<Listener>,
+pub(super) struct CallServer {
+    acceptor: Acceptor,
     served: Option<Served>,
 }
 
-impl Called {
+impl CallServer {
     /// # Errors
-    /// Those of [`End::of`].
-    pub(super) fn start(launch: &Launch) -> Result<Called, Failure> {
-        Ok(Called {
-            end: End::of(launch, false)?,
-            kept: None,
-            listener: None,
+    /// Those of [`Acceptor::start`].
+    pub(super) fn start(launch: &Launch) -> Result<CallServer, Failure> {
+        Ok(CallServer {
+            acceptor: Acceptor::start(launch)?,
             served: None,
         })
     }
-
-    /// The connections of the one who calls, and what keeps the processor awake. None where the launch
-    /// has ended before.
-    ///
-    /// # Errors
-    /// Why nobody can be met.
-    fn accept(&mut self, meter: &Meter<'_>) -> Result<Option<Connected>, Failure> {
-        let listener = self.listener.take().expect("it is prepared");
-        let token = self.end.meeting.token.as_bytes();
-        let said_back = |met: Met| said_back(met.into_socket()?.into(), token);
-        let accepted = listener.accept(meter.stop());
-        let accepted = accepted.and_then(|met| met.into_iter().map(said_back).collect());
-        let kept = self.kept.take();
-        Ok(meeting::met(accepted)?.map(|sockets| (kept, sockets)))
-    }
 }
 
-impl<P> RoleAt<P> for Called
+impl<P> RoleAt<P> for CallServer
 where
     for<'a> Call: From<&'a P>,
 {
@@ -67,11 +43,10 @@ where
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let call = Call::from(&point.axes);
-        let (meeting, link) = (&self.end.meeting, &point.link);
-        self.kept = Some(self.end.settle(link, call.cpus, call.wake, true)?);
-        let over = Over::from(call.over).into();
-        let (listener, offers) = meeting::listen(link, meeting, over, call.connections)?;
-        self.listener = Some(listener);
+        let (over, flows) = (call.exchange.over().into(), call.connections);
+        let offers = self
+            .acceptor
+            .listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the processor that this thread has been moved to.
         self.served = Some(Served::start(call.stack)?);
         Ok(offers)
@@ -79,7 +54,12 @@ where
 
     fn run(&mut self, _: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let served = self.served.take().expect("it is prepared");
-        let Some((_kept, sockets)) = self.accept(meter)? else {
+        let accepted = self.acceptor.accept(meter, |listener, stop| {
+            let flows = listener.accept(stop)?.into_iter();
+            let answered = |flow: Flow| answer_token(flow.into_socket()?.into(), listener.token());
+            flows.map(answered).collect::<io::Result<_>>()
+        })?;
+        let Some((_awake, sockets)) = accepted else {
             return Ok(());
         };
         meter.operation_allocates();
@@ -89,19 +69,22 @@ where
     }
 }
 
+/// The client waits for its token.
+fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
+    (&socket).write_all(token)?;
+    Ok(socket)
+}
+
 /// Connects to the end that is called, as often as it is to be.
 ///
 /// # Errors
 /// Why it cannot be reached.
-pub(super) fn connect(call: &Call, caller: &mut Caller) -> Result<Connected, Failure> {
-    caller.call_by(|meeting: &Meeting, offers: &Offers| {
-        let address: Address = meeting::offered(offers)?;
-        let token = meeting.token.as_bytes();
-        let connected = |met: Met| Ok(Socket::from(met.into_socket()?));
-        let over = Over::from(call.over).into();
-        let called = call_over(over, &address, call.connections, token);
-        let sockets = called.and_then(|met| met.into_iter().map(connected).collect());
-        sockets.map_err(|error| cannot_reach(&address, &error))
+pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
+    connector.connect(|address, token| {
+        let over = call.exchange.over().into();
+        let flows = rendezvous::connect(over, address, call.connections, token)?;
+        let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
+        flows.into_iter().map(connected).collect()
     })
 }
 
@@ -109,20 +92,14 @@ pub(super) fn connect(call: &Call, caller: &mut Caller) -> Result<Connected, Fai
 ///
 /// # Errors
 /// Why that end cannot be reached.
-pub(super) fn client(call: &Call, caller: &mut Caller) -> Result<(Option<Kept>, Client), Failure> {
-    let (kept, mut sockets) = connect(call, caller)?;
+pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Kept, Client), Failure> {
+    let (awake, mut sockets) = connect(call, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
     let client = Client::new(call.stack, &Options::default()).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });
-    Ok((kept, client.map_err(|error| broken(&error))?))
-}
-
-/// The one who calls waits for its token.
-fn said_back(socket: Socket, token: &[u8]) -> io::Result<Socket> {
-    (&socket).write_all(token)?;
-    Ok(socket)
+    Ok((awake, client.map_err(|error| broken(&error))?))
 }
 
 /// A failure of a stack.
@@ -130,22 +107,15 @@ pub(super) fn broken(error: &RpcError) -> Failure {
     Failure::error(format!("the call failed: {error}"))
 }
 
-/// What the caller reports beside [`CPU_OF_ALL`], of which [`joined()`] makes `cpu_server`: how many
+/// What the client reports beside [`CPU_OF_ALL`], of which [`joined()`] makes `cpu_server`: how many
 /// calls that was for.
 pub(super) const CALLS: &str = "calls";
 
 /// The server's report and the client's in one.
 pub(super) fn joined(reports: Vec<Report>) -> Report {
-    let [mut server, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    let all = take(&mut server, CPU_OF_ALL).zip(take(&mut report, CALLS));
-    if server.state != State::Ok || report.state != State::Ok {
-        report.state = State::Failed;
-        report.metrics.clear();
-        return report;
-    }
-    report.metrics.extend(server.metrics);
-    report.allocations += server.allocations;
-    if let Some((cpu_ns, calls)) = all {
+    let mut report = both_ends::joined(reports);
+    let counts = take(&mut report, CPU_OF_ALL).zip(take(&mut report, CALLS));
+    if let Some((cpu_ns, calls)) = counts {
         derived::add(&mut report, "cpu_server", cpu_ns / calls.max(1.0));
     }
     report

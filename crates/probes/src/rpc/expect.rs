@@ -3,11 +3,10 @@
 use super::axes::{Argument, Call, Carried};
 use super::marshal::{self, Direction, Marshalling};
 use crate::net;
-use crate::net::axes::{Exchange, Over};
-use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::net::axes::{Exchange, Over, Transport};
+use crate::net::path;
 use crate::os::syscall;
 use crate::rudp::expect::library;
-use crate::rudp::rtt::{Carrier, Messages};
 use costof_model::cost::Cost;
 use costof_model::prediction::Known;
 use costof_rpc::Stack;
@@ -17,22 +16,18 @@ const SMALL_BYTES: usize = 56;
 
 /// A round trip through a socket over this link, as net.rtt has measured it of this size or of the
 /// smallest; else as net.rtt is predicted.
-fn socket(link: &str, exchange: Exchange, known: &Known<'_>) -> Option<Cost> {
-    let (over, bytes) = (exchange.over, exchange.size);
-    let headers = match over {
-        Over::Udp => UDP_HEADERS,
-        Over::Unix | Over::Tcp => TCP_HEADERS,
-    };
+fn socket(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
+    let (bytes, headers) = (exchange.size, exchange.headers());
     let measured = |size| {
-        let same = net::rtt::Rtt::from(Exchange { size, ..exchange });
+        let same = Exchange { size, ..*exchange };
         let name = format!("for a round trip of {size} B (net.rtt)");
-        Some(Cost::new(known.at_over(link, &same)?, name) * (0.85, 1.25))
+        Some(Cost::new(net::rtt::measured(link, &same, known)?, name) * (0.85, 1.25))
     };
     if let Some(same) = measured(bytes) {
         return Some(same);
     }
     let Some(small) = measured(SMALL_BYTES) else {
-        return net::rtt::round_trip(link, exchange, headers, 2.0, known);
+        return net::rtt::round_trip(link, exchange, exchange.waiting_ends(), known);
     };
     let more = (bytes as f64 - SMALL_BYTES as f64).max(0.0);
     let sending_ns = |bytes: usize| Some(path::cost(link, bytes as u64, headers)?.range.0);
@@ -42,7 +37,7 @@ fn socket(link: &str, exchange: Exchange, known: &Known<'_>) -> Option<Cost> {
         (sending_ns, sending_ns.max(0.0)),
         "for the rate of the link",
     );
-    if over == Over::Tcp {
+    if exchange.over() == Over::Tcp {
         cost += path::slow_start(link, bytes as u64);
     }
     Some(cost)
@@ -52,16 +47,16 @@ fn socket(link: &str, exchange: Exchange, known: &Known<'_>) -> Option<Cost> {
 pub(super) fn carried(link: &str, carried: &Carried, known: &Known<'_>) -> Option<Cost> {
     match carried {
         Carried::Calls(call) => self::call(link, call, known),
-        Carried::Bytes(messages) => bytes(link, messages, known),
+        Carried::Bytes(exchange) => bytes(link, exchange, known),
     }
 }
 
 /// As many bytes as an argument has, by what `rudp.rtt` has for them.
-fn bytes(link: &str, messages: &Messages, known: &Known<'_>) -> Option<Cost> {
-    let socket = socket(link, messages.exchange(), known)?;
-    match messages.carrier {
-        Carrier::Rudp => Some(socket + library(link, messages.size, known)?),
-        Carrier::Study | Carrier::Plain(_) => Some(socket),
+fn bytes(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
+    let socket = socket(link, exchange, known)?;
+    match exchange.transport {
+        Transport::Rudp => Some(socket + library(link, exchange.size, known)?),
+        Transport::Study | Transport::Socket(_) => Some(socket),
     }
 }
 
@@ -100,7 +95,7 @@ pub(super) fn call(link: &str, call: &Call, known: &Known<'_>) -> Option<Cost> {
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(
-        socket(link, call.exchange(), known)?
+        socket(link, &call.exchange, known)?
             + marshalling(call.stack, call.payload, known)?
             + (read * adds.calls).named("system calls of the stack")
             + frames.named(adds.words),
@@ -131,6 +126,7 @@ mod tests {
     use super::*;
     use crate::cpu::frequency;
     use crate::os;
+    use crate::rpc::axes;
     use crate::rpc::load::Load;
     use crate::rpc::rtt::{self, Rtt};
     use crate::rpc::stream::Stream;
@@ -170,12 +166,20 @@ mod tests {
     }
 
     fn cost_of(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Cost> {
+        let load = Load {
+            payload,
+            ..Load::default()
+        };
         let point = Call {
             stack,
-            payload,
-            ..Call::from(&Load::default())
+            ..Call::from(&load)
         };
         call("loopback", &point, known)
+    }
+
+    fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
+        let link = text(link);
+        P::predict(&At { axes, link }, &Facts::default(), &Known(rows))
     }
 
     #[test]
@@ -206,13 +210,11 @@ mod tests {
         let cost = cost_of(Stack::THRIFT, string, &Known(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
-        let axes = Rtt {
-            stack: rtt::Stack::Udp,
+        let udp = Rtt {
+            stack: axes::Stack::Udp,
             ..Rtt::default()
         };
-        let link = text("loopback");
-        let udp = Rtt::predict(&At { axes, link }, &Facts::default(), &Known(&rows));
-        assert_eq!(udp, None);
+        assert_eq!(predicted(udp, "loopback", &rows), None);
         let unmeasured = Known(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
     }
@@ -230,12 +232,11 @@ mod tests {
         call.metrics.push(server);
         rows.push(call);
         let at_rate = |rate| {
-            let axes = Load {
+            let load = Load {
                 rate,
                 ..Load::default()
             };
-            let link = text("loopback");
-            Load::predict(&At { axes, link }, &Facts::default(), &Known(&rows))
+            predicted(load, "loopback", &rows)
         };
         let half = at_rate(25_000).unwrap();
         // Half of the server: a call waits for two at most.
@@ -248,12 +249,11 @@ mod tests {
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
         let over = |link: &'static str, size| {
-            let axes = Stream {
+            let stream = Stream {
                 size,
                 ..Stream::default()
             };
-            let link = text(link);
-            Stream::predict(&At { axes, link }, &Facts::default(), &Known(&rows))
+            predicted(stream, link, &rows)
         };
         let Prediction {
             low, high, because, ..

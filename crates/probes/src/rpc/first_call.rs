@@ -1,50 +1,28 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
-use super::axes::{Argument, Carried, Connection};
+use super::axes::{Argument, Carried, Connection, Stack};
 use super::ends::broken;
 use super::expect::carried;
-use super::rtt::{self, Rtt};
+use super::rtt::Rtt;
 use super::served::Served;
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::caller::Caller;
-use crate::net::meeting::{self, broken as talk_broken};
-use crate::net::path::{self, End, TCP_HEADERS};
+use crate::net::both_ends::on_cpus;
+use crate::net::meeting::broken as exchange_broken;
+use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::{self, Connector, Placement};
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Wake};
 use costof_exchange::connections::{Acceptor, Unconnected};
-use costof_exchange::conversation::{Conversation, Wait};
-use costof_exchange::rendezvous::{Listener, Over};
+use costof_exchange::rendezvous::Over;
+use costof_exchange::transport::POLL_INTERVAL;
 use costof_measure::schedule::Precision;
+use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
-
-words! {
-    /// What carries a call, or as many bytes.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-        /// the socket beneath: as many bytes there and back, of no procedure
-        Tcp = "tcp",
-    }
-}
-
-impl Stack {
-    /// What calls go by; nothing where there are none.
-    fn of_calls(self) -> Option<costof_rpc::Stack> {
-        match self {
-            Stack::Grpc => Some(costof_rpc::Stack::Grpc),
-            Stack::Thrift => Some(costof_rpc::Stack::THRIFT),
-            Stack::Tcp => None,
-        }
-    }
-}
 
 point! {
     /// How much longer than others does the first call of a process take?
@@ -71,7 +49,7 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call, or as many bytes as its argument has
-        stack: Stack = words(),
+        stack: Stack = words_of(&[Stack::Grpc, Stack::Thrift, Stack::Tcp]),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -82,11 +60,7 @@ point! {
 impl From<&FirstCall> for Rtt {
     fn from(point: &FirstCall) -> Rtt {
         Rtt {
-            stack: match point.stack {
-                Stack::Grpc => rtt::Stack::Grpc,
-                Stack::Thrift => rtt::Stack::Thrift,
-                Stack::Tcp => rtt::Stack::Tcp,
-            },
+            stack: point.stack,
             over: Connection::Tcp,
             payload: point.payload,
             cpus: point.cpus,
@@ -122,8 +96,8 @@ impl Measure for FirstCall {
     const BLOCKS_BY: &'static [&'static str] = &["stack", "payload", "cpus", "wake"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<FirstCall>(Answering::start(launch)?),
-        |launch| role::<FirstCall>(Calling(Caller::start(launch)?)),
+        |launch| role::<FirstCall>(ServerRole::start(launch)?),
+        |launch| role::<FirstCall>(ClientRole(Connector::start(launch)?)),
     ];
 
     fn least_ns(point: &At<FirstCall>) -> f64 {
@@ -160,11 +134,7 @@ impl Measure for FirstCall {
     }
 
     fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
-        let mut report = leading(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, leading(reports))
     }
 }
 
@@ -177,19 +147,10 @@ fn budget(precision: Precision) -> Duration {
     }
 }
 
-/// Bytes that come and go: the token's greeting is over.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// How long the other end may say nothing until it is looked whether that is still waited for.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// The end that is called.
-struct Answering {
-    end: End,
-    kept: Option<Kept>,
-    ready: Option<(Listener, Serves)>,
+struct ServerRole {
+    acceptor: peers::Acceptor,
+    serves: Option<Serves>,
 }
 
 /// What serves a connection.
@@ -199,49 +160,39 @@ enum Serves {
     Bytes(usize),
 }
 
-impl Answering {
-    fn start(launch: &Launch) -> Result<Answering, Failure> {
-        Ok(Answering {
-            end: End::of(launch, false)?,
-            kept: None,
-            ready: None,
+impl ServerRole {
+    fn start(launch: &Launch) -> Result<ServerRole, Failure> {
+        Ok(ServerRole {
+            acceptor: peers::Acceptor::start(launch)?,
+            serves: None,
         })
     }
 }
 
-impl RoleAt<FirstCall> for Answering {
+impl RoleAt<FirstCall> for ServerRole {
     fn blocks(&self, _: &At<FirstCall>) -> bool {
         true
     }
 
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
-        let (cpus, wake) = (point.cpus, point.wake);
-        self.kept = Some(self.end.settle(&point.link, cpus, wake, true)?);
-        let serves = match point.stack.of_calls() {
-            Some(stack) => Serves::Calls(Served::start(stack)?),
-            None => Serves::Bytes(point.payload.bytes()),
-        };
-        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
-        self.ready = Some((listener, serves));
+        let placement = Placement::blocking(point.cpus, point.wake);
+        let offers = self.acceptor.listen(&point.link, placement, Over::Tcp, 1)?;
+        // On the processor that this thread has been moved to.
+        self.serves = Some(match Carried::from(&Rtt::from(&point.axes)) {
+            Carried::Calls(call) => Serves::Calls(Served::start(call.stack)?),
+            Carried::Bytes(exchange) => Serves::Bytes(exchange.size),
+        });
         Ok(offers)
     }
 
     fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let (listener, mut serves) = self.ready.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
-        let Some(greeted) = meeting::met(accepted)? else {
+        let mut serves = self.serves.take().expect("it is prepared");
+        let Some((_awake, _first, acceptor)) = self.acceptor.accept_many(meter)? else {
             return Ok(());
         };
         meter.operation_allocates();
-        // Only from where the one called who knows the token.
-        let acceptor = greeted.peer().and_then(|peer| {
-            let peer = peer.ok_or(ErrorKind::InvalidInput)?;
-            Acceptor::new(listener, peer.ip())
-        });
-        let acceptor = acceptor.map_err(|error| talk_broken(&error))?;
         while !meter.is_stopped() {
-            let next = next(&acceptor).map_err(|error| talk_broken(&error))?;
+            let next = next(&acceptor).map_err(|error| exchange_broken(&error))?;
             if let Some(stream) = next {
                 serves.serve(stream, meter)?;
             }
@@ -250,12 +201,12 @@ impl RoleAt<FirstCall> for Answering {
     }
 }
 
-/// The next connection of the one who greeted; none where nobody has called for a while.
+/// The client's next connection; none where nobody has connected for a while.
 fn next(acceptor: &Acceptor) -> io::Result<Option<TcpStream>> {
     if !acceptor.wait()? {
         return Ok(None);
     }
-    let connection = acceptor.known(acceptor.accept()?);
+    let connection = acceptor.from_client(acceptor.accept()?);
     let Some(connection) = connection else {
         return Ok(None);
     };
@@ -269,14 +220,16 @@ impl Serves {
     fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
         match self {
             Serves::Calls(served) => served.serve(vec![stream.into()]),
-            Serves::Bytes(size) => echo(stream, *size, meter).map_err(|error| talk_broken(&error)),
+            Serves::Bytes(size) => {
+                echo(stream, *size, meter).map_err(|error| exchange_broken(&error))
+            }
         }
     }
 }
 
 /// Sends back messages of this size until the other end closes.
 fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()> {
-    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut message = vec![0; size];
     let mut have = 0;
     while !meter.is_stopped() {
@@ -295,110 +248,120 @@ fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()>
 }
 
 /// The end that calls.
-struct Calling(Caller);
+struct ClientRole(Connector);
 
 /// Calls behind the first that are not counted.
 const WARM_UP: u32 = 20;
 /// Further connections, at most.
-const AGAIN_MOST: u64 = 50;
+const MAX_FURTHER_CONNECTIONS: u64 = 50;
 
-impl RoleAt<FirstCall> for Calling {
+impl RoleAt<FirstCall> for ClientRole {
     fn blocks(&self, _: &At<FirstCall>) -> bool {
         true
     }
 
     fn prepare(&mut self, point: &At<FirstCall>, offers: &Offers) -> Result<Offers, Failure> {
-        let cpus = (point.cpus, point.wake);
-        self.0.prepare(&point.link, cpus, offers, true)
+        let placement = Placement::blocking(point.cpus, point.wake);
+        self.0.prepare(&point.link, placement, offers)
     }
 
     fn run(&mut self, point: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, greeted) = self.0.call(Over::Tcp, Wait::Block)?;
-        let peer = greeted.peer().map_err(|error| talk_broken(&error))?;
-        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
+        let (_awake, _first, to) = self.0.connect_first()?;
         meter.operation_allocates();
-        let mut asks = Asks::new(point)?;
-        let first_ns = once(&mut asks, &to, ("connection", "first"), meter)?;
+        let mut requests = Requests::new(point)?;
+        let first_ns = once(&mut requests, &to, ("connection", "first"), meter)?;
         for _ in 0..WARM_UP {
-            asks.ask()?;
+            requests.request()?;
         }
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        slow.share(2)
-            .repeat(u64::MAX, |meter| meter.time("latency", || asks.ask()))?;
-        slow.share(2).repeat(AGAIN_MOST, |meter| {
-            asks.close();
-            once(&mut asks, &to, ("connection_again", "first_again"), meter).map(drop)
+        slow.share(2).repeat(u64::MAX, |meter| {
+            meter.time("latency", || requests.request())
+        })?;
+        slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
+            requests.close();
+            once(
+                &mut requests,
+                &to,
+                ("connection_again", "first_again"),
+                meter,
+            )
+            .map(drop)
         })
     }
 }
 
 /// Connects, and calls once: each by its metric. Gives what the call took, in nanoseconds.
 fn once(
-    asks: &mut Asks,
+    requests: &mut Requests,
     to: &SocketAddr,
     (connection, first): (&'static str, &'static str),
     meter: &mut Meter<'_>,
 ) -> Result<f64, Failure> {
-    let socket = Unconnected::open(to).map_err(|error| talk_broken(&error))?;
+    let socket = Unconnected::open(to).map_err(|error| exchange_broken(&error))?;
     let mut connected = Ok(());
-    meter.first(connection, || connected = asks.connect(socket, to));
+    meter.first(connection, || connected = requests.connect(socket, to));
     connected?;
     let start = Instant::now();
     let mut answered = Ok(());
-    meter.first(first, || answered = asks.ask());
+    meter.first(first, || answered = requests.request());
     answered?;
     Ok(start.elapsed().as_nanos() as f64)
 }
 
-/// One who asks.
-enum Asks {
+/// What the client sends and receives.
+enum Requests {
     Calls(Box<Client>, Payload),
     /// The connection, if there is one, the message, and the answer.
     Bytes(Option<TcpStream>, Vec<u8>, Vec<u8>),
 }
 
-impl Asks {
-    fn new(point: &FirstCall) -> Result<Asks, Failure> {
-        Ok(match point.stack.of_calls() {
-            Some(stack) => {
-                let client = Client::new(stack, &Options::default());
+impl Requests {
+    fn new(point: &FirstCall) -> Result<Requests, Failure> {
+        Ok(match Carried::from(&Rtt::from(point)) {
+            Carried::Calls(call) => {
+                let client = Client::new(call.stack, &Options::default());
                 let client = client.map_err(|error| broken(&error))?;
-                Asks::Calls(Box::new(client), point.payload.payload())
+                Requests::Calls(Box::new(client), call.payload.payload())
             }
-            None => {
-                let message = vec![b'm'; point.payload.bytes()];
-                Asks::Bytes(None, message.clone(), message)
+            Carried::Bytes(exchange) => {
+                let message = vec![b'm'; exchange.size];
+                Requests::Bytes(None, message.clone(), message)
             }
         })
     }
 
     fn connect(&mut self, socket: Unconnected, to: &SocketAddr) -> Result<(), Failure> {
-        let connection = socket.connect(to).map_err(|error| talk_broken(&error))?;
+        let connection = socket
+            .connect(to)
+            .map_err(|error| exchange_broken(&error))?;
         let connected = TcpStream::from(connection.into_socket());
         match self {
-            Asks::Calls(client, _) => client
+            Requests::Calls(client, _) => client
                 .over(connected.into())
                 .map_err(|error| broken(&error)),
-            Asks::Bytes(stream, ..) => {
+            Requests::Bytes(stream, ..) => {
                 let set = connected.set_nodelay(true);
                 *stream = Some(connected);
-                set.map_err(|error| talk_broken(&error))
+                set.map_err(|error| exchange_broken(&error))
             }
         }
     }
 
-    fn ask(&mut self) -> Result<(), Failure> {
+    fn request(&mut self) -> Result<(), Failure> {
         match self {
-            Asks::Calls(client, payload) => client.call(payload).map_err(|error| broken(&error)),
-            Asks::Bytes(stream, message, answer) => {
+            Requests::Calls(client, payload) => {
+                client.call(payload).map_err(|error| broken(&error))
+            }
+            Requests::Bytes(stream, message, answer) => {
                 let stream = stream.as_mut().expect("it is connected");
-                let there_and_back = stream
+                let exchanged = stream
                     .write_all(message)
                     .and_then(|()| stream.read_exact(answer));
-                there_and_back.map_err(|error| talk_broken(&error))?;
-                match answer == message {
-                    true => Ok(()),
-                    false => Err(Failure::error("the answer is not what was sent")),
+                exchanged.map_err(|error| exchange_broken(&error))?;
+                if answer == message {
+                    Ok(())
+                } else {
+                    Err(Failure::error("the answer is not what was sent"))
                 }
             }
         }
@@ -406,8 +369,8 @@ impl Asks {
 
     fn close(&mut self) {
         match self {
-            Asks::Calls(client, _) => client.disconnect(),
-            Asks::Bytes(stream, ..) => *stream = None,
+            Requests::Calls(client, _) => client.disconnect(),
+            Requests::Bytes(stream, ..) => *stream = None,
         }
     }
 }

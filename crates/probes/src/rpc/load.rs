@@ -1,15 +1,16 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{Argument, Call, Connection};
-use super::ends::{CALLS, Called, broken, connect, joined};
+use super::axes::{self, Argument, Call, Connection};
+use super::ends::{CALLS, CallServer, broken, connect, joined};
 use super::expect::call;
-use super::rtt::{self, Rtt};
+use super::rtt::Rtt;
 use crate::ends::Cpus;
-use crate::net::caller::Caller;
-use crate::net::load;
+use crate::net::axes::{Exchange, Over, Transport, Wait};
 use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
 use crate::wake::Wake;
+use costof_exchange::open_loop::OpenLoop;
 use costof_measure::clock::Clock;
 use costof_measure::schedule::Precision;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
@@ -71,11 +72,15 @@ impl From<&Load> for Call {
                 Stack::Grpc => costof_rpc::Stack::Grpc,
                 Stack::Thrift => costof_rpc::Stack::THRIFT,
             },
-            over: Connection::Tcp,
-            connections: point.connections,
             payload: point.payload,
-            cpus: Cpus::Cross,
-            wake: Wake::Awake,
+            connections: point.connections,
+            exchange: Exchange {
+                transport: Transport::Socket(Over::Tcp),
+                size: point.payload.bytes(),
+                wait: Wait::Block,
+                cpus: Cpus::Cross,
+                wake: Wake::Awake,
+            },
         }
     }
 }
@@ -83,16 +88,16 @@ impl From<&Load> for Call {
 /// The same call by itself.
 impl From<&Load> for Rtt {
     fn from(point: &Load) -> Rtt {
-        let call = Call::from(point);
+        let exchange = Call::from(point).exchange;
         Rtt {
             stack: match point.stack {
-                Stack::Grpc => rtt::Stack::Grpc,
-                Stack::Thrift => rtt::Stack::Thrift,
+                Stack::Grpc => axes::Stack::Grpc,
+                Stack::Thrift => axes::Stack::Thrift,
             },
-            over: call.over,
-            payload: call.payload,
-            cpus: call.cpus,
-            wake: call.wake,
+            over: Connection::Tcp,
+            payload: point.payload,
+            cpus: exchange.cpus,
+            wake: exchange.wake,
         }
     }
 }
@@ -122,8 +127,8 @@ impl Measure for Load {
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Load>(Called::start(launch)?),
-        |launch| role::<Load>(Calling(Caller::start(launch)?, None)),
+        |launch| role::<Load>(CallServer::start(launch)?),
+        |launch| role::<Load>(CallClient(Connector::start(launch)?, None)),
     ];
 
     fn least_ns(point: &At<Load>) -> f64 {
@@ -177,11 +182,11 @@ const UNSATURATED: f64 = 0.7;
 const CONNECTIONS_MOST: u64 = 64;
 /// How long calls are made, in nanoseconds.
 const LASTS_NS: f64 = 400e6;
-/// Calls under way, at most: what is beyond is no longer a server's queue, but memory.
+/// Calls in flight, at most: what is beyond is no longer a server's queue, but memory.
 const IN_FLIGHT_MOST: usize = 4096;
 /// And of long arguments as many as these bytes are.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
-/// What a call that is under way has in memory beside its argument, roughly.
+/// What a call in flight has in memory beside its argument, roughly.
 const CALL_BYTES: u64 = 4096;
 /// How long answers are waited for in the end, so that the other end is not cut off.
 const DRAINS: Duration = Duration::from_secs(2);
@@ -198,21 +203,23 @@ fn in_flight_most(payload: Argument) -> usize {
     IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
-/// The end that calls, and the connections of the point before: the other end's threads are there until
-/// they are asked what they have used.
-struct Calling(Caller, Option<InFlight>);
+/// The end that calls, and the connections of the point before: the server's threads have to live until
+/// their CPU time is read.
+struct CallClient(Connector, Option<InFlight>);
 
-impl RoleAt<Load> for Calling {
+impl RoleAt<Load> for CallClient {
     fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        let call = Call::from(&point.axes);
-        let cpus = (call.cpus, call.wake);
-        self.0.prepare(&point.link, cpus, offers, false)
+        let spinning = Placement {
+            blocks: false,
+            ..Call::from(&point.axes).exchange.placement()
+        };
+        self.0.prepare(&point.link, spinning, offers)
     }
 
     fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let call = Call::from(&point.axes);
-        let (_kept, sockets) = connect(&call, &mut self.0)?;
+        let (_awake, sockets) = connect(&call, &mut self.0)?;
         meter.operation_allocates();
         let calls = InFlight::over(call.stack, sockets, &Options::default());
         let mut calls = Calls {
@@ -228,23 +235,18 @@ impl RoleAt<Load> for Calling {
         }
         let first_ns = calls.one()?;
         let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
-        let load = load::Load::new(point.rate, lasts_ns, first_ns);
+        let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
         let loaded = calls.loaded(load, meter)?;
-        let Loaded {
-            load,
-            mean,
-            most,
-            busy_ns,
-        } = loaded;
+        let load = &loaded.load;
         if load.answers() == 0 {
             return Err(Failure::error("no call was answered"));
         }
         if let Some(rate) = load.rate() {
             meter.value("rate", rate);
         }
-        meter.value("in_flight", mean);
-        meter.value("in_flight_most", most);
-        meter.value("cpu_client", busy_ns / load.answers() as f64);
+        meter.value("in_flight", loaded.mean);
+        meter.value("in_flight_most", loaded.most);
+        meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
         meter.value("unanswered", load.lost());
         meter.value(CALLS, calls.made as f64);
         self.1 = Some(calls.calls);
@@ -266,17 +268,17 @@ struct Calls<'a> {
     payload: Payload,
     clock: &'a dyn Clock,
     made: u64,
-    /// How many may be under way.
+    /// How many may be in flight.
     most: usize,
 }
 
 /// What came of a load.
 struct Loaded {
-    load: load::Load,
-    /// Calls under way when another one was made: on average, and at most.
+    load: OpenLoop,
+    /// Calls in flight when another one was made: on average, and at most.
     mean: f64,
     most: f64,
-    /// How long the thread was not only asking.
+    /// How long the thread was not only polling.
     busy_ns: f64,
 }
 
@@ -289,7 +291,7 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// Whether anything was answered, of which `each` is told the number, from 0 on.
+    /// Whether anything was answered; `each` is called with the number of each call, from 0 on.
     fn turn(&mut self, each: &mut dyn FnMut(u64)) -> Result<bool, Failure> {
         let (mut wrong, mut any) = (None, false);
         let polled = self.calls.poll(Duration::ZERO, &mut |number, outcome| {
@@ -313,7 +315,7 @@ impl Calls<'_> {
         Ok(self.clock.ns(self.clock.end().saturating_sub(start)))
     }
 
-    fn loaded(&mut self, mut load: load::Load, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
+    fn loaded(&mut self, mut load: OpenLoop, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
         let clock = self.clock;
         let start = clock.start();
         let now_ns = || clock.ns(clock.end().saturating_sub(start));
@@ -325,11 +327,11 @@ impl Calls<'_> {
             let began = now;
             let is_due = self.calls.count() < self.most && load.due(now).is_some();
             if is_due {
-                let under_way = self.calls.count() as f64;
-                sum += under_way;
-                most = most.max(under_way);
+                let in_flight = self.calls.count() as f64;
+                sum += in_flight;
+                most = most.max(in_flight);
                 self.begin()?;
-                load.made();
+                load.mark_sent();
             }
             let answered = self.turn(&mut |number| {
                 let number = (number + 1).saturating_sub(before);

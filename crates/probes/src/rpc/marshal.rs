@@ -29,7 +29,7 @@ impl From<Stack> for costof_rpc::Stack {
     }
 }
 
-/// Whatever a message's end is told by.
+/// For predictions of calls by any stack.
 impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {
@@ -87,7 +87,7 @@ impl Measure for Marshalling {
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload", "direction"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Marshalling>(Marshals(None))];
+    const ROLES: &'static [StartRole] = &[alone::<Marshalling, Marshals>];
 
     fn memory_bytes(_: &At<Marshalling>) -> u64 {
         1 << 20
@@ -129,22 +129,21 @@ pub(super) fn expected(payload: Argument, known: &Known<'_>) -> Option<Cost> {
     Some((message + strings).named("marshalling"))
 }
 
-struct Marshals(Option<Marshal>);
+struct Marshals(Marshal);
 
 fn failed(error: &RpcError) -> Failure {
     Failure::error(format!("marshalling failed: {error}"))
 }
 
-impl RoleAt<Marshalling> for Marshals {
-    fn prepare(&mut self, point: &At<Marshalling>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<Marshalling> for Marshals {
+    fn set_up(point: &At<Marshalling>, _: &Launch) -> Result<Self, Failure> {
         // What comes back is compared here.
         let marshal = Marshal::new(point.stack.into(), &point.payload.payload());
-        self.0 = Some(marshal.map_err(|error| failed(&error))?);
-        Ok(Offers::new())
+        Ok(Marshals(marshal.map_err(|error| failed(&error))?))
     }
 
-    fn run(&mut self, point: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let marshal = self.0.as_mut().expect("it is prepared");
+    fn measure(&mut self, point: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let marshal = &mut self.0;
         let (mut bytes, mut wrong) = (marshal.wire_bytes(), None);
         match point.direction {
             Direction::Marshal => {
@@ -183,9 +182,8 @@ impl RoleAt<Marshalling> for Marshals {
         }
     }
 
-    fn finish(&mut self, _: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let marshal = self.0.take().expect("it is prepared");
-        meter.value("wire_bytes", marshal.wire_bytes() as f64);
+    fn check(self, _: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        meter.value("wire_bytes", self.0.wire_bytes() as f64);
         Ok(())
     }
 }

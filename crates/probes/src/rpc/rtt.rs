@@ -1,40 +1,23 @@
 //! `rpc.rtt`: how long a remote procedure call takes.
 
-use super::axes::{Argument, Call, Carried, Connection};
-use super::ends::{CALLS, Called, broken, client, joined};
+use super::axes::{Argument, Call, Carried, Connection, Stack};
+use super::ends::{CALLS, CallServer, broken, client, joined};
 use super::expect::carried;
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::caller::Caller;
+use crate::net::axes::{Exchange, Over, Transport, Wait};
+use crate::net::both_ends::on_cpus;
 use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peers::Connector;
+use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
-use crate::rudp;
-use crate::rudp::rtt::{Carrier, Messages, Server};
+use crate::rudp::rtt::measure;
 use crate::wake::{self, Wake};
 use costof_measure::schedule::Precision;
-use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
-
-words! {
-    /// What carries a call, or as many bytes.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-        /// the socket beneath: as many bytes there and back, of no procedure
-        Tcp = "tcp",
-        /// the library rudp: reliable datagrams
-        Rudp = "rudp",
-        /// plain datagrams
-        Udp = "udp",
-    }
-}
 
 point! {
     /// How long does a remote procedure call take, by gRPC and by Thrift?
@@ -76,38 +59,33 @@ point! {
 
 impl From<&Rtt> for Carried {
     fn from(point: &Rtt) -> Carried {
+        let exchange = |transport| Exchange {
+            transport,
+            size: point.payload.bytes(),
+            wait: Wait::Block,
+            cpus: point.cpus,
+            wake: point.wake,
+        };
+        let connection = exchange(Transport::Socket(point.over.into()));
+        let calls = |stack| {
+            Carried::Calls(Call {
+                stack,
+                payload: point.payload,
+                connections: 1,
+                exchange: connection,
+            })
+        };
         match point.stack {
-            Stack::Grpc => Carried::Calls(point.calls(costof_rpc::Stack::Grpc)),
-            Stack::Thrift => Carried::Calls(point.calls(costof_rpc::Stack::THRIFT)),
-            Stack::Tcp => Carried::Bytes(point.messages(Carrier::Plain(point.over.into()))),
-            Stack::Rudp => Carried::Bytes(point.messages(Carrier::Rudp)),
-            Stack::Udp => Carried::Bytes(point.messages(Carrier::Plain(Over::Udp))),
+            Stack::Grpc => calls(costof_rpc::Stack::Grpc),
+            Stack::Thrift => calls(costof_rpc::Stack::THRIFT),
+            Stack::Tcp => Carried::Bytes(connection),
+            Stack::Rudp => Carried::Bytes(exchange(Transport::Rudp)),
+            Stack::Udp => Carried::Bytes(exchange(Transport::Socket(Over::Udp))),
         }
     }
 }
 
 impl Rtt {
-    fn calls(&self, stack: costof_rpc::Stack) -> Call {
-        Call {
-            stack,
-            over: self.over,
-            connections: 1,
-            payload: self.payload,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-
-    fn messages(&self, carrier: Carrier) -> Messages {
-        Messages {
-            carrier,
-            size: self.payload.bytes(),
-            wait: Wait::Block,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-
     /// Whether what is lost is sent again by others than the kernel, which says nothing of it here.
     fn by_datagrams(&self) -> bool {
         match self.stack {
@@ -152,21 +130,21 @@ impl Measure for Rtt {
     ];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "payload"], &["stack", "wake"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
     const ROLES: &'static [StartRole] = &[
         |launch| {
             role::<Rtt>(End {
-                messages: Server::start(launch)?,
-                calls: Called::start(launch)?,
+                bytes: ServerRole::start(launch)?,
+                calls: CallServer::start(launch)?,
             })
         },
         |launch| {
             role::<Rtt>(End {
-                messages: rudp::rtt::Client::start(launch)?,
-                calls: Calling(Caller::start(launch)?, None),
+                bytes: ClientRole::start(launch, measure)?,
+                calls: CallClient(Connector::start(launch)?, None),
             })
         },
     ];
@@ -214,10 +192,7 @@ impl Measure for Rtt {
         if !point.by_datagrams() {
             report.metrics.retain(|metric| metric.name != "lost");
         }
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        on_cpus(point.cpus, report)
     }
 }
 
@@ -230,13 +205,13 @@ fn budget(precision: Precision) -> Duration {
     }
 }
 
-/// An end: of messages by what `rudp.rtt` has for an end, or of calls.
-struct End<M, C> {
-    messages: M,
+/// An end: of bytes as `rudp.rtt` has it, or of calls.
+struct End<B, C> {
+    bytes: B,
     calls: C,
 }
 
-impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
+impl<B: RoleAt<Exchange>, C: RoleAt<Call>> RoleAt<Rtt> for End<B, C> {
     fn blocks(&self, _: &At<Rtt>) -> bool {
         true
     }
@@ -245,7 +220,7 @@ impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
         point.check()?;
         let link = point.link.clone();
         match Carried::from(&point.axes) {
-            Carried::Bytes(axes) => self.messages.prepare(&At { axes, link }, offers),
+            Carried::Bytes(axes) => self.bytes.prepare(&At { axes, link }, offers),
             Carried::Calls(axes) => self.calls.prepare(&At { axes, link }, offers),
         }
     }
@@ -253,55 +228,45 @@ impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
     fn run(&mut self, point: &At<Rtt>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let link = point.link.clone();
         match Carried::from(&point.axes) {
-            Carried::Bytes(axes) => self.messages.run(&At { axes, link }, meter),
+            Carried::Bytes(axes) => self.bytes.run(&At { axes, link }, meter),
             Carried::Calls(axes) => self.calls.run(&At { axes, link }, meter),
         }
     }
 }
 
-/// The end that calls, and the connection of the point before: the other end's threads are there until
-/// they are asked what they have used.
-struct Calling(Caller, Option<Client>);
+/// The end that calls, and the connection of the point before: the server's threads have to live until
+/// their CPU time is read.
+struct CallClient(Connector, Option<Client>);
 
-/// How many calls must fit into a point's time, so that some are for warming up.
-const CALLS_PER_POINT: f64 = 20.0;
-/// Calls before those that count.
-const WARM_UP: u32 = 20;
-
-impl RoleAt<Call> for Calling {
+impl RoleAt<Call> for CallClient {
     fn prepare(&mut self, point: &At<Call>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        let cpus = (point.cpus, point.wake);
-        self.0.prepare(&point.link, cpus, offers, true)
+        self.0
+            .prepare(&point.link, point.exchange.placement(), offers)
     }
 
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         // A stack has memory of its own for each call.
         meter.operation_allocates();
-        let (_kept, mut client) = client(point, &mut self.0)?;
+        let (_awake, mut client) = client(point, &mut self.0)?;
         let payload = point.payload.payload();
         let failed = |error: RpcError| broken(&error);
         let mut all = 0_u64;
-        let mut call = |client: &mut Client| {
+        let mut call = || {
             all += 1;
             client.call(&payload).map_err(failed)
         };
         let start = Instant::now();
-        call(&mut client)?;
+        call()?;
         let first_ns = start.elapsed().as_nanos() as f64;
-        if first_ns * CALLS_PER_POINT < meter.time_ns() {
-            for _ in 0..WARM_UP {
-                call(&mut client)?;
-            }
-        }
-        let (began_ns, mut calls) = (now_ns(ClockId::ThreadCpu), 0_u64);
+        warm_up(first_ns, meter, || call().map(|()| None))?;
+        let mut used = CpuTime::start();
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
         slow.repeat(u64::MAX, |meter| {
-            calls += 1;
-            meter.time("latency", || call(&mut client))
+            used.messages += 1;
+            meter.time("latency", &mut call)
         })?;
-        let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(began_ns);
-        meter.value("cpu_client", used_ns as f64 / calls as f64);
+        used.report("cpu_client", &point.exchange, meter);
         meter.value(CALLS, all as f64);
         self.1 = Some(client);
         Ok(())

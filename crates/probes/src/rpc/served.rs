@@ -7,9 +7,9 @@ use costof_os::sched::tasks;
 use costof_rpc::{Options, Server, Socket, Stack};
 use std::time::Duration;
 
-/// How long the role's own thread sleeps until it looks whether it is stopped. It shares a processor
-/// with the server's.
-const LOOK: Duration = Duration::from_millis(10);
+/// How long the role's own thread sleeps before it looks whether it is stopped. It shares a processor
+/// with the server's threads.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A server, and how its threads are named.
 pub(crate) struct Served {
@@ -45,14 +45,14 @@ impl Served {
 
     /// Serves until the leading role has measured, and adds as `metric` what its threads have used.
     pub(crate) fn until_stopped(self, metric: &'static str, meter: &mut Meter<'_>) {
-        meter.until_stopped(|| std::thread::sleep(LOOK));
+        meter.until_stopped(|| std::thread::sleep(POLL_INTERVAL));
         if let Some(ns) = self.cpu_ns() {
             meter.value(metric, ns);
         }
     }
 
     /// What its threads have used so far, in nanoseconds: all that serve a connection which the other
-    /// end has not closed. None where the kernel does not say it.
+    /// end has not closed. `None` where the kernel does not report it.
     pub(crate) fn cpu_ns(&self) -> Option<f64> {
         let ns = tasks::cpu_ns(self.threads).ok()?;
         (ns > 0).then_some(ns as f64)

@@ -1,31 +1,27 @@
 //! What a round trip of reliable datagrams is predicted to take, from simpler costs.
 
-use crate::net::axes::{Exchange, Over, Wait};
-use crate::net::path::UDP_HEADERS;
-use crate::net::rtt::{self, Rtt};
+use crate::net::axes::{Exchange, Over, Transport};
+use crate::net::ping_pong;
+use crate::net::rtt;
 use crate::os::syscall;
-use crate::rudp::ends;
 use costof_model::cost::Cost;
 use costof_model::prediction::Known;
 
 /// Such a round trip by UDP over this link, as net.rtt has measured it, else as net.rtt is predicted.
-pub(crate) fn udp(link: &str, exchange: Exchange, known: &Known<'_>) -> Option<Cost> {
-    let over = Over::Udp;
-    let exchange = Exchange { over, ..exchange };
-    if let Some(ns) = known.at_over(link, &Rtt::from(exchange)) {
+pub(crate) fn udp(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
+    let exchange = &Exchange {
+        transport: Transport::Socket(Over::Udp),
+        ..*exchange
+    };
+    if let Some(ns) = rtt::measured(link, exchange, known) {
         return Some(Cost::new(ns, "for a round trip by UDP (net.rtt)") * (0.85, 1.25));
     }
-    let waits = if exchange.wait == Wait::Block {
-        2.0
-    } else {
-        0.0
-    };
-    rtt::round_trip(link, exchange, UDP_HEADERS, waits, known)
+    rtt::round_trip(link, exchange, exchange.waiting_ends(), known)
 }
 
 /// Datagrams that a message of so many bytes is sent in by the library.
 fn datagrams(link: &str, size: usize) -> u64 {
-    let config = ends::config(link, rudp::Control::Cubic, size);
+    let config = ping_pong::config(link, size);
     (size as u64).div_ceil(config.datagram_bytes as u64).max(1)
 }
 

@@ -2,8 +2,6 @@
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
-mod datagrams;
-mod ends;
 pub(crate) mod expect;
 pub(crate) mod loss;
 pub(crate) mod order;
@@ -11,6 +9,4 @@ pub(crate) mod predict;
 pub(crate) mod roles;
 pub(crate) mod rtt;
 pub(crate) mod stages;
-mod stamped;
-mod study;
 mod transports;

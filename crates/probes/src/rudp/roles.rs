@@ -71,7 +71,7 @@ where
         let (listener, transport) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
-        let Some(receiver) = meeting::met(transport.accept(&listener, stop))? else {
+        let Some(receiver) = meeting::unless_stopped(transport.accept(&listener, stop))? else {
             return Ok(());
         };
         let timed = self.purpose.timed(point);

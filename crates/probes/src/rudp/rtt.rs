@@ -1,26 +1,21 @@
 //! `rudp.rtt`: how long a reliable datagram takes to the other end of a link and back.
 
-use crate::derived;
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Over, Wait};
-use crate::net::caller::Caller;
-use crate::net::echo::serve;
+use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
+use crate::net::both_ends::{joined, on_cpus};
 use crate::net::lost::share_lost;
-use crate::net::meeting::{self, broken};
-use crate::net::path::{self, End, UDP_HEADERS};
+use crate::net::meeting::broken;
+use crate::net::path::{self, UDP_HEADERS};
+use crate::net::peers::Connector;
+use crate::net::ping_pong::{self, ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
-use crate::rudp::ends::{self, Talk};
 use crate::rudp::expect::{library, udp};
-use crate::rudp::study::{self, Answering, Asking};
-use crate::wake::{self, Kept, Wake};
-use costof_exchange::conversation::Conversation;
-use costof_exchange::rendezvous::Listener;
-use costof_model::protocol::Meeting;
-use costof_model::rows::State;
+use crate::wake::{self, Wake};
+use costof_exchange::ping_pong::Client;
+use costof_exchange::transport;
+use costof_exchange::transport::rudp::Rudp;
+use costof_exchange::transport::study::{SEQUENCE_NUMBER_BYTES, StudyClient};
 use costof_model::typed::AxisOf;
-use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
-use rudp::{Config, Control};
 use std::io;
 use std::time::Instant;
 
@@ -35,6 +30,16 @@ words! {
         Study = "study",
         /// plain datagrams, to hold the others against
         Udp = "udp",
+    }
+}
+
+impl From<Stack> for Transport {
+    fn from(stack: Stack) -> Transport {
+        match stack {
+            Stack::Rudp => Transport::Rudp,
+            Stack::Study => Transport::Study,
+            Stack::Udp => Transport::Socket(Over::Udp),
+        }
     }
 }
 
@@ -87,14 +92,14 @@ point! {
     }
 }
 
-impl From<&Rtt> for Messages {
-    fn from(point: &Rtt) -> Messages {
-        Messages {
-            carrier: point.stack.into(),
-            size: point.size,
-            wait: point.wait,
-            cpus: point.cpus,
-            wake: point.wake,
+impl Exchanges for Rtt {
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            transport: self.stack.into(),
+            size: self.size,
+            wait: self.wait,
+            cpus: self.cpus,
+            wake: self.wake,
         }
     }
 }
@@ -115,16 +120,16 @@ impl Measure for Rtt {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Rtt>(Server::start(launch)?),
-        |launch| role::<Rtt>(Client::start(launch)?),
+        |launch| role::<Rtt>(ServerRole::start(launch)?),
+        |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
     fn least_ns(point: &At<Rtt>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Rtt>) -> usize {
@@ -143,384 +148,82 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        let mut report = with_the_servers(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
+        on_cpus(point.cpus, joined(reports))
+    }
+}
+
+/// Exchanges messages with the server, each timed.
+///
+/// # Errors
+/// Why the server cannot be reached, or an answer is missing or wrong.
+pub(crate) fn measure<P: Exchanges>(
+    point: &At<P>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let (link, exchange) = (&point.link, point.exchange());
+    match exchange.transport {
+        Transport::Socket(_) => {
+            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+            measure_by(socket, link, &exchange, meter)
         }
-        report
-    }
-}
-
-/// The client's report with what the server has measured.
-pub(super) fn with_the_servers(reports: Vec<Report>) -> Report {
-    let [server, mut client] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if client.state == State::Ok {
-        client.metrics.extend(server.metrics);
-    }
-    client
-}
-
-/// What carries messages, of this probe and of those that have the same ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    Rudp,
-    Study,
-    /// What the others are held against: datagrams here, and for calls of procedures connections too.
-    Plain(Over),
-}
-
-impl From<Stack> for Carrier {
-    fn from(stack: Stack) -> Carrier {
-        match stack {
-            Stack::Rudp => Carrier::Rudp,
-            Stack::Study => Carrier::Study,
-            Stack::Udp => Carrier::Plain(Over::Udp),
+        Transport::Study => {
+            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+            measure_by(StudyClient::new(socket), link, &exchange, meter)
+        }
+        Transport::Rudp => {
+            let (_awake, rudp) = connector.connect(|address, token| {
+                let config = ping_pong::config(link, exchange.size);
+                Rudp::connect(address, token, config, exchange.wait.into())
+            })?;
+            measure_by(rudp, link, &exchange, meter)
         }
     }
 }
 
-/// What the two ends of a round trip have to agree on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Messages {
-    pub(crate) carrier: Carrier,
-    /// Bytes of a message, and of its answer.
-    pub(crate) size: usize,
-    pub(crate) wait: Wait,
-    pub(crate) cpus: Cpus,
-    pub(crate) wake: Wake,
-}
-
-/// For roles that work at any point which converts into them.
-impl From<&Messages> for Messages {
-    fn from(messages: &Messages) -> Messages {
-        *messages
-    }
-}
-
-impl Messages {
-    /// The same by what carries the datagrams, or the bytes.
-    pub(crate) fn exchange(&self) -> Exchange {
-        Exchange {
-            over: match self.carrier {
-                Carrier::Rudp | Carrier::Study => Over::Udp,
-                Carrier::Plain(over) => over,
-            },
-            size: self.size,
-            wait: self.wait,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
-    }
-
-    /// Refuses a message that no datagram holds.
-    pub(crate) fn fits(&self) -> Result<(), Failure> {
-        let most = match self.carrier {
-            Carrier::Study => DATAGRAM_MOST_BYTES - study::NUMBER,
-            Carrier::Plain(Over::Udp) => DATAGRAM_MOST_BYTES,
-            Carrier::Rudp | Carrier::Plain(Over::Tcp | Over::Unix) => return Ok(()),
-        };
-        if self.size <= most {
-            return Ok(());
-        }
-        Err(Failure::unsupported(format!(
-            "a message of this stack is one datagram, which carries {most} B of it at most (--set \
-             size={most}, or stack=rudp)"
-        )))
-    }
-}
-
-fn config(point: &At<Messages>) -> Config {
-    ends::config(&point.link, Control::default(), point.size)
-}
-
-/// The end that answers.
-pub(crate) struct Server {
-    end: End,
-    kept: Option<Kept>,
-    listener: Option<Listener>,
-}
-
-impl Server {
-    /// # Errors
-    /// Those of [`End::of`].
-    pub(crate) fn start(launch: &Launch) -> Result<Server, Failure> {
-        Ok(Server {
-            end: End::of(launch, false)?,
-            kept: None,
-            listener: None,
-        })
-    }
-}
-
-impl<P> RoleAt<P> for Server
-where
-    for<'a> Messages: From<&'a P>,
-{
-    fn blocks(&self, point: &At<P>) -> bool {
-        Messages::from(&point.axes).wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
-        let messages = Messages::from(&point.axes);
-        messages.fits()?;
-        let ends = messages.exchange();
-        let (meeting, link) = (&self.end.meeting, &point.link);
-        let kept = self.end.settle(link, ends.cpus, ends.wake, ends.blocks())?;
-        self.kept = Some(kept);
-        let (listener, offers) = meeting::listen(link, meeting, ends.over.into(), 1)?;
-        self.listener = Some(listener);
-        Ok(offers)
-    }
-
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let point = &point.to::<Messages>();
-        let _kept = self.kept.take();
-        let listener = self.listener.take().expect("it is prepared");
-        let Some(mut answers) = self.meet(point, &listener, meter)? else {
-            return Ok(());
-        };
-        let (began_ns, mut messages) = (now_ns(ClockId::ThreadCpu), 0_u64);
-        serve(meter, |_| {
-            messages += u64::from(answers.answer()?);
-            Ok(())
-        })?;
-        cpu_time(point.wait, "cpu_server", began_ns, messages, meter);
-        Ok(())
-    }
-}
-
-impl Server {
-    /// None where the launch has ended before.
-    fn meet(
-        &self,
-        point: &At<Messages>,
-        listener: &Listener,
-        meter: &Meter<'_>,
-    ) -> Result<Option<Answers>, Failure> {
-        let (wait, stop) = (point.wait.into(), meter.stop());
-        let conversation = || meeting::met(Conversation::accept(listener, wait, stop));
-        Ok(match point.carrier {
-            Carrier::Rudp => {
-                let talk = Talk::accept(listener, config(point), wait, stop)?;
-                talk.map(|talk| Answers::Library(Box::new(talk)))
-            }
-            Carrier::Study => conversation()?.map(|conversation| {
-                let token = &self.end.meeting.token;
-                let answering = Answering::new(conversation, point.size, token);
-                Answers::Study(answering, point.exchange().message())
-            }),
-            Carrier::Plain(_) => {
-                let plain = |conversation| Answers::Plain(conversation, vec![0; point.size]);
-                conversation()?.map(plain)
-            }
-        })
-    }
-}
-
-/// One who answers.
-enum Answers {
-    Library(Box<Talk>),
-    /// And the message that is to come.
-    Study(Answering<Conversation>, Vec<u8>),
-    Plain(Conversation, Vec<u8>),
-}
-
-impl Answers {
-    /// Whether a message came, which is answered.
-    fn answer(&mut self) -> io::Result<bool> {
-        match self {
-            Answers::Library(talk) => match talk.receive()? {
-                Some(message) => talk.send(message).map(|()| true),
-                None => Ok(false),
-            },
-            Answers::Study(answering, expected) => match answering.answer()? {
-                Some(message) if message != expected => Err(io::ErrorKind::InvalidData.into()),
-                message => Ok(message.is_some()),
-            },
-            Answers::Plain(conversation, message) => match conversation.receive(message)? {
-                true => conversation.send(message).map(|()| true),
-                false => Ok(false),
-            },
-        }
-    }
-}
-
-/// What an end's thread has used a message, where it waits in the kernel: one that spins uses all
-/// of its processor.
-fn cpu_time(wait: Wait, metric: &'static str, began_ns: u64, messages: u64, meter: &mut Meter<'_>) {
-    let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(began_ns);
-    if wait == Wait::Block && messages > 0 {
-        meter.value(metric, used_ns as f64 / messages as f64);
-    }
-}
-
-/// The end that asks.
-pub(crate) struct Client(Caller);
-
-impl Client {
-    /// # Errors
-    /// Those of [`Caller::start`].
-    pub(crate) fn start(launch: &Launch) -> Result<Client, Failure> {
-        Ok(Client(Caller::start(launch)?))
-    }
-}
-
-/// How many messages must fit into a point's time, so that some are for warming up.
-const MESSAGES_PER_POINT: f64 = 20.0;
-/// Messages before those that count.
-const WARM_UP: u32 = 20;
-
-impl<P> RoleAt<P> for Client
-where
-    for<'a> Messages: From<&'a P>,
-{
-    fn blocks(&self, point: &At<P>) -> bool {
-        Messages::from(&point.axes).wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
-        let ends = Messages::from(&point.axes).exchange();
-        let cpus = (ends.cpus, ends.wake);
-        self.0.prepare(&point.link, cpus, offers, ends.blocks())
-    }
-
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let point = &point.to::<Messages>();
-        let (_kept, mut asks) = self
-            .0
-            .call_by(|meeting, offers| Asks::call(point, meeting, offers))?;
-        // The library's messages are its own memory, as the study's are.
-        meter.operation_allocates();
-        let failed = |error: io::Error| broken(&error);
+fn measure_by<T: transport::Transport>(
+    transport: T,
+    link: &str,
+    exchange: &Exchange,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut client = Client::new(transport, exchange.size);
+    client.set_min_rto(exchange.may_take(link));
+    // The library's messages are its own memory, as the study's are.
+    meter.operation_allocates();
+    let failed = |error: io::Error| broken(&error);
+    let timed = |client: &mut Client<T>| {
         let start = Instant::now();
-        asks.ask(|ask| ask()).map_err(failed)?;
-        let first_ns = start.elapsed().as_nanos() as f64;
-        let mut each_ns = first_ns;
-        if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
-            for _ in 0..WARM_UP {
-                let start = Instant::now();
-                asks.ask(|ask| ask()).map_err(failed)?;
-                each_ns = each_ns.min(start.elapsed().as_nanos() as f64);
-            }
-        }
-        let (began_ns, mut messages) = (now_ns(ClockId::ThreadCpu), 0_u64);
-        let mut again = asks.sent_again();
-        let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        let lost = share_lost(&mut slow, each_ns, |meter| {
-            let before = again;
-            let asked = asks.ask(|ask| meter.time("latency", ask));
-            asked.map_err(failed)?;
-            messages += 1;
-            again = asks.sent_again();
-            Ok(again > before)
-        })?;
-        cpu_time(point.wait, "cpu_client", began_ns, messages, meter);
-        meter.value("lost", lost);
-        Ok(())
-    }
-}
-
-/// One who asks, and how often so far.
-struct Asks {
-    by: By,
-    number: u64,
-    /// The last answer, to be sent again.
-    message: Vec<u8>,
-    /// What an answer is held against.
-    expected: Vec<u8>,
-}
-
-enum By {
-    Library(Box<Talk>),
-    Study(Asking<Conversation>),
-    Plain(Conversation, Vec<u8>),
-}
-
-impl Asks {
-    fn call(point: &At<Messages>, meeting: &Meeting, offers: &Offers) -> Result<Asks, Failure> {
-        let (ends, wait) = (point.exchange(), point.wait.into());
-        let conversation = || {
-            let mut conversation = meeting::call(meeting, offers, ends.over.into(), wait)?;
-            let bytes = ends.size as u64;
-            conversation.may_take(path::may_take(&point.link, bytes, UDP_HEADERS));
-            Ok(conversation)
-        };
-        let by = match point.carrier {
-            Carrier::Rudp => {
-                let talk = Talk::call(meeting, offers, config(point), wait)?;
-                By::Library(Box::new(talk))
-            }
-            Carrier::Study => By::Study(Asking::new(conversation()?)),
-            Carrier::Plain(_) => By::Plain(conversation()?, vec![0; ends.size]),
-        };
-        Ok(Asks {
-            by,
-            number: 0,
-            message: Vec::new(),
-            expected: ends.message(),
-        })
-    }
-
-    /// A message there and back, which `timed` is to call, and only that.
-    ///
-    /// # Errors
-    /// Why there is no answer; `InvalidData` where it is another one.
-    fn ask(
-        &mut self,
-        timed: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
-    ) -> io::Result<()> {
-        self.number += 1;
-        if let By::Study(asking) = &mut self.by {
-            let mut message = Some(self.expected.clone());
-            return timed(&mut || asking.ask(message.take().unwrap_or_default()));
-        }
-        // Answers are told apart by a number, as far as they are long enough for one.
-        let length = self.expected.len().min(size_of::<u64>());
-        self.expected[..length].copy_from_slice(&self.number.to_le_bytes()[..length]);
-        if self.message.is_empty() {
-            self.message.clone_from(&self.expected);
-        }
-        self.message[..length].copy_from_slice(&self.expected[..length]);
-        match &mut self.by {
-            By::Library(talk) => {
-                let message = &mut self.message;
-                timed(&mut || {
-                    *message = talk.ask(std::mem::take(message))?;
-                    Ok(())
-                })?;
-            }
-            By::Plain(conversation, answer) => {
-                timed(&mut || conversation.ask(&mut self.message, answer))?;
-                std::mem::swap(&mut self.message, answer);
-            }
-            By::Study(_) => {}
-        }
-        match self.message == self.expected {
-            true => Ok(()),
-            false => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    /// How often something was sent again so far.
-    fn sent_again(&mut self) -> u64 {
-        match &mut self.by {
-            By::Library(talk) => talk.connection().map_or(0, |connection| {
-                let stats = connection.stats();
-                stats.packets_lost + stats.probe_timeouts
-            }),
-            By::Study(asking) => asking.resent(),
-            By::Plain(conversation, _) => conversation.sent_again(),
-        }
-    }
+        client.exchange().map_err(failed)?;
+        let ns = start.elapsed().as_nanos() as f64;
+        client.verify().map_err(failed)?;
+        Ok(ns)
+    };
+    let first_ns = timed(&mut client)?;
+    let each_ns = warm_up(first_ns, meter, || timed(&mut client).map(Some))?;
+    let mut used = CpuTime::start();
+    let mut retransmissions = client.retransmissions();
+    let mut slow = meter.lasting(path::lasts_ns(first_ns));
+    let lost = share_lost(&mut slow, each_ns, |meter| {
+        let before = retransmissions;
+        let exchanged = meter.time("latency", || client.exchange());
+        exchanged.and_then(|()| client.verify()).map_err(failed)?;
+        used.messages += 1;
+        retransmissions = client.retransmissions();
+        Ok(retransmissions > before)
+    })?;
+    used.report("cpu_client", exchange, meter);
+    meter.value("lost", lost);
+    Ok(())
 }
 
 fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let udp = udp(&point.link, Messages::from(&point.axes).exchange(), known)?;
+    let udp = udp(&point.link, &point.exchange(), known)?;
     let cost = match point.stack {
         Stack::Udp => udp,
         Stack::Study => {
             let link_ns = |bytes: u64| Some(path::cost(&point.link, bytes, UDP_HEADERS)?.range.0);
-            let whole_ns = link_ns(point.size as u64)? - link_ns(study::NUMBER as u64)?;
+            let whole_ns = link_ns(point.size as u64)? - link_ns(SEQUENCE_NUMBER_BYTES as u64)?;
             let low_ns = udp.range.0 - whole_ns / 2.0;
             udp.named("a round trip of which 8 B come back")
                 .at_least(low_ns)

@@ -1,29 +1,25 @@
 //! `rudp.stages`: what making datagrams reliable takes at either end, by the kernel's own stamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::caller::Caller;
-use crate::net::echo::serve;
-use crate::net::lost::share_lost;
-use crate::net::meeting::{self, broken};
-use crate::net::path::{self, End, UDP_HEADERS};
+use crate::net::axes::{Exchange, Exchanges, Over, Wait};
+use crate::net::both_ends::joined;
+use crate::net::meeting::broken;
+use crate::net::peers::{Acceptor, Connector};
+use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
 use crate::net::rtt;
-use crate::net::stages::{SWITCHED_ON, UNSTAMPED_MOST, absent, first_stamped};
+use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
-use crate::rudp::ends;
 use crate::rudp::expect::library;
-use crate::rudp::rtt::{Messages, Stack, with_the_servers};
-use crate::rudp::stamped::{Answered, Asked, Ends, LIBRARY_MOST, fits_one};
-use crate::wake::{self, Kept, Wake};
-use costof_exchange::conversation::Conversation;
-use costof_exchange::rendezvous::Listener;
-use costof_model::protocol::Meeting;
+use crate::rudp::rtt::Stack;
+use crate::wake::{self, Wake};
+use costof_exchange::ping_pong::{self as pattern, ClientStages};
+use costof_exchange::transport::rudp::stamped::StampedRudp;
+use costof_exchange::transport::socket::Socket;
+use costof_exchange::transport::stamped::{Stamped, Stamps};
+use costof_exchange::transport::study::{StudyClient, StudyServer};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
-use costof_os::net::timestamps::SwitchedOn;
-use rudp::{Config, Control};
-use std::io;
-use std::time::Duration;
+use rudp::Config;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
@@ -64,15 +60,29 @@ point! {
     }
 }
 
-impl From<&Stages> for Messages {
-    fn from(point: &Stages) -> Messages {
-        Messages {
-            carrier: point.stack.into(),
-            size: point.size,
-            wait: point.wait,
-            cpus: point.cpus,
-            wake: point.wake,
+/// What the library surely gets into one of the longest datagrams.
+const LIBRARY_MOST: usize = 65_400;
+
+impl Exchanges for Stages {
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            transport: self.stack.into(),
+            size: self.size,
+            wait: self.wait,
+            cpus: self.cpus,
+            wake: self.wake,
         }
+    }
+
+    /// Refuses a message that leaves in more than one datagram, of which the stamps would say little.
+    fn check(&self) -> Result<(), Failure> {
+        if self.stack != Stack::Rudp || self.size <= LIBRARY_MOST {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "with its own headers and acknowledgements the library has {LIBRARY_MOST} B left of a \
+             datagram (--set size={LIBRARY_MOST}, or stack=udp)"
+        )))
     }
 }
 
@@ -103,16 +113,16 @@ impl Measure for Stages {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
-    // The stacks are held against each other.
+    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stages>(Server::start(launch)?),
-        |launch| role::<Stages>(Client::start(launch)?),
+        |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
+        |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
     fn least_ns(point: &At<Stages>) -> f64 {
-        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Stages>) -> usize {
@@ -131,49 +141,20 @@ impl Measure for Stages {
     }
 
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
-        with_the_servers(reports)
+        joined(reports)
     }
 }
 
-/// After how long without an answer a plain datagram is taken for lost, at least.
-const LOST: Duration = Duration::from_secs(1);
-
-/// What an end of the point is to be.
-fn ends_of<'a>(point: &At<Stages>, meeting: &'a Meeting) -> Ends<'a> {
-    let bytes = point.size as u64;
-    Ends {
-        stack: point.stack,
-        wait: point.wait.into(),
-        size: point.size,
-        meeting,
-        config: Config {
-            // As the others, which IP cuts.
-            datagram_bytes: DATAGRAM_MOST_BYTES,
-            ..ends::config(&point.link, Control::default(), point.size)
-        },
-        lost_after: LOST.max(3 * path::may_take(&point.link, bytes, UDP_HEADERS)),
+/// All stacks send datagrams as long as IP carries, which it cuts.
+fn config(point: &At<Stages>) -> Config {
+    Config {
+        datagram_bytes: DATAGRAM_MOST_BYTES,
+        ..ping_pong::config(&point.link, point.size)
     }
 }
 
 /// The end that answers.
-struct Server {
-    end: End,
-    kept: Option<Kept>,
-    listener: Option<Listener>,
-    /// During the launch, from before any processor is kept awake.
-    stamps: io::Result<SwitchedOn>,
-}
-
-impl Server {
-    fn start(launch: &Launch) -> Result<Server, Failure> {
-        Ok(Server {
-            stamps: SwitchedOn::within(SWITCHED_ON),
-            end: End::of(launch, false)?,
-            kept: None,
-            listener: None,
-        })
-    }
-}
+struct Server(Acceptor);
 
 impl RoleAt<Stages> for Server {
     fn blocks(&self, point: &At<Stages>) -> bool {
@@ -181,131 +162,81 @@ impl RoleAt<Stages> for Server {
     }
 
     fn prepare(&mut self, point: &At<Stages>, _: &Offers) -> Result<Offers, Failure> {
-        Messages::from(&point.axes).fits()?;
-        fits_one(point.stack, point.size)?;
-        self.stamps.as_ref().map_err(absent)?;
-        let (meeting, link) = (&self.end.meeting, &point.link);
-        let waits = point.wait == Wait::Block;
-        let kept = self.end.settle(link, point.cpus, point.wake, waits)?;
-        self.kept = Some(kept);
-        let (listener, offers) = meeting::listen(link, meeting, Over::Udp.into(), 1)?;
-        self.listener = Some(listener);
-        Ok(offers)
+        ping_pong::listen(&mut self.0, point)
     }
 
     fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let listener = self.listener.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, point.wait.into(), meter.stop());
-        let Some(conversation) = meeting::met(accepted)? else {
+        let accepted = self.0.accept(meter, |listener, stop| {
+            let socket = Socket::accept(listener, point.wait.into(), stop)?;
+            Ok((socket, listener.token().to_vec()))
+        })?;
+        let Some((_awake, (socket, token))) = accepted else {
             return Ok(());
         };
-        let ends = ends_of(point, &self.end.meeting);
-        let mut answers = ends.answers(conversation).map_err(|error| absent(&error))?;
-        serve(meter, |meter| {
-            if let Some(Answered { came, had, left }) = answers.answer()? {
-                for (metric, from, to) in [
-                    ("server", came, left),
-                    ("server_receive", came, had),
-                    ("server_send", had, left),
-                ] {
-                    meter.latency(metric, (to - from) as f64);
-                }
+        let size = point.size;
+        let stamped = ping_pong::stamped(socket, Stamped::new)?;
+        match point.stack {
+            Stack::Rudp => {
+                let accepted = StampedRudp::accept(stamped, config(point));
+                answer(accepted.map_err(|error| broken(&error))?, size, meter)
             }
-            Ok(())
-        })
-    }
-}
-
-/// The end that asks.
-struct Client {
-    caller: Caller,
-    /// During the launch, from before any processor is kept awake.
-    stamps: io::Result<SwitchedOn>,
-}
-
-impl Client {
-    fn start(launch: &Launch) -> Result<Client, Failure> {
-        Ok(Client {
-            stamps: SwitchedOn::within(SWITCHED_ON),
-            caller: Caller::start(launch)?,
-        })
-    }
-}
-
-/// How many messages must fit into a point's time, so that some are for warming up.
-const MESSAGES_PER_POINT: f64 = 20.0;
-/// Messages before those that count.
-const WARM_UP: u32 = 20;
-/// Bytes of a message's number, where it has as many.
-const NUMBER: usize = 8;
-
-impl RoleAt<Stages> for Client {
-    fn blocks(&self, point: &At<Stages>) -> bool {
-        point.wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<Stages>, offers: &Offers) -> Result<Offers, Failure> {
-        self.stamps.as_ref().map_err(absent)?;
-        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
-        self.caller.prepare(&point.link, cpus, offers, waits)
-    }
-
-    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, mut asks) = self.caller.call_by(|meeting, offers| {
-            let conversation = meeting::call(meeting, offers, Over::Udp.into(), point.wait.into())?;
-            let asks = ends_of(point, meeting).asks(conversation);
-            asks.map_err(|error| broken(&error))
-        })?;
-        let mut message = Messages::from(&point.axes).exchange().message();
-        let (mut number, length) = (0_u64, message.len().min(NUMBER));
-        let mut ask = || {
-            number += 1;
-            message[..length].copy_from_slice(&number.to_le_bytes()[..length]);
-            asks.ask(&message).map_err(|error| broken(&error))
-        };
-        let first = first_stamped(&mut ask)?;
-        let first_ns = took_ns(&first);
-        let mut each_ns = first_ns;
-        if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
-            for _ in 0..WARM_UP {
-                let asked = ask()?;
-                each_ns = asked.map_or(each_ns, |asked| each_ns.min(took_ns(&asked)));
-            }
+            Stack::Study => answer(StudyServer::new(stamped, size, &token), size, meter),
+            Stack::Udp => answer(stamped, size, meter),
         }
-        let mut unstamped = 0;
-        let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        let missing = share_lost(&mut slow, each_ns, |meter| {
-            let asked = ask()?;
-            match &asked {
-                Some(asked) => {
-                    record(asked, meter);
-                    unstamped = 0;
-                }
-                None => unstamped += 1,
-            }
-            match unstamped {
-                UNSTAMPED_MOST => Err(Failure::error("the kernel has ceased to stamp packets")),
-                _ => Ok(asked.is_none()),
-            }
-        })?;
-        meter.value("missing", missing);
-        Ok(())
     }
 }
 
-fn took_ns(asked: &Asked) -> f64 {
-    (asked.answered - asked.sent) as f64
+fn answer<T: Stamps>(transport: T, size: usize, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let mut server = pattern::Server::new(transport, size);
+    serve(meter, |meter| {
+        if let Some(stages) = server.answer_stamped()? {
+            let receive = stages.taken - stages.received;
+            let send = stages.left - stages.taken;
+            meter.latency("server", (receive + send) as f64);
+            meter.latency("server_receive", receive as f64);
+            meter.latency("server_send", send as f64);
+        }
+        Ok(())
+    })
 }
 
-fn record(asked: &Asked, meter: &mut Meter<'_>) {
+fn measure(
+    point: &At<Stages>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let (_awake, socket) = ping_pong::connect(&point.exchange(), connector)?;
+    let stamped = ping_pong::stamped(socket, Stamped::new)?;
+    match point.stack {
+        Stack::Rudp => {
+            let connected = StampedRudp::connect(stamped, config(point));
+            measure_by(connected.map_err(|error| broken(&error))?, point, meter)
+        }
+        Stack::Study => measure_by(StudyClient::new(stamped), point, meter),
+        Stack::Udp => measure_by(stamped, point, meter),
+    }
+}
+
+fn measure_by<T: Stamps>(
+    transport: T,
+    point: &At<Stages>,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut client = pattern::Client::new(transport, point.size);
+    client.set_min_rto(point.exchange().may_take(&point.link));
+    let mut stamped = || client.exchange_stamped();
+    let first = first_stamped(&mut stamped)?;
+    measure_stages(first, &mut stamped, record, meter)
+}
+
+fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
     // They are ascending.
-    let send = asked.left - asked.sent;
-    let receive = asked.answered - asked.came;
+    let send = stages.left - stages.sent;
+    let receive = stages.answered - stages.received;
     meter.latency("client", (send + receive) as f64);
     meter.latency("client_send", send as f64);
     meter.latency("client_receive", receive as f64);
-    meter.latency("latency", took_ns(asked));
+    meter.latency("latency", stages.latency_ns() as f64);
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {

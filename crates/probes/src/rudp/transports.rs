@@ -8,7 +8,7 @@ mod study;
 mod tcp;
 
 use super::axes::{Carrier, Transfer};
-use super::datagrams;
+use costof_exchange::datagrams;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::stream::{MessageReceiver, MessageSender};
 use costof_model::protocol::Offers;
@@ -50,7 +50,7 @@ pub(super) trait Transport: Send {
     /// The sending end of a connection to a receiver.
     ///
     /// # Errors
-    /// Those of [`datagrams::call`]; why the transport cannot connect.
+    /// Those of [`datagrams::connect`]; why the transport cannot connect.
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected>;
 }
 
@@ -97,7 +97,7 @@ fn connect_datagrams<S: MessageSender + 'static>(
     receiver: &Endpoint<'_>,
     sender: impl FnOnce(UdpSocket, usize) -> io::Result<S>,
 ) -> io::Result<Connected> {
-    let (socket, round_trip) = datagrams::call(receiver.address, receiver.token)?;
+    let (socket, round_trip) = datagrams::connect(receiver.address, receiver.token)?;
     let mtu = mtu_bytes(&socket)?;
     let headers = match socket.peer_addr()? {
         SocketAddr::V4(_) => 28,

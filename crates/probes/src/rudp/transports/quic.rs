@@ -5,11 +5,11 @@
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport, WINDOW_BYTES};
 use crate::net::congestion_control::CongestionControl;
-use crate::rudp::datagrams::{self, MEETS};
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
+use costof_exchange::{datagrams, rendezvous};
 use costof_model::protocol::Offers;
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -174,7 +174,7 @@ impl Sender {
             io::Result::Ok((connection, streams))
         };
         let (connection, (stream, counts)) =
-            runtime.block_on(async { timeout(MEETS, handshake).await? })?;
+            runtime.block_on(async { timeout(rendezvous::TIMEOUT, handshake).await? })?;
         Ok(Sender {
             connection,
             stream,
@@ -259,7 +259,7 @@ async fn accept(
     stop: &AtomicBool,
 ) -> io::Result<Option<(Connection, SendStream, RecvStream)>> {
     let mut waited = Duration::ZERO;
-    while !stop.load(Ordering::Acquire) && waited < MEETS {
+    while !stop.load(Ordering::Acquire) && waited < rendezvous::TIMEOUT {
         let accepted = timeout(POLL_INTERVAL, endpoint.accept()).await;
         if let Ok(Some(incoming)) = accepted {
             let handshake = async {
@@ -267,7 +267,7 @@ async fn accept(
                 let (counts, stream) = connection.accept_bi().await?;
                 io::Result::Ok((connection, counts, stream))
             };
-            return timeout(MEETS, handshake).await?.map(Some);
+            return timeout(rendezvous::TIMEOUT, handshake).await?.map(Some);
         }
         waited += POLL_INTERVAL;
     }

@@ -1,14 +1,14 @@
 //! The library `rudp` over its own driver.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
-use crate::rudp::datagrams;
-use crate::rudp::ends::{self, closed};
 use ::rudp::socket::Socket;
 use ::rudp::{Config, ConnectionId, Control, Event, Stats};
+use costof_exchange::datagrams;
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
+use costof_exchange::transport::rudp::{accepting, closed, connect};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -39,7 +39,7 @@ impl Transport for Rudp {
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         super::connect_datagrams(receiver, |socket, datagram| {
-            let (socket, id) = ends::connect(socket, config(self.0, datagram))?;
+            let (socket, id) = connect(socket, config(self.0, datagram))?;
             Ok(Sender {
                 socket,
                 id,
@@ -142,7 +142,7 @@ impl Receiver {
     fn new(socket: UdpSocket) -> io::Result<Receiver> {
         let config = config(Control::default(), DATAGRAM_MOST_BYTES);
         Ok(Receiver {
-            driver: ends::accepting(socket.try_clone()?, config)?,
+            driver: accepting(socket.try_clone()?, config)?,
             socket,
             stats: Stats::default(),
         })

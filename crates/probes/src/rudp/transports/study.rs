@@ -1,8 +1,8 @@
 //! The study's protocol over a socket.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport};
-use crate::rudp::datagrams::{self, is_passing, send};
 use ::rudp::{Time, study};
+use costof_exchange::datagrams::{self, is_passing, send};
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,

@@ -2,8 +2,8 @@
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
 use crate::net::congestion_control::CongestionControl;
-use crate::rudp::datagrams::{is_passing, only};
-use costof_exchange::rendezvous::{self, Listener, Over};
+use costof_exchange::datagrams::is_passing;
+use costof_exchange::rendezvous::{self, Listener, Over, only};
 use costof_exchange::stream::{
     Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
@@ -50,7 +50,7 @@ pub(super) fn connect<S: MessageSender + 'static>(
     sender: impl FnOnce(TcpStream) -> io::Result<S>,
 ) -> io::Result<Connected> {
     let Endpoint { address, token, .. } = receiver;
-    let flow = only(rendezvous::call_by(
+    let flow = only(rendezvous::connect_by(
         Over::Tcp,
         address,
         1,

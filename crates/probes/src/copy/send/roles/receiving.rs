@@ -68,7 +68,7 @@ impl Receiving {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
             }
-            accepted => meeting::met(accepted),
+            accepted => meeting::unless_stopped(accepted),
         }
     }
 

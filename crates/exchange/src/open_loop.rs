@@ -1,17 +1,18 @@
-//! Requests that are to be made at given times, and answers whenever they come: which request is
-//! due, and to which one an answer belongs. Knows no socket and no clock.
+//! An open loop: requests at given times, whatever was answered, and answers whenever they come. Which
+//! request is due, and to which one an answer belongs; knows no transport and no clock.
 
 use std::time::Duration;
 
 /// How long an answer to the last request is waited for, at least.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// An open loop: what is asked for does not wait for what was answered.
-pub(crate) struct Load {
+/// The requests of an open loop, and their answers.
+#[derive(Debug)]
+pub struct OpenLoop {
     interval_ns: f64,
-    /// How many requests are to be made, and how many were.
+    /// How many requests are to be sent, and how many were.
     requests: u64,
-    asked: u64,
+    sent: u64,
     /// Which of them are answered, a bit each, and how many.
     answered: Vec<u64>,
     answers: u64,
@@ -22,16 +23,16 @@ pub(crate) struct Load {
     ends_ns: f64,
 }
 
-impl Load {
-    /// `rate` requests a second for `time_ns`, one at least. An answer takes about
+impl OpenLoop {
+    /// `rate` requests a second for `time_ns`, at least one. An answer takes about
     /// `round_trip_ns` where nothing waits.
-    pub(crate) fn new(rate: u64, time_ns: f64, round_trip_ns: f64) -> Load {
+    pub fn new(rate: u64, time_ns: f64, round_trip_ns: f64) -> Self {
         let interval_ns = 1e9 / rate as f64;
         let requests = (time_ns / interval_ns).ceil().max(1.0) as u64;
-        Load {
+        Self {
             interval_ns,
             requests,
-            asked: 0,
+            sent: 0,
             answered: vec![0; requests.div_ceil(64) as usize],
             answers: 0,
             first_ns: 0.0,
@@ -41,21 +42,21 @@ impl Load {
     }
 
     /// The number of the request that is due at `now_ns`, from 1 on.
-    pub(crate) fn due(&self, now_ns: f64) -> Option<u64> {
-        let due = self.asked < self.requests && self.asked as f64 * self.interval_ns <= now_ns;
-        due.then_some(self.asked + 1)
+    pub fn due(&self, now_ns: f64) -> Option<u64> {
+        let due = self.sent < self.requests && self.sent as f64 * self.interval_ns <= now_ns;
+        due.then_some(self.sent + 1)
     }
 
-    /// The request that was due has been made.
-    pub(crate) fn made(&mut self) {
-        self.asked += 1;
+    /// The request that was due has been sent.
+    pub fn mark_sent(&mut self) {
+        self.sent += 1;
     }
 
     /// An answer to the request of this number has come at `now_ns`: how long after the request was
-    /// to be made, where it was made and has not been answered before.
-    pub(crate) fn answered(&mut self, number: u64, now_ns: f64) -> Option<f64> {
+    /// due, in nanoseconds, where it was sent and has not been answered before.
+    pub fn answered(&mut self, number: u64, now_ns: f64) -> Option<f64> {
         let index = number.checked_sub(1)?;
-        if index >= self.asked {
+        if index >= self.sent {
             return None;
         }
         let (word, bit) = ((index / 64) as usize, 1 << (index % 64));
@@ -72,24 +73,24 @@ impl Load {
     }
 
     /// How many were answered so far.
-    pub(crate) fn answers(&self) -> u64 {
+    pub fn answers(&self) -> u64 {
         self.answers
     }
 
     /// Answers a second: the intervals between them over the time from the first to the last, so that
     /// what the first one took is not in it. None of fewer than two.
-    pub(crate) fn rate(&self) -> Option<f64> {
+    pub fn rate(&self) -> Option<f64> {
         let ns = self.last_ns - self.first_ns;
         (ns > 0.0).then(|| (self.answers - 1) as f64 / ns * 1e9)
     }
 
-    /// The share of requests that were made and have no answer.
-    pub(crate) fn lost(&self) -> f64 {
-        (self.asked - self.answers) as f64 / self.asked.max(1) as f64
+    /// The share of requests that were sent and have no answer.
+    pub fn lost(&self) -> f64 {
+        (self.sent - self.answers) as f64 / self.sent.max(1) as f64
     }
 
     /// Whether nothing is left to do, or to wait for.
-    pub(crate) fn is_over(&self, now_ns: f64) -> bool {
+    pub fn is_over(&self, now_ns: f64) -> bool {
         self.answers == self.requests || now_ns >= self.ends_ns
     }
 }
@@ -100,15 +101,15 @@ mod tests {
 
     #[test]
     fn requests_are_due_at_their_times_whatever_is_answered() {
-        let mut load = Load::new(1000, 3e6, 0.0);
+        let mut load = OpenLoop::new(1000, 3e6, 0.0);
         assert_eq!(load.due(0.0), Some(1));
-        load.made();
+        load.mark_sent();
         assert_eq!(load.due(0.9e6), None);
         // Late: both are due at once, and keep their intended times.
         assert_eq!(load.due(2.5e6), Some(2));
-        load.made();
+        load.mark_sent();
         assert_eq!(load.due(2.5e6), Some(3));
-        load.made();
+        load.mark_sent();
         assert_eq!(load.due(9e6), None);
         assert_eq!(load.answered(3, 2.6e6), Some(0.6e6));
         assert_eq!(load.answered(2, 2.6e6), Some(1.6e6));
@@ -121,10 +122,10 @@ mod tests {
     #[test]
     fn the_rate_of_answers_is_that_of_the_requests_however_long_each_takes() {
         let answered = |rate: u64, time_ns, round_trip_ns: f64| {
-            let mut load = Load::new(rate, time_ns, round_trip_ns);
+            let mut load = OpenLoop::new(rate, time_ns, round_trip_ns);
             let mut at_ns = 0.0;
             while let Some(number) = load.due(at_ns) {
-                load.made();
+                load.mark_sent();
                 assert_eq!(
                     load.answered(number, at_ns + round_trip_ns),
                     Some(round_trip_ns)
@@ -137,14 +138,14 @@ mod tests {
         assert_eq!(answered(1000, 30e6, 20e3), Some(1000.0));
         assert_eq!(answered(100, 100e6, 190e6), Some(100.0));
         assert_eq!(answered(1, 30e6, 20e3), None);
-        assert_eq!(Load::new(1, 30e6, 20e3).rate(), None);
+        assert_eq!(OpenLoop::new(1, 30e6, 20e3).rate(), None);
     }
 
     #[test]
     fn what_is_lost_is_counted_and_not_waited_for_without_end() {
-        let mut load = Load::new(1_000_000, 100e3, 50e6);
+        let mut load = OpenLoop::new(1_000_000, 100e3, 50e6);
         while load.due(100e3).is_some() {
-            load.made();
+            load.mark_sent();
         }
         for number in 1..=75 {
             assert!(load.answered(number, 100e3).is_some());
@@ -156,9 +157,9 @@ mod tests {
 
     #[test]
     fn answers_that_come_twice_or_to_nothing_count_for_nothing() {
-        let mut load = Load::new(10, 1.0, 0.0);
+        let mut load = OpenLoop::new(10, 1.0, 0.0);
         assert_eq!(load.answered(1, 0.0), None);
-        load.made();
+        load.mark_sent();
         assert!(load.answered(1, 0.0).is_some());
         for number in [1, 0, 2, u64::MAX] {
             assert_eq!(load.answered(number, 0.0), None);

@@ -1,0 +1,81 @@
+//! UDP sockets of two ends that found each other by the launch's token, each connected to the other: a
+//! stranger's datagrams come to neither.
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, check_wanted, only};
+
+/// How long an end waits before it looks whether it is stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Waits for the client of this listener of one flow, and for its first datagram after the token,
+/// which is left in the socket.
+///
+/// # Errors
+///
+/// Those of [`Listener::accept`]; `TimedOut` where it does not begin.
+pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::from(only(listener.accept(stop)?).into_socket()?);
+    answer(&socket, listener.token(), stop)?;
+    Ok(socket)
+}
+
+/// Connects to a listener at this address: the socket, and a round trip to there.
+///
+/// # Errors
+///
+/// Those of [`rendezvous::connect`].
+pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Duration)> {
+    let flow = only(rendezvous::connect(Over::Udp, address, 1, token)?);
+    let round_trip = flow.round_trip();
+    Ok((flow.into_socket()?.into(), round_trip))
+}
+
+/// Sends the token back until the client goes on: either may be lost.
+fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()> {
+    let until = Instant::now() + TIMEOUT;
+    socket.set_read_timeout(Some(POLL_INTERVAL))?;
+    send(socket, token)?;
+    let mut received = vec![0; token.len() + 1];
+    loop {
+        match socket.peek(&mut received) {
+            Ok(length) if received[..length] == *token => {
+                socket.recv(&mut received)?;
+                send(socket, token)?;
+            }
+            Ok(_) => return Ok(()),
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        check_wanted(stop, until)?;
+    }
+}
+
+/// Sends a datagram, which may be lost here as well as anywhere.
+///
+/// # Errors
+///
+/// What the system says, unless it means that this datagram is lost.
+pub fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
+    match socket.send(datagram) {
+        Ok(_) => Ok(()),
+        Err(error) if is_passing(&error) => Ok(()),
+        // A device's queue is full.
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether nothing came, or the peer has gone, which is not needed any more.
+pub fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock
+            | ErrorKind::TimedOut
+            | ErrorKind::Interrupted
+            | ErrorKind::ConnectionRefused
+    )
+}

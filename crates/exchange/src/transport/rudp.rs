@@ -1,0 +1,241 @@
+//! The library `rudp`: messages by one of its connections, driven by its own socket.
+//!
+//! [`Rudp`] sends and receives messages, [`connect`] and [`accepting`] are for ends that drive the
+//! library's socket in their own way, and [`stamped`] drives its protocol over stamped datagrams.
+
+pub mod stamped;
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rudp::socket::Socket;
+use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
+
+use super::{POLL_INTERVAL, Transport, Wait};
+use crate::datagrams;
+use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted};
+use costof_os::random;
+
+/// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
+const SPINS_PER_POLL: u32 = 10_000;
+/// How many unread events may be left at the end.
+const MAX_EVENTS_LEFT: u32 = 1 << 16;
+
+/// One end of a connection of the library.
+pub struct Rudp {
+    socket: Socket,
+    id: ConnectionId,
+    wait: Wait,
+    is_client: bool,
+}
+
+impl Rudp {
+    /// Waits for the client.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where nobody connects in time; `Interrupted` where `stop` is set, because the other
+    /// end has failed and says why.
+    pub fn accept(
+        listener: &Listener,
+        config: Config,
+        wait: Wait,
+        stop: &AtomicBool,
+    ) -> io::Result<Self> {
+        let is_single = is_single(&config);
+        let socket = datagrams::accept(listener, stop)?;
+        let mut socket = accepting(socket, config)?;
+        set_up(&mut socket, is_single)?;
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            check_wanted(stop, until)?;
+            if let Some((id, Event::Connected)) = socket.poll(Some(POLL_INTERVAL))? {
+                return Ok(Self {
+                    socket,
+                    id,
+                    wait,
+                    is_client: false,
+                });
+            }
+        }
+    }
+
+    /// Connects to a listener.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be reached.
+    pub fn connect(
+        address: &Address,
+        token: &[u8],
+        config: Config,
+        wait: Wait,
+    ) -> io::Result<Self> {
+        let is_single = is_single(&config);
+        let (socket, _) = datagrams::connect(address, token)?;
+        let (mut socket, id) = connect(socket, config)?;
+        set_up(&mut socket, is_single)?;
+        Ok(Self {
+            socket,
+            id,
+            wait,
+            is_client: true,
+        })
+    }
+
+    /// The next event of the connection. `None` where nothing has happened for a while.
+    #[inline]
+    fn next(&mut self) -> io::Result<Option<Event>> {
+        let (time, polls) = match self.wait {
+            Wait::Block => (POLL_INTERVAL, 1),
+            Wait::Spin => (Duration::ZERO, SPINS_PER_POLL),
+        };
+        for _ in 0..polls {
+            match self.socket.poll(Some(time))? {
+                Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+                Some((_, event)) => return Ok(Some(event)),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Transport for Rudp {
+    /// Takes a message; it leaves in the next [`Transport::receive`].
+    #[inline]
+    fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
+        let connection = self.socket.connection(self.id);
+        send_by(connection, message)
+    }
+
+    #[inline]
+    fn receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        receive_among(|| self.next(), message)
+    }
+
+    /// The connection notices an end that has gone.
+    fn answer_timeout(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn retransmissions(&mut self) -> u64 {
+        self.socket.connection(self.id).map_or(0, |connection| {
+            let stats = connection.stats();
+            stats.packets_lost + stats.probe_timeouts
+        })
+    }
+}
+
+impl Drop for Rudp {
+    fn drop(&mut self) {
+        if !self.is_client {
+            return;
+        }
+        let now = self.socket.now();
+        if let Some(connection) = self.socket.connection(self.id) {
+            // Where it is lost, the server is stopped all the same.
+            connection.abort(now, 0);
+            // It leaves before the last event is reported.
+            for _ in 0..MAX_EVENTS_LEFT {
+                match self.socket.poll(Some(Duration::ZERO)) {
+                    Ok(Some((_, Event::Closed(_)))) => break,
+                    Ok(Some(_)) => {}
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// The library's end of a socket whose peer connects.
+///
+/// # Errors
+///
+/// What the system says of the socket.
+pub fn accepting(socket: UdpSocket, config: Config) -> io::Result<Socket> {
+    Socket::over(socket, random::bytes()?, Some(accept_one(config))).map_err(io::Error::other)
+}
+
+/// Connects a socket to its peer, which accepts.
+///
+/// # Errors
+///
+/// `TimedOut` where the peer does not answer in time; what the system says.
+pub fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, ConnectionId)> {
+    let to = socket.peer_addr()?;
+    let mut socket = Socket::over(socket, random::bytes()?, None).map_err(io::Error::other)?;
+    let id = socket.connect(to, config).map_err(io::Error::other)?;
+    let until = Instant::now() + TIMEOUT;
+    while Instant::now() < until {
+        match socket.poll(Some(POLL_INTERVAL))? {
+            Some((_, Event::Connected)) => return Ok((socket, id)),
+            Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+            _ => {}
+        }
+    }
+    Err(ErrorKind::TimedOut.into())
+}
+
+/// How a connection has ended: `TimedOut` where the peer has been silent for too long, else
+/// `UnexpectedEof`.
+pub fn closed(reason: Reason) -> io::Error {
+    let kind = match reason {
+        Reason::TimedOut => ErrorKind::TimedOut,
+        _ => ErrorKind::UnexpectedEof,
+    };
+    io::Error::new(kind, format!("the connection has ended: {reason:?}"))
+}
+
+fn accept_one(config: Config) -> Accept {
+    Accept {
+        config,
+        connections: 1,
+        connections_per_address: 1,
+    }
+}
+
+#[inline]
+fn send_by(connection: Option<&mut Connection>, message: &mut Vec<u8>) -> io::Result<()> {
+    let connection = connection.ok_or(ErrorKind::UnexpectedEof)?;
+    let sent = connection.send(std::mem::take(message));
+    sent.map(drop).map_err(io::Error::other)
+}
+
+/// Receives the next message among the events of a connection, of which others say that messages
+/// arrived.
+#[inline]
+fn receive_among(
+    mut next: impl FnMut() -> io::Result<Option<Event>>,
+    message: &mut Vec<u8>,
+) -> io::Result<bool> {
+    loop {
+        match next()? {
+            Some(Event::Message(received)) => {
+                *message = received;
+                return Ok(true);
+            }
+            Some(_) => {}
+            None => return Ok(false),
+        }
+    }
+}
+
+/// Whether a datagram holds any message, so that none comes in a batch.
+fn is_single(config: &Config) -> bool {
+    /// What stands around a message mostly.
+    const AROUND: usize = 128;
+    config.message_bytes + AROUND <= config.datagram_bytes
+}
+
+fn set_up(socket: &mut Socket, is_single: bool) -> io::Result<()> {
+    if is_single {
+        socket.favour_latency()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! Messages by a socket: TCP, UDP, or a Unix stream.
+//!
+//! Datagrams go by sockets that are not connected, as those of servers are: the kernel looks up the
+//! route of each.
+//!
+//! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on
+//! `MSG_DONTWAIT` and `MSG_TRUNC`.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
+
+use super::{
+    ANSWER_TIMEOUT, POLL_INTERVAL, RTO_ROUND_TRIPS, Transport, TryReceive, Wait, no_answer,
+};
+use crate::rendezvous::{self, Address, Flow, Listener, Over, only};
+use costof_os::net::socket::{is_passing, receive_within};
+
+/// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
+const SPINS_PER_POLL: u32 = 100_000;
+/// How many poll intervals the rest of a message that has begun to come may take.
+const MAX_POLLS: u32 = 200;
+/// The least retransmission timeout, as Linux has it for TCP.
+const MIN_RTO: Duration = Duration::from_millis(200);
+
+/// One end of a connection, or of datagrams between two ends that know each other.
+#[derive(Debug)]
+pub struct Socket {
+    socket: OwnedFd,
+    pub(super) over: Over,
+    /// Where datagrams go to, and come from.
+    peer: Option<SocketAddrAny>,
+    pub(super) wait: Wait,
+    token: Vec<u8>,
+    is_client: bool,
+    /// Of the rendezvous.
+    round_trip: Duration,
+    /// How much of a message [`Socket::try_send`] has sent, and a receive without waiting received.
+    sent: usize,
+    received: usize,
+}
+
+impl Socket {
+    /// Waits for the client of a listener of one flow, which sends the token, and sends it back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Listener::accept`].
+    pub fn accept(listener: &Listener, wait: Wait, stop: &AtomicBool) -> io::Result<Self> {
+        let flow = only(listener.accept(stop)?);
+        let socket = Self::new(flow, wait, listener.token(), false)?;
+        socket.send_all(listener.token())?;
+        Ok(socket)
+    }
+
+    /// Connects to a listener: sends the token, and waits until it comes back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rendezvous::connect`].
+    pub fn connect(over: Over, address: &Address, wait: Wait, token: &[u8]) -> io::Result<Self> {
+        let flow = only(rendezvous::connect(over, address, 1, token)?);
+        Self::new(flow, wait, token, true)
+    }
+
+    fn new(flow: Flow, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {
+        receive_within(&flow.socket, POLL_INTERVAL)?;
+        sockopt::set_socket_timeout(&flow.socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
+        Ok(Self {
+            round_trip: flow.round_trip,
+            over: flow.over,
+            peer: flow.peer.map(SocketAddrAny::from),
+            socket: flow.socket,
+            wait,
+            token: token.to_vec(),
+            is_client,
+            sent: 0,
+            received: 0,
+        })
+    }
+
+    /// The peer's address; none of a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// What getpeername(2) says.
+    pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
+        let address = match &self.peer {
+            Some(address) => Some(address.clone()),
+            None => rustix::net::getpeername(&self.socket)?,
+        };
+        Ok(address.and_then(|address| SocketAddr::try_from(address).ok()))
+    }
+
+    /// Sends as much of a message as goes without waiting; true when all of it has gone.
+    ///
+    /// # Errors
+    ///
+    /// What send(2) says.
+    #[inline]
+    pub fn try_send(&mut self, message: &[u8]) -> io::Result<bool> {
+        match self.send_part(&message[self.sent..], SendFlags::DONTWAIT) {
+            Ok(more) => self.sent += more,
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let all = self.sent >= message.len();
+        if all {
+            self.sent = 0;
+        }
+        Ok(all)
+    }
+
+    /// Sends all of these bytes.
+    #[inline]
+    pub(super) fn send_all(&self, message: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        loop {
+            match self.send_part(&message[sent..], SendFlags::empty()) {
+                Ok(more) => sent += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_passing(&error) => return Err(no_answer()),
+                Err(error) => return Err(error),
+            }
+            if sent >= message.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a datagram has to do with the rendezvous, if it has: an empty one is the client's end,
+    /// which is an error; a token whose answer was lost is to be sent again.
+    pub(super) fn of_rendezvous(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
+        if self.is_client || self.over != Over::Udp {
+            None
+        } else if datagram.is_empty() {
+            Some(Err(ErrorKind::UnexpectedEof.into()))
+        } else {
+            (datagram == self.token).then(|| Ok(self.token.clone()))
+        }
+    }
+
+    /// More of a message, by one system call: how much went.
+    #[inline]
+    fn send_part(&self, part: &[u8], flags: SendFlags) -> io::Result<usize> {
+        // Without a signal where nobody receives.
+        let flags = flags | SendFlags::NOSIGNAL;
+        Ok(match &self.peer {
+            Some(peer) => sendto(&self.socket, part, flags, peer)?,
+            None => send(&self.socket, part, flags)?,
+        })
+    }
+
+    /// More of a message, from `received` on, by one system call: how much came; 0 of a datagram
+    /// that is none.
+    #[inline]
+    fn receive_part(
+        &self,
+        message: &mut [u8],
+        received: usize,
+        flags: RecvFlags,
+    ) -> io::Result<usize> {
+        let Some(peer) = &self.peer else {
+            return match recv(&self.socket, &mut message[received..], flags)?.1 {
+                0 => Err(ErrorKind::UnexpectedEof.into()),
+                more => Ok(more),
+            };
+        };
+        // Of a datagram that is too long, its true length.
+        let flags = flags | RecvFlags::TRUNC;
+        let (_, length, from) = recvfrom(&self.socket, &mut *message, flags)?;
+        if from.as_ref() != Some(peer) {
+            return Ok(0);
+        }
+        if length == message.len() {
+            // A token as long as a message is answered as one, with the same bytes.
+            return Ok(length);
+        }
+        if length == 0 && !self.is_client {
+            // How a client ends.
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let shown = length.min(message.len());
+        if !self.is_client && length == self.token.len() && message[..shown] == self.token[..shown]
+        {
+            // The client has not received the answer to its token.
+            self.send_part(&self.token, SendFlags::DONTWAIT)?;
+        }
+        Ok(0)
+    }
+}
+
+impl Transport for Socket {
+    #[inline]
+    fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
+        self.send_all(message)
+    }
+
+    #[inline]
+    fn receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        let flags = match self.wait {
+            Wait::Block => RecvFlags::empty(),
+            Wait::Spin => RecvFlags::DONTWAIT,
+        };
+        receive_whole(message, self.wait, |message, received| {
+            self.receive_part(message, received, flags)
+        })
+    }
+
+    /// Of datagrams; TCP retransmits by itself.
+    fn initial_rto(&self) -> Option<Duration> {
+        let rto = MIN_RTO.max(RTO_ROUND_TRIPS * self.round_trip);
+        (self.over == Over::Udp).then_some(rto)
+    }
+}
+
+impl TryReceive for Socket {
+    /// Receives what has come of a message; true when all of it is there.
+    #[inline]
+    fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        match self.receive_part(message, self.received, RecvFlags::DONTWAIT) {
+            Ok(more) => self.received += more,
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let all = self.received == message.len();
+        if all {
+            self.received = 0;
+        }
+        Ok(all)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.is_client && self.over == Over::Udp {
+            // Where it is lost, the server is stopped all the same.
+            let _ = self.send_part(&[], SendFlags::DONTWAIT);
+        }
+    }
+}
+
+/// Receives a message of the buffer's size by calls that receive a part of it, and give 0 where what
+/// came is none. False where nothing has come for a while.
+#[inline]
+pub(super) fn receive_whole(
+    message: &mut [u8],
+    wait: Wait,
+    mut receive_part: impl FnMut(&mut [u8], usize) -> io::Result<usize>,
+) -> io::Result<bool> {
+    let mut received = 0;
+    let mut spins = 0;
+    let mut polls = 0;
+    loop {
+        match receive_part(message, received) {
+            Ok(more @ 1..) => received += more,
+            Err(error) if !is_passing(&error) => return Err(error),
+            // Nothing, or a datagram that is no message, of which there may be many.
+            _ => {
+                spins += 1;
+                if wait == Wait::Spin && spins < SPINS_PER_POLL {
+                    continue;
+                }
+                if received == 0 {
+                    return Ok(false);
+                }
+                // The rest of what has begun to come is waited for.
+                spins = 0;
+                polls += 1;
+                if polls == MAX_POLLS {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+            }
+        }
+        if received == message.len() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

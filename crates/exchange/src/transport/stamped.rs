@@ -1,0 +1,330 @@
+//! A socket whose packets the kernel stamps as they leave and as they come, around [`Socket`].
+//!
+//! The kernel stamps a packet with `CLOCK_REALTIME` when it enters the queue discipline (SCHED),
+//! when the driver is given it (SND), and when the receiving stack gets one (RX). The first two
+//! come back through the socket's error queue, each with two control messages: the stamp, and which
+//! one it is of which message. Messages are numbered by count on UDP and by bytes on TCP. Stamps
+//! are switched on for the machine by a kernel thread, a while after the first socket asks for them:
+//! the first packets have none. Where threads of SCHED_IDLE keep the processors busy, that thread
+//! was seen to take many seconds, so [`SwitchedOn`](costof_os::net::timestamps::SwitchedOn) comes before those.
+//!
+//! Source: Linux Documentation/networking/timestamping.rst. `SOF_TIMESTAMPING_TX_SCHED` since Linux
+//! 3.17, `OPT_TSONLY` since 4.0.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+
+use super::socket::{Socket, receive_whole};
+use super::{Transport, TryReceive, Wait};
+use crate::rendezvous::{self, Over};
+use costof_os::net::control_message;
+use costof_os::net::poll::able;
+use costof_os::net::socket::{is_passing, receive_within};
+use costof_os::net::timestamps::{
+    CONTROL_WORDS, SCM_TSTAMP_SCHED, SCM_TSTAMP_SND, event_in, stamp, stamp_in,
+};
+
+/// How many stamps of what left are remembered.
+const MAX_STAMPS: usize = 64;
+
+/// A transport over a stamped socket.
+pub trait Stamps: Transport {
+    /// The socket.
+    fn stamped(&mut self) -> &mut Stamped;
+}
+
+/// One end of a connection or of datagrams whose packets are stamped, and what was stamped of the
+/// exchange in progress.
+#[derive(Debug)]
+pub struct Stamped {
+    socket: Socket,
+    /// How the kernel numbers the next byte, or the next datagram.
+    next_key: u32,
+    /// The key of the first message or datagram that was sent in this exchange.
+    sent: Option<u32>,
+    /// When the last one was received in this exchange.
+    received_ns: Option<u64>,
+    stamps: VecDeque<Stamp>,
+    control: Box<[u64; CONTROL_WORDS]>,
+}
+
+/// When the message of a key passed a point on its way out.
+#[derive(Debug)]
+struct Stamp {
+    key: u32,
+    event: u32,
+    at_ns: u64,
+}
+
+impl Stamped {
+    /// Has the kernel stamp what the driver is given and what is received. A UDP socket receives
+    /// only from its peer from then on.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL where the kernel has no such stamps, or the socket is no UDP or TCP one.
+    pub fn new(socket: Socket) -> io::Result<Self> {
+        Self::with(socket, 0)
+    }
+
+    /// The same, and what enters the queue discipline.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Stamped::new`].
+    pub fn with_queue(socket: Socket) -> io::Result<Self> {
+        Self::with(socket, libc::SOF_TIMESTAMPING_TX_SCHED)
+    }
+
+    fn with(socket: Socket, more: u32) -> io::Result<Self> {
+        if let (Over::Udp, Some(peer)) = (socket.over, socket.peer()?) {
+            rendezvous::connect_only_to(&socket, &peer)?;
+        }
+        let flags: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
+            | libc::SOF_TIMESTAMPING_RX_SOFTWARE
+            | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+            | libc::SOF_TIMESTAMPING_OPT_ID
+            | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+        stamp(socket.as_fd(), flags | more)?;
+        Ok(Self {
+            socket,
+            next_key: 0,
+            sent: None,
+            received_ns: None,
+            stamps: VecDeque::with_capacity(MAX_STAMPS),
+            control: Box::new([0; CONTROL_WORDS]),
+        })
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; `InvalidInput` where it has none.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        self.socket
+            .peer()?
+            .ok_or_else(|| ErrorKind::InvalidInput.into())
+    }
+
+    /// How it waits for a message.
+    pub fn wait(&self) -> Wait {
+        self.socket.wait
+    }
+
+    /// Begins an exchange: what was sent and received before does not count.
+    pub fn begin(&mut self) {
+        (self.sent, self.received_ns) = (None, None);
+    }
+
+    /// When the stack received the last message of the exchange, in nanoseconds of `CLOCK_REALTIME`;
+    /// `None` where the kernel has not said.
+    pub fn received_ns(&self) -> Option<u64> {
+        self.received_ns
+    }
+
+    /// When the first message of the exchange entered the queue discipline, as [`Stamped::left_ns`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Stamped::left_ns`].
+    pub fn queued_ns(&mut self) -> io::Result<Option<u64>> {
+        self.stamp_ns(SCM_TSTAMP_SCHED)
+    }
+
+    /// When the driver was given the first message of the exchange, or the last byte of it, in
+    /// nanoseconds of `CLOCK_REALTIME`; `None` where the kernel has not said.
+    ///
+    /// # Errors
+    ///
+    /// What recvmsg(2) says of the error queue.
+    pub fn left_ns(&mut self) -> io::Result<Option<u64>> {
+        self.stamp_ns(SCM_TSTAMP_SND)
+    }
+
+    fn stamp_ns(&mut self, event: u32) -> io::Result<Option<u64>> {
+        let Some(key) = self.sent else {
+            return Ok(None);
+        };
+        let at_ns = self.remembered_ns(key, event);
+        if at_ns.is_some() {
+            return Ok(at_ns);
+        }
+        self.fetch_stamps()?;
+        Ok(self.remembered_ns(key, event))
+    }
+
+    /// The first of its kind, where TCP has retransmitted the message.
+    fn remembered_ns(&self, key: u32, event: u32) -> Option<u64> {
+        let is_it = |stamp: &&Stamp| stamp.key == key && stamp.event == event;
+        self.stamps.iter().find(is_it).map(|stamp| stamp.at_ns)
+    }
+
+    /// Has a receive wait in the kernel no longer than this at a time, which it rounds up to its
+    /// ticks.
+    ///
+    /// # Errors
+    ///
+    /// EDOM for no time at all.
+    pub fn set_receive_timeout(&self, time: Duration) -> io::Result<()> {
+        receive_within(&self.socket, time)
+    }
+
+    /// Sends a message, or a datagram.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transport::send`].
+    #[inline]
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let key = match self.socket.over {
+            Over::Udp => self.next_key,
+            Over::Tcp | Over::Unix => self.next_key.wrapping_add(bytes.len() as u32 - 1),
+        };
+        self.next_key = key.wrapping_add(1);
+        self.sent.get_or_insert(key);
+        self.socket.send_all(bytes)
+    }
+
+    /// Receives a datagram of any size into a buffer that is long enough, and waits as long as the
+    /// socket does: its length. `None` where none came, or one of the rendezvous.
+    ///
+    /// # Errors
+    ///
+    /// What recvmsg(2) says; `UnexpectedEof` where the client has ended.
+    #[inline]
+    pub fn receive_datagram(&mut self, datagram: &mut [u8]) -> io::Result<Option<usize>> {
+        self.receive_by(datagram, 0)
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Stamped::receive_datagram`].
+    #[inline]
+    pub fn try_receive_datagram(&mut self, datagram: &mut [u8]) -> io::Result<Option<usize>> {
+        self.receive_by(datagram, libc::MSG_DONTWAIT)
+    }
+
+    #[inline]
+    fn receive_by(&mut self, datagram: &mut [u8], flags: i32) -> io::Result<Option<usize>> {
+        let control = &mut *self.control;
+        let length = match control_message::receive(&self.socket, datagram, control, flags) {
+            Ok((length, control)) => {
+                self.received_ns = stamp_in(control);
+                length
+            }
+            Err(error) if is_passing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match self.socket.of_rendezvous(&datagram[..length]) {
+            None => Ok(Some(length)),
+            Some(Err(error)) => Err(error),
+            Some(Ok(token)) => {
+                // The kernel numbers that too.
+                self.send_bytes(&token)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A part of a message, from `received` on: how many bytes; 0 where what came is none.
+    #[inline]
+    fn receive_part(
+        &mut self,
+        message: &mut [u8],
+        received: usize,
+        flags: i32,
+    ) -> io::Result<usize> {
+        let size = message.len();
+        let length = self.receive_by(&mut message[received..], flags)?;
+        match (self.socket.over, length) {
+            (_, None) => Ok(0),
+            (Over::Udp, Some(length)) => Ok(if length == size { size } else { 0 }),
+            (Over::Tcp | Over::Unix, Some(0)) => Err(ErrorKind::UnexpectedEof.into()),
+            (Over::Tcp | Over::Unix, Some(length)) => Ok(length),
+        }
+    }
+
+    /// Waits in the kernel until something can be received, no longer than this.
+    ///
+    /// # Errors
+    ///
+    /// What poll(2) says.
+    pub fn wait_readable(&mut self, time: Duration) -> io::Result<()> {
+        match able(&self.socket, PollFlags::IN, time)? {
+            // Stamps that stay in the error queue would end every wait at once.
+            Some(able) if able.contains(PollFlags::ERR) => self.fetch_stamps(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Empties the error queue.
+    fn fetch_stamps(&mut self) -> io::Result<()> {
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        loop {
+            let control = &mut *self.control;
+            match control_message::receive(&self.socket, &mut [], control, flags) {
+                Ok((_, control)) => {
+                    if let (Some((event, key)), Some(at_ns)) =
+                        (event_in(control), stamp_in(control))
+                    {
+                        if self.stamps.len() == MAX_STAMPS {
+                            self.stamps.pop_front();
+                        }
+                        self.stamps.push_back(Stamp { key, event, at_ns });
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Transport for Stamped {
+    #[inline]
+    fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
+        self.send_bytes(message)
+    }
+
+    #[inline]
+    fn receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        let flags = match self.wait() {
+            Wait::Block => 0,
+            Wait::Spin => libc::MSG_DONTWAIT,
+        };
+        receive_whole(message, self.wait(), |message, received| {
+            self.receive_part(message, received, flags)
+        })
+    }
+
+    fn initial_rto(&self) -> Option<Duration> {
+        self.socket.initial_rto()
+    }
+}
+
+impl TryReceive for Stamped {
+    /// Of datagrams alone: a message that has come in part is no message.
+    #[inline]
+    fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
+        let length = self.try_receive_datagram(message)?;
+        Ok(length == Some(message.len()))
+    }
+}
+
+impl Stamps for Stamped {
+    fn stamped(&mut self) -> &mut Stamped {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Where the two ends of an exchange run, and how they find each other: an [`Acceptor`] listens, a
+//! [`Connector`] connects to it, and leads.
+
+use crate::ends::{self, Cpus};
+use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::path;
+use crate::threads;
+use crate::wake::{self, Kept, Wake};
+use costof_exchange::connections;
+use costof_exchange::rendezvous::{Address, Listener, Over};
+use costof_exchange::transport::Wait;
+use costof_exchange::transport::socket::Socket;
+use costof_measure::meter::Meter;
+use costof_model::failure::Failure;
+use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_os::sched::affinity;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+/// Where an end of a point runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    pub(crate) cpus: Cpus,
+    pub(crate) wake: Wake,
+    /// Whether the end waits in the kernel.
+    pub(crate) blocks: bool,
+}
+
+impl Placement {
+    /// Of an end that waits in the kernel.
+    pub(crate) fn blocking(cpus: Cpus, wake: Wake) -> Placement {
+        Placement {
+            cpus,
+            wake,
+            blocks: true,
+        }
+    }
+}
+
+/// One end of a launch.
+struct Local {
+    meeting: Meeting,
+    /// This end's processors. Those of both ends begin with different ones where there are several;
+    /// the leading role's first is the other's last.
+    cpus: Vec<usize>,
+    leads: bool,
+}
+
+impl Local {
+    /// As the launch says it.
+    fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
+        Ok(Local {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            leads,
+        })
+    }
+
+    /// Moves this thread where the point's end runs, and keeps that processor awake as the point
+    /// says: each end its own, since they may be of two machines.
+    fn place(&self, link: &str, placement: Placement) -> Result<Kept, Failure> {
+        let Placement { cpus, wake, blocks } = placement;
+        let shares = cpus == Cpus::Same;
+        meeting::can_share(&self.meeting, shares)?;
+        if !self.meeting.apart {
+            threads::on(cpus.count(), &self.cpus)?;
+        }
+        let own = if shares && !self.leads {
+            self.cpus.last()
+        } else {
+            self.cpus.first()
+        };
+        let own = *own.ok_or_else(|| Failure::error("this end has no processor"))?;
+        affinity::pin(&[own])
+            .map_err(|error| Failure::error(format!("cannot run on processor {own}: {error}")))?;
+        if !blocks {
+            return ends::spinning_keeps(cpus, wake);
+        }
+        if shares && path::is_plain(link) {
+            ends::keep(cpus, wake, &self.cpus)
+        } else if shares && !self.leads {
+            // Over a link that holds packets up, a processor of both ends is idle too: the other end
+            // keeps it awake.
+            Ok(Kept::AsTheyAre)
+        } else {
+            wake::keep(wake, &[own])
+        }
+    }
+}
+
+/// The end that listens.
+pub(crate) struct Acceptor {
+    local: Local,
+    ready: Option<(Listener, Kept)>,
+}
+
+impl Acceptor {
+    /// Where the launch says.
+    ///
+    /// # Errors
+    /// A launch that does not is a bug of the controller.
+    pub(crate) fn start(launch: &Launch) -> Result<Acceptor, Failure> {
+        Ok(Acceptor {
+            local: Local::new(launch, false)?,
+            ready: None,
+        })
+    }
+
+    /// Runs where the point's end does, and listens for so many flows. What the other end has to know.
+    ///
+    /// # Errors
+    /// Why it cannot run there, or not listen.
+    pub(crate) fn listen(
+        &mut self,
+        link: &str,
+        placement: Placement,
+        over: Over,
+        flows: usize,
+    ) -> Result<Offers, Failure> {
+        let awake = self.local.place(link, placement)?;
+        let (listener, offers) = meeting::listen(link, &self.local.meeting, over, flows)?;
+        self.ready = Some((listener, awake));
+        Ok(offers)
+    }
+
+    /// What keeps the processor awake, and what `accept` makes of the client. `None` where the launch
+    /// has ended before.
+    ///
+    /// # Errors
+    /// Why no client came.
+    pub(crate) fn accept<T>(
+        &mut self,
+        meter: &Meter<'_>,
+        accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
+    ) -> Result<Option<(Kept, T)>, Failure> {
+        let (listener, awake) = self.ready.take().expect("it is prepared");
+        let accepted = meeting::unless_stopped(accept(&listener, meter.stop()))?;
+        Ok(accepted.map(|accepted| (awake, accepted)))
+    }
+
+    /// The client's first connection, and where further ones come to: only from where the client
+    /// connected that knows the token. `None` where the launch has ended before.
+    ///
+    /// # Errors
+    /// Why no client came.
+    pub(crate) fn accept_many(
+        &mut self,
+        meter: &Meter<'_>,
+    ) -> Result<Option<(Kept, Socket, connections::Acceptor)>, Failure> {
+        let (listener, awake) = self.ready.take().expect("it is prepared");
+        let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
+        let Some(first) = meeting::unless_stopped(accepted)? else {
+            return Ok(None);
+        };
+        let acceptor = first.peer().and_then(|peer| {
+            let peer = peer.ok_or(io::ErrorKind::InvalidInput)?;
+            connections::Acceptor::new(listener, peer.ip())
+        });
+        let acceptor = acceptor.map_err(|error| broken(&error))?;
+        Ok(Some((awake, first, acceptor)))
+    }
+}
+
+/// The end that connects, and leads.
+pub(crate) struct Connector {
+    local: Local,
+    ready: Option<(Offers, Kept)>,
+}
+
+impl Connector {
+    /// Where the launch says.
+    ///
+    /// # Errors
+    /// A launch that does not is a bug of the controller.
+    pub(crate) fn start(launch: &Launch) -> Result<Connector, Failure> {
+        Ok(Connector {
+            local: Local::new(launch, true)?,
+            ready: None,
+        })
+    }
+
+    /// Runs where the point's end does, knows where the other one listens, and offers nothing.
+    ///
+    /// # Errors
+    /// Why it cannot run there.
+    pub(crate) fn prepare(
+        &mut self,
+        link: &str,
+        placement: Placement,
+        offers: &Offers,
+    ) -> Result<Offers, Failure> {
+        let awake = self.local.place(link, placement)?;
+        self.ready = Some((offers.clone(), awake));
+        Ok(Offers::new())
+    }
+
+    /// What keeps the processor awake, and what `connect` makes of the server's address and the
+    /// token.
+    ///
+    /// # Errors
+    /// Why the server cannot be reached.
+    pub(crate) fn connect<T>(
+        &mut self,
+        connect: impl FnOnce(&Address, &[u8]) -> io::Result<T>,
+    ) -> Result<(Kept, T), Failure> {
+        let (offers, awake) = self.ready.take().expect("it is prepared");
+        let address: Address = meeting::offered(&offers)?;
+        let token = self.local.meeting.token.as_bytes();
+        let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
+        Ok((awake, connected))
+    }
+
+    /// The first connection to a server that [accepts many](Acceptor::accept_many), and the address
+    /// for further ones.
+    ///
+    /// # Errors
+    /// Why the server cannot be reached.
+    pub(crate) fn connect_first(&mut self) -> Result<(Kept, Socket, SocketAddr), Failure> {
+        let (awake, first) =
+            self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
+        let peer = first.peer().map_err(|error| broken(&error))?;
+        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
+        Ok((awake, first, to))
+    }
+}

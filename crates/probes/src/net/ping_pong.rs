@@ -1,0 +1,295 @@
+//! The roles of messages that are answered one at a time: a server for every transport, and what
+//! clients share.
+
+use crate::net::axes::{Exchange, Exchanges, Transport};
+use crate::net::meeting::broken;
+use crate::net::peers::{Acceptor, Connector};
+use crate::wake::Kept;
+use costof_exchange::ping_pong::Server;
+use costof_exchange::rendezvous::Listener;
+use costof_exchange::transport::rudp::Rudp;
+use costof_exchange::transport::socket::Socket;
+use costof_exchange::transport::stamped::Stamped;
+use costof_exchange::transport::study::StudyServer;
+use costof_exchange::transport::{self, IDLE_TIMEOUT, is_end};
+use costof_measure::meter::Meter;
+use costof_measure::probe::RoleAt;
+use costof_model::failure::Failure;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::typed::At;
+use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::timestamps::SwitchedOn;
+use rudp::Config;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The end that answers.
+pub(crate) struct ServerRole(Acceptor);
+
+impl ServerRole {
+    /// # Errors
+    /// Those of [`Acceptor::start`].
+    pub(crate) fn start(launch: &Launch) -> Result<ServerRole, Failure> {
+        Ok(ServerRole(Acceptor::start(launch)?))
+    }
+
+    /// Answers messages until the leading role has measured.
+    fn serve<T: transport::Transport>(
+        &mut self,
+        exchange: &Exchange,
+        meter: &mut Meter<'_>,
+        accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
+    ) -> Result<(), Failure> {
+        let Some((_awake, transport)) = self.0.accept(meter, accept)? else {
+            return Ok(());
+        };
+        let mut server = Server::new(transport, exchange.size);
+        let mut used = CpuTime::start();
+        serve(meter, |_| {
+            used.messages += u64::from(server.answer()?);
+            Ok(())
+        })?;
+        used.report("cpu_server", exchange, meter);
+        Ok(())
+    }
+}
+
+impl<P: Exchanges> RoleAt<P> for ServerRole {
+    fn blocks(&self, point: &At<P>) -> bool {
+        point.exchange().blocks()
+    }
+
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        listen(&mut self.0, point)
+    }
+
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let exchange = &point.exchange();
+        let (size, wait) = (exchange.size, exchange.wait.into());
+        match exchange.transport {
+            Transport::Socket(_) => self.serve(exchange, meter, |listener, stop| {
+                Socket::accept(listener, wait, stop)
+            }),
+            Transport::Study => self.serve(exchange, meter, |listener, stop| {
+                let socket = Socket::accept(listener, wait, stop)?;
+                Ok(StudyServer::new(socket, size, listener.token()))
+            }),
+            Transport::Rudp => self.serve(exchange, meter, |listener, stop| {
+                Rudp::accept(listener, config(&point.link, size), wait, stop)
+            }),
+        }
+    }
+}
+
+/// Listens for the client of an exchange.
+///
+/// # Errors
+/// What cannot be at this point; those of [`Acceptor::listen`].
+pub(crate) fn listen<P: Exchanges>(
+    acceptor: &mut Acceptor,
+    point: &At<P>,
+) -> Result<Offers, Failure> {
+    let exchange = point.exchange();
+    exchange.check()?;
+    point.check()?;
+    acceptor.listen(&point.link, exchange.placement(), exchange.over().into(), 1)
+}
+
+/// How a client measures a point.
+type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
+
+/// The end that sends messages and receives their answers.
+pub(crate) struct ClientRole<P> {
+    connector: Connector,
+    measure: MeasureAt<P>,
+}
+
+impl<P> ClientRole<P> {
+    /// Measures so.
+    ///
+    /// # Errors
+    /// Those of [`Connector::start`].
+    pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<ClientRole<P>, Failure> {
+        Ok(ClientRole {
+            connector: Connector::start(launch)?,
+            measure,
+        })
+    }
+}
+
+impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
+    fn blocks(&self, point: &At<P>) -> bool {
+        point.exchange().blocks()
+    }
+
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+        let placement = point.exchange().placement();
+        self.connector.prepare(&point.link, placement, offers)
+    }
+
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        (self.measure)(point, &mut self.connector, meter)
+    }
+}
+
+/// A socket to the server, and what keeps the processor awake.
+///
+/// # Errors
+/// Why the server cannot be reached.
+pub(crate) fn connect(
+    exchange: &Exchange,
+    connector: &mut Connector,
+) -> Result<(Kept, Socket), Failure> {
+    let (over, wait) = (exchange.over().into(), exchange.wait.into());
+    connector.connect(|address, token| Socket::connect(over, address, wait, token))
+}
+
+/// A role on a socket whose packets the kernel stamps.
+pub(crate) struct Stamping<R> {
+    /// During the launch, from before any processor is kept awake.
+    stamps: io::Result<SwitchedOn>,
+    role: R,
+}
+
+impl<R> Stamping<R> {
+    /// # Errors
+    /// Those of the role.
+    pub(crate) fn start(role: impl FnOnce() -> Result<R, Failure>) -> Result<Stamping<R>, Failure> {
+        /// How long the kernel may take to switch stamps on.
+        const SWITCHED_ON: Duration = Duration::from_secs(5);
+        Ok(Stamping {
+            stamps: SwitchedOn::within(SWITCHED_ON),
+            role: role()?,
+        })
+    }
+}
+
+impl<P, R: RoleAt<P>> RoleAt<P> for Stamping<R> {
+    fn blocks(&self, point: &At<P>) -> bool {
+        self.role.blocks(point)
+    }
+
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+        self.stamps.as_ref().map_err(no_stamps)?;
+        self.role.prepare(point, offers)
+    }
+
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        self.role.run(point, meter)
+    }
+}
+
+/// A failure to have packets stamped.
+pub(crate) fn no_stamps(error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
+    ))
+}
+
+/// How the library rudp behaves on this link with messages no longer than `message_bytes`: by datagrams
+/// that the link carries whole, of which there is none that is known of remote ones but Ethernet's.
+pub(crate) fn config(link: &str, message_bytes: usize) -> Config {
+    /// How many messages on their way to an end are held for it, and at least so many bytes: messages
+    /// are small, and there are many.
+    const WINDOW_MESSAGES: u64 = 2;
+    const MIN_WINDOW_BYTES: u64 = 1 << 20;
+    let defaults = Config::default();
+    Config {
+        datagram_bytes: match link {
+            "loopback" => DATAGRAM_MOST_BYTES,
+            _ => defaults.datagram_bytes,
+        },
+        message_bytes,
+        window_bytes: MIN_WINDOW_BYTES.max(WINDOW_MESSAGES * message_bytes as u64),
+        idle_timeout: IDLE_TIMEOUT,
+        ..defaults
+    }
+}
+
+/// Answers one message after the other until the leading role has measured: the client may have gone
+/// before. `answer` returns without a message every so often.
+///
+/// # Errors
+/// Why no more could be answered, unless the client has gone.
+pub(crate) fn serve(
+    meter: &mut Meter<'_>,
+    mut answer: impl FnMut(&mut Meter<'_>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut ended: Option<io::Error> = None;
+    while !meter.is_stopped() {
+        match ended {
+            // The client has what it wants, and the controller is about to say so.
+            Some(_) => std::thread::sleep(Duration::from_millis(1)),
+            None => ended = answer(meter).err(),
+        }
+    }
+    match ended {
+        Some(error) if !is_end(&error) => Err(broken(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether few exchanges fit into a point's time, where the first one took as long as this: then it is
+/// as good as any.
+pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
+    const EXCHANGES_PER_POINT: f64 = 20.0;
+    first_ns * EXCHANGES_PER_POINT >= meter.time_ns()
+}
+
+/// Exchanges before those that count, unless they are [slow](is_slow). The first one took `first_ns`, and
+/// `exchange` does another one: `None` where that says nothing of how long one takes. How long the
+/// shortest took, in nanoseconds.
+///
+/// # Errors
+/// The first one of `exchange`.
+pub(crate) fn warm_up(
+    first_ns: f64,
+    meter: &Meter<'_>,
+    mut exchange: impl FnMut() -> Result<Option<f64>, Failure>,
+) -> Result<f64, Failure> {
+    const WARM_UP: u32 = 20;
+    let mut least_ns = first_ns;
+    if !is_slow(first_ns, meter) {
+        for _ in 0..WARM_UP {
+            least_ns = exchange()?.map_or(least_ns, |ns| least_ns.min(ns));
+        }
+    }
+    Ok(least_ns)
+}
+
+/// What this thread uses for its messages.
+pub(crate) struct CpuTime {
+    began_ns: u64,
+    pub(crate) messages: u64,
+}
+
+impl CpuTime {
+    pub(crate) fn start() -> CpuTime {
+        CpuTime {
+            began_ns: now_ns(ClockId::ThreadCpu),
+            messages: 0,
+        }
+    }
+
+    /// Adds what each message took as a metric, where the end waits in the kernel: one that spins uses
+    /// all of its processor.
+    pub(crate) fn report(&self, metric: &'static str, exchange: &Exchange, meter: &mut Meter<'_>) {
+        let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(self.began_ns);
+        if exchange.blocks() && self.messages > 0 {
+            meter.value(metric, used_ns as f64 / self.messages as f64);
+        }
+    }
+}
+
+/// A socket whose packets are stamped.
+///
+/// # Errors
+/// That the kernel does not stamp them.
+pub(crate) fn stamped(
+    socket: Socket,
+    stamp: fn(Socket) -> io::Result<Stamped>,
+) -> Result<Stamped, Failure> {
+    stamp(socket).map_err(|error| no_stamps(&error))
+}
