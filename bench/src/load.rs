@@ -5,6 +5,7 @@
 //! period could beat with what is measured. The same seed gives the same turns, and they follow the
 //! clock alone, so that all that is measured under one seed meets the same load.
 
+use crate::bench::own_program;
 use crate::error::{Result, failed};
 use clap::Subcommand;
 use costof_os::sched::affinity;
@@ -70,8 +71,7 @@ impl Load {
     pub(crate) fn start(&self) -> Result<Running> {
         let cannot =
             |why: &dyn std::fmt::Display| failed(format!("cannot start the load {self:?}: {why}"));
-        let own = std::env::current_exe().map_err(|error| cannot(&error))?;
-        let child = Command::new(own)
+        let child = Command::new(own_program()?)
             .args(self.words())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -154,10 +154,8 @@ fn turns(percent: u32, seed: u64) -> impl Iterator<Item = (bool, Duration)> {
     std::iter::repeat_with(move || {
         is_busy = !is_busy;
         let length = SHORTEST.mul_f64(LONGEST_OVER_SHORTEST.powf(random.f64()));
-        match is_busy {
-            true => (true, length),
-            false => (false, length.mul_f64((1.0 - share) / share)),
-        }
+        let times = if is_busy { 1.0 } else { (1.0 - share) / share };
+        (is_busy, length.mul_f64(times))
     })
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = bench.run(&format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            let run = bench.run(&format!("run-{number}.jsonl"), &format!("--cpu {cpus}"))?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -448,24 +448,12 @@ mod tests {
     use costof_model::axis::Axes;
     use costof_model::metric::{Estimate, Mode};
     use costof_model::testing;
-    use costof_model::unit::Better;
 
     fn estimate(name: &'static str, unit: Unit, median: f64) -> Estimate {
         Estimate {
-            name: name.into(),
             unit,
-            better: Better::Lower,
-            median,
             ci95: None,
-            interval: None,
-            mean: median,
-            sd: None,
-            min: median,
-            percentiles: Vec::new(),
-            n: 1,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
+            ..testing::estimate(name, median)
         }
     }
 

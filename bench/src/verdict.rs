@@ -1,7 +1,7 @@
 //! Whether a bound holds: yes, no, or undecided by what was measured.
 
 use costof_peers::agreement::{Agreement, Band, Placed};
-use costof_stats::Interval;
+use costof_stats::{Interval, median, median_interval};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -30,16 +30,40 @@ pub(crate) fn judge(band: Band, interval: Option<Interval>) -> Verdict {
     }
 }
 
+/// What is bounded, its bound, and what each round gave.
+pub(crate) struct Bounded {
+    pub(crate) what: String,
+    pub(crate) band: Band,
+    pub(crate) rounds: Vec<f64>,
+}
+
+impl Bounded {
+    /// Prints the median over rounds, and judges its interval. On a noisy machine it refutes nothing.
+    pub(crate) fn report(self, quiet: bool) -> Verdict {
+        let shown = shown_median(&self.rounds);
+        judge(self.band, median_interval(&self.rounds))
+            .refuted_only_if_quiet(quiet)
+            .report(&format!("{}: {shown}", self.what))
+    }
+}
+
+/// The median over rounds, with its 95 % interval where there is one.
+pub(crate) fn shown_median(rounds: &[f64]) -> String {
+    let middle = median(rounds).unwrap_or(f64::NAN);
+    match median_interval(rounds) {
+        Some(Interval { low, high, .. }) => format!("{middle:.3} ({low:.3} to {high:.3})"),
+        None => format!("{middle:.3}"),
+    }
+}
+
 /// Our number over that of the best of the peers, and which that is: the lowest where a number is to be
 /// low, else the highest. A peer without a number may be better than those that have one.
 pub(crate) fn against_best(
     band: Band,
     peers: &[(&str, Result<&Agreement, &str>)],
 ) -> (Verdict, Option<usize>) {
-    let number = |agreement: &Agreement| match band.high.is_finite() {
-        true => agreement.medians().1,
-        false => -agreement.medians().1,
-    };
+    let sign = if band.high.is_finite() { 1.0 } else { -1.0 };
+    let number = |agreement: &Agreement| sign * agreement.medians().1;
     let given = peers.iter().enumerate();
     let given = given.filter_map(|(at, (_, given))| Some((at, given.ok()?)));
     let best = given.min_by(|(_, one), (_, other)| number(one).total_cmp(&number(other)));
@@ -66,12 +90,11 @@ pub(crate) fn against_best(
 impl Verdict {
     /// This verdict, where a noisy machine could not have caused it.
     pub(crate) fn only_if_quiet(self, quiet: bool) -> Verdict {
-        match quiet {
-            true => self,
-            false => Verdict::Undecided(
-                "the machine was not quiet: stop what else runs, and measure again".to_owned(),
-            ),
+        if quiet {
+            return self;
         }
+        let why = "the machine was not quiet: stop what else runs, and measure again";
+        Verdict::Undecided(why.to_owned())
     }
 
     /// This verdict, where only a quiet machine can refute what holds.
@@ -118,7 +141,6 @@ pub(crate) fn exit_code(verdicts: &[Verdict]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_stats::median_interval;
 
     const WITHIN: Band = Band::new(0.9, 1.1);
 
@@ -162,9 +184,7 @@ mod tests {
             (COST, &[gone], "of gone (why)"),
         ] {
             let (verdict, _) = against_best(band, peers);
-            assert!(
-                verdict.to_string().starts_with(expected) || verdict.to_string().contains(expected)
-            );
+            assert!(verdict.to_string().contains(expected), "{verdict}");
         }
     }
 

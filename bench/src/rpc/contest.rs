@@ -2,7 +2,7 @@
 
 use super::pair::{Launched, Pair, Task};
 use super::usage::Usage;
-use crate::bench::Bench;
+use crate::bench::{Bench, settings};
 use crate::error::{Error, Result};
 use crate::rounds;
 use crate::verdict::{self, Verdict};
@@ -98,15 +98,8 @@ fn side<'a>(
 fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a> {
     Side::new("rpc.rtt", move |round| {
         let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
-        let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
-        let axes = [
-            stack,
-            "over=tcp",
-            "payload=string64",
-            "cpus=cross",
-            "wake=awake",
-        ];
-        arguments.extend(axes.iter().flat_map(|axis| ["--set", axis]));
+        let axes = format!("{stack} over=tcp payload=string64 cpus=cross wake=awake");
+        let arguments = format!("rpc.rtt --quick --cpu {cpus} {}", settings(&axes));
         let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
         Ok(the_only(&bench.run(&file, &arguments)?, "latency")?.median / 1e3)
     })

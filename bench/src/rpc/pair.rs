@@ -2,10 +2,10 @@
 
 use super::peers::Peer;
 use super::usage::Usage;
-use crate::bench::Bench;
+use crate::bench::{Bench, own_program};
 use crate::child::{self, Speaking, numbers};
 use crate::error::{Result, failed};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an end may take until it is there.
@@ -44,10 +44,8 @@ pub(super) struct Launched {
 impl Pair {
     /// Ours: this program again.
     pub(super) fn own(stack: &str) -> Result<Pair> {
-        let own = std::env::current_exe()
-            .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
         Ok(Pair {
-            program: own,
+            program: own_program()?,
             before: ["rpc-end", stack].map(str::to_owned).into(),
         })
     }
@@ -85,7 +83,7 @@ impl Pair {
 
     /// One end, which is ended when it is dropped, and with the bench.
     fn start(&self, cpu: usize, words: &[String]) -> Result<Speaking> {
-        let mut command = child::pinned(cpu, Path::new(&self.program))?;
+        let mut command = child::pinned(cpu, &self.program)?;
         child::start_speaking(command.args(&self.before).args(words))
     }
 }

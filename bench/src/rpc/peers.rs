@@ -94,7 +94,7 @@ impl Peer {
     ///
     /// Errors: what is missing, with the packages that have it.
     pub(super) fn built(&self, bench: &Bench) -> Result<PathBuf> {
-        let folder = bench.kept(&format!("rpc/{}", self.name));
+        let folder = bench.lasting_folder(&format!("rpc/{}", self.name));
         let (program, stamp) = (folder.join(PROGRAM), folder.join(BUILT_FROM));
         let built_from = self.built_from();
         if program.is_file() && fs::read_to_string(&stamp).is_ok_and(|was| was == built_from) {

@@ -1,7 +1,7 @@
 //! The two ends, started where they belong, and what they say.
 
 use super::tally::Arrived;
-use crate::bench::Bench;
+use crate::bench::{Bench, own_program};
 use crate::child::{self, Speaking};
 use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
@@ -174,9 +174,7 @@ impl Listening {
 
 /// This program again, as one end.
 fn start(end: Option<&End>, words: &[&str]) -> Result<Speaking> {
-    let own = std::env::current_exe()
-        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
-    let mut command = Command::new(own);
+    let mut command = Command::new(own_program()?);
     command.arg("end").args(words);
     if let Some(namespace) = end.and_then(|end| end.namespace.as_ref()) {
         namespace.start_in(&mut command).map_err(failed)?;

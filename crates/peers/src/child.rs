@@ -12,9 +12,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often an interrupt is looked for: rarely, since looking takes a CPU.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a child that has closed its outputs is asked whether it has ended.
-const LAST_GLANCE: Duration = Duration::from_micros(100);
+const LAST_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// How long the end of a child's stderr is waited for, once it has ended.
 const STDERR_LIMIT: Duration = Duration::from_secs(5);
 /// How much of a child's stderr is shown.
@@ -57,7 +57,7 @@ pub struct Finished {
 /// # Errors
 /// It cannot be started, takes longer than `limit`, or does not succeed.
 pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Finished> {
-    finish_watched(command, limit, interrupt, GLANCE, &mut |_| {})
+    finish_watched(command, limit, interrupt, POLL_INTERVAL, &mut |_| {})
 }
 
 /// As [`finish`], and calls `glance` with the child's process id every so often.
@@ -109,14 +109,15 @@ pub fn finish_watched(
             break status;
         }
         may_go_on()?;
-        std::thread::sleep(LAST_GLANCE);
+        std::thread::sleep(LAST_POLL_INTERVAL);
     };
     let wall = start.elapsed();
     // What it has started may keep the pipe open; otherwise its end comes at once.
-    let patience = match status.success() && !output.is_empty() {
-        true => GLANCE,
+    let patience = if status.success() && !output.is_empty() {
+        POLL_INTERVAL
+    } else {
         // Then the stderr is all that it said.
-        false => STDERR_LIMIT,
+        STDERR_LIMIT
     };
     let stderr = stderr.recv_timeout(patience).unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
@@ -219,7 +220,7 @@ impl Speaking {
     pub fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
         let start = Instant::now();
         loop {
-            match self.lines.recv_timeout(GLANCE) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(failed(format!("`{}` ended without a word", self.shown)));
@@ -252,7 +253,7 @@ impl Speaking {
             if let Some(status) = self.child.status()? {
                 return Err(failed(format!("`{}` ended with {status}", self.shown)));
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -389,7 +390,7 @@ mod tests {
         let error = child.line(LONG, &never()).unwrap_err();
         assert!(error.to_string().contains("without a word"), "{error}");
         let mut silent = start_speaking(&mut shell("exec sleep 600")).unwrap();
-        let error = silent.line(GLANCE, &never()).unwrap_err();
+        let error = silent.line(POLL_INTERVAL, &never()).unwrap_err();
         assert!(error.to_string().contains("said nothing"), "{error}");
     }
 
