@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// `costof run` with these arguments, between blanks, and what its run file says, which is kept under
+    /// `costof run` with these arguments, between blanks, and what its run file holds, which is kept under
     /// `name`.
     pub(crate) fn run(&self, name: &str, arguments: &str) -> Result<Run> {
         self.run_within(name, arguments, RUN_LIMIT)
@@ -125,15 +125,15 @@ impl Bench {
         self.costof.run(&file, &arguments, limit, &self.interrupt)
     }
 
-    /// The same, watched while it runs: its process id is handed to `glance`.
+    /// The same, watched while it runs: its process id is handed to `poll`.
     pub(crate) fn run_watched(
         &self,
         name: &str,
         arguments: &str,
-        glance: &mut dyn FnMut(u32),
+        poll: &mut dyn FnMut(u32),
     ) -> Result<(Run, Finished)> {
         let (file, arguments) = (self.file(name), words(arguments));
-        let watch = (POLL_INTERVAL, glance);
+        let watch = (POLL_INTERVAL, poll);
         self.costof
             .run_watched(&file, &arguments, RUN_LIMIT, &self.interrupt, watch)
     }

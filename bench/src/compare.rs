@@ -9,6 +9,7 @@ use crate::machine::{self, Watch};
 use crate::share::Share;
 use crate::verdict::Verdict;
 use clap::ValueEnum;
+use costof_peers::agreement::Band;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ const PLANTED_TRIES: usize = 36;
 const APART_TRIES: usize = 1;
 const APART: Duration = Duration::from_secs(3600);
 
-const FALSE_ALARMS: f64 = 0.05;
-const FOUND: f64 = 0.9;
+const FALSE_ALARMS: Band = Band::at_most(0.05);
+const FOUND: Band = Band::at_least(0.9);
 const PLANTED_PERCENT: u32 = 5;
 
 /// How long one comparison may take.
@@ -104,7 +105,7 @@ fn same(bench: &Bench, what: &str, tries: usize) -> Result<Judged> {
         found.iter().for_each(|row| rows.add(row.verdict != ALIKE));
     }
     println!("\ntries with a false alarm: {alarms}; rows: {rows}");
-    let verdict = alarms.at_most(FALSE_ALARMS);
+    let verdict = alarms.judge(FALSE_ALARMS);
     Ok(vec![("at most 5 % of tries".to_owned(), verdict)])
 }
 
@@ -150,7 +151,7 @@ fn planted(bench: &Bench) -> Result<Judged> {
             if precision != "--quick" {
                 judged.push((
                     format!("{name}, found in at least 90 %"),
-                    share.at_least(FOUND),
+                    share.judge(FOUND),
                 ));
             }
         }
@@ -210,7 +211,7 @@ fn program() -> Result<PathBuf> {
 /// The word for a row without a difference.
 const ALIKE: &str = "no_difference";
 
-/// What a comparison says of a row.
+/// The result of a comparison for a row.
 #[derive(Debug, PartialEq)]
 struct Row {
     name: String,
@@ -231,7 +232,7 @@ impl Row {
     }
 }
 
-/// What `costof compare --json` says; the runs are kept in a folder of this name.
+/// The rows that `costof compare --json` prints; the runs go into a folder of this name.
 fn compared(bench: &Bench, program: &Path, words: &[&str], name: &str) -> Result<Vec<Row>> {
     let folder = bench.file(name).display().to_string();
     let words = [words, &["--json", "--out", &folder]].concat();

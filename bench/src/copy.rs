@@ -42,7 +42,7 @@ fn stream(effort: Effort) -> Contest {
         .full()
 }
 
-/// Both ends block in recv(2), as sockperf's do unless they are told not to. sockperf's message lies in
+/// Both ends block in recv(2), as sockperf's do unless an option forbids it. sockperf's message lies in
 /// one piece, and so does a field; eight of them are put together first, or are eight entries of an I/O
 /// vector, which take either end half a microsecond that sockperf does not have.
 fn echo(primitive: &str, fields: u32, effort: Effort) -> Contest {

@@ -75,13 +75,13 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
         let first = messages.measure(bench, "first", FIRST, &far_apart)?;
-        println!("{messages}: a first look says {}", Shown(&outcome(&first)));
+        println!("{messages}: first sizes: {}", Shown(&outcome(&first)));
         let Some(about) = next(&first) else {
             begun.push(None);
             continue;
         };
         let nearer = messages.measure(bench, "second", FIRST, &around(about, &NEARER))?;
-        println!("{messages}: a nearer one says {}", Shown(&outcome(&nearer)));
+        println!("{messages}: nearer sizes: {}", Shown(&outcome(&nearer)));
         begun.push(next(&nearer).or(Some(about)));
     }
     println!();
@@ -156,7 +156,7 @@ fn next(run: &Run) -> Option<f64> {
     })
 }
 
-/// What a run of one kind of messages says.
+/// What a run of one kind of messages found.
 fn outcome(run: &Run) -> Outcome {
     match crossed(run) {
         Some(Crossover::From {

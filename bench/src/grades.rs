@@ -50,13 +50,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let verdicts = loads
         .iter()
         .map(|load| {
-            let verdict = load.judge(quiet);
-            println!(
-                "\n{}: {} {}; verdict: {verdict}",
-                load.name,
-                counts(&load.rows),
-                load.demand()
-            );
+            let (counts, demand) = (counts(&load.rows), load.demand());
+            let line = format!("\n{}: {counts} {demand}", load.name);
+            let verdict = load.judge(quiet).end_line(&line);
             for cause in causes(&load.rows) {
                 println!("  {cause}");
             }

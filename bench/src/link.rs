@@ -1,5 +1,5 @@
 //! What links do that costof makes, by programs that know nothing of it: ping(8)
-//! says the delay, idle and beside a flow, iperf3 what is lost and what passes.
+//! measures the delay, idle and beside a flow, iperf3 what is lost and what passes.
 //!
 //! Both go through the named link, `costof link up`, which needs root.
 
@@ -184,7 +184,7 @@ impl<'a> Up<'a> {
         Ok((format!("the round trip {when}, {ROUND_TRIP_MS} ms"), holds))
     }
 
-    /// Prints what costof says of the link.
+    /// Prints what costof reports of the link.
     fn print_status(&self) -> Result<()> {
         print!("{}", self.bench.costof("link status")?.output);
         Ok(())
@@ -194,7 +194,7 @@ impl<'a> Up<'a> {
 impl Drop for Up<'_> {
     fn drop(&mut self) {
         let mut down = self.bench.costof.command(&["link", "down"]);
-        // What is left is told by the next `costof link up`.
+        // What is left is reported by the next `costof link up`.
         let _ = down.stdout(Stdio::null()).status();
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The longest that a load lasts.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What it says when it has begun.
+/// What it prints when it has begun.
 const READY: &str = "loaded\n";
 /// The shortest busy time, and by how many times the longest is longer.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -67,7 +67,7 @@ impl Load {
 
     /// Starts it, and returns when it has begun.
     ///
-    /// Errors: it does not begin; it has then said why on standard error.
+    /// Errors: it does not begin; it has then printed why on standard error.
     pub(crate) fn start(&self) -> Result<Running> {
         let cannot =
             |why: &dyn std::fmt::Display| failed(format!("cannot start the load {self:?}: {why}"));
@@ -82,7 +82,7 @@ impl Load {
         let mut running = Running(child);
         let output = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
-        // It says one line at once, or ends.
+        // It prints one line at once, or ends.
         match BufReader::new(output).read_line(&mut line) {
             Ok(_) if line == READY => Ok(running),
             Ok(_) => Err(cannot(&"it ended at once")),

@@ -343,14 +343,12 @@ fn judge(
         .into_iter()
         .map(|(tool, numbers)| format!("{tool} {}", Near::count(numbers.into_iter())))
         .collect();
-    println!(
-        "{}: within 3 % of the quiet value: costof {}, {}; of costof's rows of grade A to C {trusted}; \
-         verdict: {verdict}",
+    verdict.end_line(&format!(
+        "{}: within 3 % of the quiet value: costof {}, {}; of costof's rows of grade A to C {trusted}",
         name(loads[load]),
         Near::count(rows.iter().map(|(distance, _)| *distance)),
         tools.join(", "),
-    );
-    verdict
+    ))
 }
 
 /// The rows of grade A to C, all of which must be near.

@@ -149,7 +149,7 @@ fn high_water_bytes(id: u32) -> u64 {
     machine::memory_bytes(id, "VmHWM").unwrap_or(0)
 }
 
-/// What the probes of a run ask for at most, as `--dry-run` says it.
+/// What the probes of a run ask for at most, as `--dry-run` prints it.
 fn asked_bytes(bench: &Bench) -> Result<u64> {
     let finished = bench.costof("run --dry-run")?;
     parse_asked_bytes(&finished.output).ok_or_else(|| {

@@ -10,7 +10,7 @@ pub(crate) const COST: Band = Band::at_most(1.05);
 /// A rate that is no more than 5 % below that of the best peer.
 pub(crate) const RATE: Band = Band::at_least(0.95);
 
-/// What is said of one bound.
+/// The judgement on one bound.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Holds,
@@ -21,8 +21,13 @@ pub(crate) enum Verdict {
 
 /// By the whole interval: inside, outside, or over an end.
 pub(crate) fn judge(band: Band, interval: Option<Interval>) -> Verdict {
+    by_place(interval.map(|interval| band.place(interval.low, interval.high)))
+}
+
+/// By where the interval lies relative to the bound; none of too few rounds.
+pub(crate) fn by_place(placed: Option<Placed>) -> Verdict {
     let more = |why: &str| Verdict::Undecided(format!("{why}: more rounds (--rounds N)"));
-    match interval.map(|interval| band.place(interval)) {
+    match placed {
         None => more("fewer than three rounds have no interval"),
         Some(Placed::Inside) => Verdict::Holds,
         Some(Placed::Outside) => Verdict::DoesNotHold,
@@ -103,6 +108,12 @@ impl Verdict {
             Verdict::DoesNotHold => self.only_if_quiet(quiet),
             verdict => verdict,
         }
+    }
+
+    /// Prints it at the end of a line.
+    pub(crate) fn end_line(self, line: &str) -> Verdict {
+        println!("{line}; verdict: {self}");
+        self
     }
 
     /// Prints it, with what it is on.

@@ -120,11 +120,11 @@ impl Peer {
         Ok(program)
     }
 
-    /// The stack and its version, as the built program says.
+    /// The stack and its version, as the built program prints them.
     pub(super) fn version(&self, bench: &Bench) -> Result<String> {
         let mut command = Command::new(self.built(bench)?);
-        let said = child::finish(command.arg("version"), VERSION_LIMIT, &bench.interrupt)?;
-        Ok(said.output.trim().to_owned())
+        let finished = child::finish(command.arg("version"), VERSION_LIMIT, &bench.interrupt)?;
+        Ok(finished.output.trim().to_owned())
     }
 
     fn built_from(&self) -> String {
@@ -179,7 +179,7 @@ mod tests {
             assert!(
                 peer.files
                     .iter()
-                    .all(|(file, said)| !said.is_empty() && text.contains(file))
+                    .all(|(file, content)| !content.is_empty() && text.contains(file))
             );
             // The last step makes the program.
             assert!(

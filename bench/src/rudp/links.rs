@@ -134,7 +134,7 @@ impl Steady<'_> {
                 self.link,
                 self.kind,
                 rate * 8e-6,
-                path.what_it_did()?
+                path.link_summary()?
             );
             shares.push(share);
             starts.push(start);
@@ -228,7 +228,7 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
         parts[0],
         of_first.rate(ALONE_SECONDS / 2, ALONE_SECONDS) * 8.0 / RATE_BITS,
         parts[1],
-        path.what_it_did()?
+        path.link_summary()?
     );
     if parts[0] <= 0.0 {
         return Err(failed("nothing of TCP's stream arrived"));

@@ -284,9 +284,9 @@ impl FileRead {
     }
 }
 
-/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device is told
-/// of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to process.
-/// fio alone then differs twofold from start to start.
+/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device needs the
+/// address of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to
+/// process. fio alone then differs twofold from start to start.
 pub const FILE_READS: [FileRead; 4] = [
     FileRead {
         axes: "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
