@@ -84,7 +84,7 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
         let probe = point.split(' ').next().unwrap();
         assert_eq!(launches(&run, probe), 2);
         for row in lost {
-            assert_eq!(row.kind, kind);
+            assert_eq!(row.kind, kind, "{row:?}");
             assert_contains_all(&row.reason, causes);
         }
     }
