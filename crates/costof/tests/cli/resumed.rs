@@ -132,9 +132,12 @@ fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
 }
 
+/// What is changed in a row.
+type Change = fn(&mut Value);
+
 /// A run without its last rows, in which the first row of a type was changed so, is not gone on with by these
 /// options, and stays as it is.
-fn refused(kind: &str, change: fn(&mut Value), options: &str, named: &[&str]) -> Place {
+fn refused(kind: &str, change: Change, options: &str, named: &[&str]) -> Place {
     let place = with_a_run();
     let file = place.path("run.jsonl");
     cut(&file, lines(&file).len() - 2, "");
@@ -147,7 +150,7 @@ fn refused(kind: &str, change: fn(&mut Value), options: &str, named: &[&str]) ->
 
 #[test]
 fn another_build_or_machine_is_refused_unless_it_is_forced() {
-    let changes: [(&str, fn(&mut Value)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("costof", |row| row["build"] = json!("0123456789abcdef")),
         ("kernel", |row| {
             row["hosts"]["only"]["kernel"]["release"] = json!("2.6.32");
@@ -177,7 +180,7 @@ fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
 
 #[test]
 fn other_methods_points_and_processors_that_are_gone_are_refused_even_if_forced() {
-    let changes: [(&str, &str, fn(&mut Value)); 3] = [
+    let changes: [(&str, &str, Change); 3] = [
         ("run", "no point test.good colour=red", |row| {
             row["plan"]["blocks"][0]["points"][0]["axes"] = json!({"colour": "red"});
         }),
