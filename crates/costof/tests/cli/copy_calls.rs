@@ -40,10 +40,9 @@ fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
 
 #[test]
 fn so_does_one_that_knows_the_messages_before() {
+    let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("uring_");
+    let ways: Vec<_> = WAYS.iter().filter(is_registered).copied().collect();
     let settings = "primitive=uring_send,uring_zero_copy --set buffers=registered";
-    let registers = |way: &&(&str, &[&str])| settings.contains(way.0);
-    let ways: Vec<_> = WAYS.iter().filter(registers).copied().collect();
-    assert_eq!(ways.len(), 2);
     expect_calls(settings, &ways, &[]);
 }
 
