@@ -86,9 +86,9 @@ impl Bench {
         })
     }
 
-    /// How many rounds: as asked, else `usual`.
-    pub(crate) fn rounds(&self, usual: usize) -> usize {
-        self.rounds.map_or(usual, |rounds| rounds as usize)
+    /// How many rounds: as asked, else `default`.
+    pub(crate) fn rounds(&self, default: usize) -> usize {
+        self.rounds.map_or(default, |rounds| rounds as usize)
     }
 
     /// All processors, the measured one first, for what takes several.
@@ -113,38 +113,34 @@ impl Bench {
         }
     }
 
-    /// `costof run` with these arguments, and what its run file says, which is kept under `name`.
-    pub(crate) fn run(&self, name: &str, arguments: &[&str]) -> Result<Run> {
+    /// `costof run` with these arguments, between blanks, and what its run file holds, which is kept under
+    /// `name`.
+    pub(crate) fn run(&self, name: &str, arguments: &str) -> Result<Run> {
         self.run_within(name, arguments, RUN_LIMIT)
     }
 
     /// The same of a run that may take so long.
-    pub(crate) fn run_within(
-        &self,
-        name: &str,
-        arguments: &[&str],
-        limit: Duration,
-    ) -> Result<Run> {
-        let file = self.file(name);
-        self.costof.run(&file, arguments, limit, &self.interrupt)
+    pub(crate) fn run_within(&self, name: &str, arguments: &str, limit: Duration) -> Result<Run> {
+        let (file, arguments) = (self.file(name), words(arguments));
+        self.costof.run(&file, &arguments, limit, &self.interrupt)
     }
 
-    /// The same, watched while it runs: its process id is handed to `glance`.
+    /// The same, watched while it runs: its process id is handed to `poll`.
     pub(crate) fn run_watched(
         &self,
         name: &str,
-        arguments: &[&str],
-        glance: &mut dyn FnMut(u32),
+        arguments: &str,
+        poll: &mut dyn FnMut(u32),
     ) -> Result<(Run, Finished)> {
-        let (file, interrupt) = (self.file(name), &self.interrupt);
-        let watch = (POLL_INTERVAL, glance);
+        let (file, arguments) = (self.file(name), words(arguments));
+        let watch = (POLL_INTERVAL, poll);
         self.costof
-            .run_watched(&file, arguments, RUN_LIMIT, interrupt, watch)
+            .run_watched(&file, &arguments, RUN_LIMIT, &self.interrupt, watch)
     }
 
-    /// costof with these arguments, run to its end.
-    pub(crate) fn costof(&self, arguments: &[&str]) -> Result<Finished> {
-        let mut command = self.costof.command(arguments);
+    /// costof with these arguments, between blanks, run to its end.
+    pub(crate) fn costof(&self, arguments: &str) -> Result<Finished> {
+        let mut command = self.costof.command(&words(arguments));
         child::finish(&mut command, RUN_LIMIT, &self.interrupt)
     }
 
@@ -159,7 +155,7 @@ impl Bench {
     }
 
     /// A folder that outlives this run of the bench, for what is built once.
-    pub(crate) fn kept(&self, name: &str) -> PathBuf {
+    pub(crate) fn lasting_folder(&self, name: &str) -> PathBuf {
         self.folder.with_file_name(name)
     }
 
@@ -200,10 +196,25 @@ impl Bench {
     }
 }
 
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// `--set` for each of these axes, between blanks, as `costof run` takes them.
+pub(crate) fn settings(axes: &str) -> String {
+    let settings = axes.split_whitespace().map(|axis| format!("--set {axis}"));
+    settings.collect::<Vec<_>>().join(" ")
+}
+
+/// Where this program is.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))
+}
+
 /// Where Cargo puts what it builds: this program is in `TARGET/PROFILE/`.
 fn target_folder() -> Result<PathBuf> {
-    let own = std::env::current_exe()
-        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
+    let own = own_program()?;
     own.ancestors()
         .nth(2)
         .map(Path::to_owned)

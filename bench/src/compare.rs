@@ -1,7 +1,7 @@
 //! `costof compare --interleave` itself: how often it sees a difference where there is none, and how often
 //! one that was planted.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, own_program};
 use crate::child;
 use crate::costof;
 use crate::error::{Error, Result, failed};
@@ -9,7 +9,9 @@ use crate::machine::{self, Watch};
 use crate::share::Share;
 use crate::verdict::Verdict;
 use clap::ValueEnum;
+use costof_peers::agreement::Band;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,25 +37,16 @@ const PLANTED_TRIES: usize = 36;
 const APART_TRIES: usize = 1;
 const APART: Duration = Duration::from_secs(3600);
 
-const FALSE_ALARMS: f64 = 0.05;
-const FOUND: f64 = 0.9;
+const FALSE_ALARMS: Band = Band::at_most(0.05);
+const FOUND: Band = Band::at_least(0.9);
 const PLANTED_PERCENT: u32 = 5;
 
 /// How long one comparison may take.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Headline rows that take little: on the core, in the kernel, between processes, in the first cache.
-const CHEAP: &[&str] = &[
-    "cpu.clock",
-    "os.syscall",
-    "os.context_switch",
-    "cpu.memcpy",
-    "memory.latency",
-    "--set",
-    "size=16KiB",
-    "--set",
-    "cpus=same",
-];
+const CHEAP: &str = "cpu.clock os.syscall os.context_switch cpu.memcpy memory.latency \
+                     --set size=16KiB --set cpus=same";
 
 pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>> {
     let parts = match part {
@@ -66,7 +59,7 @@ pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>>
         let began = Instant::now();
         let judged = match part {
             Part::Same => same(bench, CHEAP, bench.rounds(SAME_TRIES)),
-            Part::Headlines => same(bench, &[], bench.rounds(HEADLINE_TRIES)),
+            Part::Headlines => same(bench, "", bench.rounds(HEADLINE_TRIES)),
             Part::Planted => planted(bench),
             Part::Apart => apart(bench),
         }?;
@@ -86,10 +79,9 @@ pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>>
 type Judged = Vec<(String, Verdict)>;
 
 /// costof beside itself, again and again.
-fn same(bench: &Bench, what: &[&str], tries: usize) -> Result<Judged> {
+fn same(bench: &Bench, what: &str, tries: usize) -> Result<Judged> {
     bench.introduce(&format!(
-        "costof compare --interleave local local {} --quick on processor {}: a difference is a false alarm",
-        what.join(" "),
+        "costof compare --interleave local local {what} --quick on processor {}: a difference is a false alarm",
         bench.cpu
     ));
     let cpus = bench.cpu_list();
@@ -97,9 +89,9 @@ fn same(bench: &Bench, what: &[&str], tries: usize) -> Result<Judged> {
     let mut rows = Share::default();
     for number in 1..=tries {
         let mut words = vec!["compare", "--interleave", "local", "local"];
-        words.extend(what);
+        words.extend(what.split_whitespace());
         words.extend(["--quick", "--cpu", &cpus]);
-        let found = told(
+        let found = compared(
             bench,
             bench.costof.path(),
             &words,
@@ -113,7 +105,7 @@ fn same(bench: &Bench, what: &[&str], tries: usize) -> Result<Judged> {
         found.iter().for_each(|row| rows.add(row.verdict != ALIKE));
     }
     println!("\ntries with a false alarm: {alarms}; rows: {rows}");
-    let verdict = alarms.at_most(FALSE_ALARMS);
+    let verdict = alarms.judge(FALSE_ALARMS);
     Ok(vec![("at most 5 % of tries".to_owned(), verdict)])
 }
 
@@ -139,33 +131,27 @@ fn planted(bench: &Bench) -> Result<Judged> {
         ("--quick", &["--quick"][..], tries.div_ceil(2)),
         ("--launches 10", &["--launches", "10"], tries),
     ] {
-        let mut shares: Vec<(String, u64, Share)> = Vec::new();
+        let mut shares: BTreeMap<String, (u64, Share)> = BTreeMap::new();
         for number in 1..=tries {
             let mut words = vec!["compare", "--interleave", &plain, &slower, "bench.planted"];
             words.extend(["--set", "of=core,kernel,memory", "--cpu", &cpus]);
             words.extend(options);
             let name = format!("planted{}-{number}", options.concat());
-            for row in told(bench, &program, &words, &name)? {
+            for row in compared(bench, &program, &words, &name)? {
                 let is_found = row.verdict == "worse";
                 if !is_found {
                     println!("{precision}, try {number}: {}", row.shown());
                 }
-                match shares.iter_mut().find(|(name, ..)| *name == row.name) {
-                    Some((.., share)) => share.add(is_found),
-                    None => {
-                        let mut share = Share::default();
-                        share.add(is_found);
-                        shares.push((row.name, row.launches, share));
-                    }
-                }
+                let first = (row.launches, Share::default());
+                shares.entry(row.name).or_insert(first).1.add(is_found);
             }
         }
-        for (name, launches, share) in shares {
+        for (name, (launches, share)) in shares {
             println!("{name}, {precision} ({launches} launches of each): found in {share}");
             if precision != "--quick" {
                 judged.push((
                     format!("{name}, found in at least 90 %"),
-                    share.at_least(FOUND),
+                    share.judge(FOUND),
                 ));
             }
         }
@@ -176,15 +162,12 @@ fn planted(bench: &Bench) -> Result<Judged> {
 /// The same twice, an hour apart: no bound is set to what comes of it.
 fn apart(bench: &Bench) -> Result<Judged> {
     bench.introduce(&format!(
-        "costof run {} --quick twice, an hour apart, on processor {}",
-        CHEAP.join(" "),
+        "costof run {CHEAP} --quick twice, an hour apart, on processor {}",
         bench.cpu
     ));
     let cpus = bench.cpu_list();
     let run = |name: &str| -> Result<PathBuf> {
-        let mut words = CHEAP.to_vec();
-        words.extend(["--quick", "--cpu", &cpus]);
-        bench.run(name, &words)?;
+        bench.run(name, &format!("{CHEAP} --quick --cpu {cpus}"))?;
         Ok(bench.file(name))
     };
     let mut before = run("apart-0.jsonl")?;
@@ -193,8 +176,7 @@ fn apart(bench: &Bench) -> Result<Judged> {
         let after = run(&format!("apart-{number}.jsonl"))?;
         let files = [&before, &after].map(|path| path.display().to_string());
         let words = ["compare", &files[0], &files[1]];
-        let told = said(bench, bench.costof.path(), &words)?;
-        println!("{told}");
+        println!("{}", output(bench, bench.costof.path(), &words)?);
         before = after;
     }
     Ok(Vec::new())
@@ -213,24 +195,23 @@ fn wait(bench: &Bench, time: Duration) -> Result<()> {
 
 /// The costof with the planted probe, beside this program, brought up to date where Cargo has started it.
 fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()
-        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
+    let own = own_program()?;
     let program = own.with_file_name("costof-planted");
     costof::build_planted(&own)?;
-    match program.is_file() {
-        true => Ok(program),
-        false => Err(failed(format!(
+    if !program.is_file() {
+        return Err(failed(format!(
             "there is no {} (cargo build --release --package costof-bench --bins, then the bench from \
              there)",
             program.display()
-        ))),
+        )));
     }
+    Ok(program)
 }
 
 /// The word for a row without a difference.
 const ALIKE: &str = "no_difference";
 
-/// What a comparison says of a row.
+/// The result of a comparison for a row.
 #[derive(Debug, PartialEq)]
 struct Row {
     name: String,
@@ -251,23 +232,23 @@ impl Row {
     }
 }
 
-/// What `costof compare --json` says; the runs are kept in a folder of this name.
-fn told(bench: &Bench, program: &Path, words: &[&str], name: &str) -> Result<Vec<Row>> {
+/// The rows that `costof compare --json` prints; the runs go into a folder of this name.
+fn compared(bench: &Bench, program: &Path, words: &[&str], name: &str) -> Result<Vec<Row>> {
     let folder = bench.file(name).display().to_string();
     let words = [words, &["--json", "--out", &folder]].concat();
-    rows(&said(bench, program, &words)?)
+    rows(&output(bench, program, &words)?)
 }
 
-fn said(bench: &Bench, program: &Path, words: &[&str]) -> Result<String> {
+fn output(bench: &Bench, program: &Path, words: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     let ended = child::finish(command.args(words), LIMIT, &bench.interrupt)?;
     Ok(ended.output)
 }
 
-fn rows(told: &str) -> Result<Vec<Row>> {
-    let misfit = || failed(format!("costof compare --json said `{told}`"));
-    let told: Value = serde_json::from_str(told.trim()).map_err(|_| misfit())?;
-    let rows = told["comparison"]["rows"].as_array().ok_or_else(misfit)?;
+fn rows(json: &str) -> Result<Vec<Row>> {
+    let misfit = || failed(format!("costof compare --json printed `{json}`"));
+    let json: Value = serde_json::from_str(json.trim()).map_err(|_| misfit())?;
+    let rows = json["comparison"]["rows"].as_array().ok_or_else(misfit)?;
     let row = |row: &Value| {
         let axes = row["axes"].as_object()?;
         let axes = axes.iter().map(|(axis, value)| match value.as_str() {
@@ -295,10 +276,10 @@ mod tests {
 
     #[test]
     fn rows_are_read_from_what_costof_says() {
-        let told = r#"{"before":"a","after":"b","comparison":{"in_turns":true,"rows":[{"probe":"a.x",
+        let json = r#"{"before":"a","after":"b","comparison":{"in_turns":true,"rows":[{"probe":"a.x",
             "axes":{"size":64,"way":"one"},"link":"none","metric":"cost","ratio":1.05,"ci95":[1.04,1.06],
             "before":[1.0,6],"after":[1.05,6],"verdict":"worse"}]}}"#;
-        let rows = rows(told).unwrap();
+        let rows = rows(json).unwrap();
         assert_eq!(rows[0].name, "a.x size=64 way=one");
         assert_eq!((rows[0].verdict.as_str(), rows[0].launches), ("worse", 6));
         assert_eq!(
@@ -309,13 +290,13 @@ mod tests {
 
     #[test]
     fn what_is_no_comparison_is_an_error() {
-        for told in [
+        for json in [
             "",
             "{}",
             r#"{"comparison":{"rows":[]}}"#,
             r#"{"comparison":{"rows":[{}]}}"#,
         ] {
-            assert!(rows(told).is_err(), "{told}");
+            assert!(rows(json).is_err(), "{json}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{copy, huge_pages, process};
 use clap::Subcommand;
 use costof_peers::agreement::Band;
 use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
-use costof_peers::tool::{Statistic, Tool, number_before, words};
+use costof_peers::tool::{Reading, Statistic, Tool, words};
 
 const EFFORT: Effort = Effort::THOROUGH;
 const CHASE_BYTES: u64 = 512 << 20;
@@ -88,12 +88,7 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
         Pairs::Copy => copy::contests(EFFORT),
         Pairs::Chase => {
             let mut seeds = fastrand::Rng::new();
-            let mut chase = c.peer(
-                "chase.c",
-                include_str!("chase.c"),
-                String::new(),
-                |output| number_before(output, "ns per load"),
-            );
+            let mut chase = c.peer("chase.c", include_str!("chase.c"), "", "ns per load");
             chase.tool.arguments =
                 Box::new(move || Ok(words(&format!("{CHASE_BYTES} 64 {} 2", seeds.u64(..)))));
             let axes = format!("size={CHASE_BYTES} pages=4KiB pattern=random stride=64");
@@ -108,19 +103,11 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
             println!("fork.c runs in a process of {private} B");
             let fork = |how: &str, more: Vec<Peer>| {
                 let arguments = format!("{how} {private} {CHILDREN}");
-                let mut peers =
-                    vec![
-                        c.peer("fork.c", include_str!("fork.c"), arguments, |output| {
-                            number_before(output, "ns until it ended")
-                        }),
-                    ];
+                let source = include_str!("fork.c");
+                let mut peers = vec![c.peer("fork.c", source, &arguments, "ns until it ended")];
                 peers.extend(more);
-                Contest::new(Check::new(
-                    "os.process",
-                    process::axes(how),
-                    "latency",
-                    peers,
-                ))
+                let axes = process::axes(how);
+                Contest::new(Check::new("os.process", axes, "latency", peers))
             };
             vec![
                 fork("fork", Vec::new()),
@@ -128,23 +115,20 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
             ]
         }
         Pairs::Thread => {
-            let peer = c.peer("thread.c", include_str!("thread.c"), "20000", |output| {
-                number_before(output, "ns until it was joined")
-            });
+            let source = include_str!("thread.c");
+            let peers = vec![c.peer("thread.c", source, "20000", "ns until it was joined")];
             let axes = "how=pthread cpus=same";
             vec![Contest::new(Check::new(
                 "os.thread",
                 axes,
                 "latency",
-                vec![peer],
+                peers,
             ))]
         }
         Pairs::Mutex => ["pthread", "std"]
             .map(|kind| {
                 // Batches of 10,000 locks each: about half a second.
-                let peer = c.peer("mutex.c", include_str!("mutex.c"), "10000", |output| {
-                    number_before(output, "ns per lock")
-                });
+                let peer = c.peer("mutex.c", include_str!("mutex.c"), "10000", "ns per lock");
                 let axes = format!("kind={kind} threads=1");
                 Contest::new(Check::new("sync.mutex", axes, "cost", vec![peer]))
             })
@@ -152,16 +136,11 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
         Pairs::Connect => {
             let [_, other] = bench.two_cpus()?;
             let arguments = format!("{CONNECTIONS} {other}");
-            let peer = c.peer(
-                "connect.c",
-                include_str!("connect.c"),
-                arguments,
-                |output| number_before(output, "ns to connect"),
-            );
-            vec![Contest::new(Check {
-                cpus: 2,
-                ..Check::new("net.connect", "cpus=cross wake=idle", "latency", vec![peer])
-            })]
+            let source = include_str!("connect.c");
+            let peers = vec![c.peer("connect.c", source, &arguments, "ns to connect")];
+            let axes = "cpus=cross wake=idle";
+            let check = Check::new("net.connect", axes, "latency", peers);
+            vec![Contest::new(check.on_two_cpus())]
         }
         Pairs::Files => Vec::new(),
     })
@@ -173,22 +152,24 @@ struct InC<'a> {
 }
 
 impl InC<'_> {
-    /// Compiled from `source`; a tool that is absent where there is no C compiler.
+    /// Compiled from `source`; its number stands before these words. A tool that is absent where there is
+    /// no C compiler.
     fn peer(
         &self,
         name: &'static str,
         source: &str,
-        arguments: impl AsRef<str>,
-        read: fn(&str) -> Option<f64>,
+        arguments: &str,
+        before: &'static str,
     ) -> Peer {
         let program = self.bench.compiled(name, source);
         let program = program.unwrap_or_else(|why| {
             println!("{name} is left out: {why}");
             name.into()
         });
+        let read = Reading::Before(before, 1.0);
         let tool = Tool {
             program,
-            ..Tool::simple(name, Statistic::Median, arguments.as_ref(), read)
+            ..Tool::simple(name, Statistic::Median, arguments, read)
         };
         Peer::new(tool, COST.low, COST.high, "")
     }

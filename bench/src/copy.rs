@@ -4,7 +4,7 @@
 //! do the same: the same congestion control, the same CPUs, the same bytes. No other program sends registered
 //! buffers into a sink: there costof's own plain send is the other side, measured in the same launches.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, settings};
 use crate::contest::Contest;
 use crate::costof::failures;
 use crate::error::{Result, failed};
@@ -33,36 +33,25 @@ pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
 fn stream(effort: Effort) -> Contest {
     let axes =
         "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
-    let peer = Peer::new(
-        iperf3::tcp("cubic", effort.seconds),
-        0.95,
-        f64::INFINITY,
-        "",
-    );
+    let tool = iperf3::tcp("cubic", effort.seconds);
+    let peer = Peer::new(tool, 0.95, f64::INFINITY, "");
     // The first half second of a connection may be slower than what follows, here by a third or more:
     // iperf3 leaves its first second out.
-    Contest::new(Check {
-        cpus: 2,
-        ..Check::new(PROBE, axes, "throughput", vec![peer])
-    })
-    .rounds(31)
-    .full()
+    Contest::new(Check::new(PROBE, axes, "throughput", vec![peer]).on_two_cpus())
+        .rounds(31)
+        .full()
 }
 
-/// Both ends block in recv(2), as sockperf's do unless they are told not to. sockperf's message lies in
+/// Both ends block in recv(2), as sockperf's do unless an option forbids it. sockperf's message lies in
 /// one piece, and so does a field; eight of them are put together first, or are eight entries of an I/O
 /// vector, which take either end half a microsecond that sockperf does not have.
 fn echo(primitive: &str, fields: u32, effort: Effort) -> Contest {
     let axes =
         format!("primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp");
     let tool = sockperf::ping_pong("tcp", false, ECHO_BYTES, effort.seconds);
-    Contest::new(Check {
-        cpus: 2,
-        // What it takes to wake a CPU that sleeps varies more than anything else here.
-        awake: true,
-        ..Check::new(PROBE, axes, "latency", vec![Peer::new(tool, 0.0, 1.05, "")])
-    })
-    .rounds(81)
+    let check = Check::new(PROBE, axes, "latency", vec![Peer::new(tool, 0.0, 1.05, "")]);
+    // What it takes to wake a CPU that sleeps varies more than anything else here.
+    Contest::new(check.on_two_cpus().kept_awake()).rounds(81)
 }
 
 /// One contiguous message that stays in the caches, as datagrams into a sink: from registered buffers, and
@@ -78,8 +67,10 @@ fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let point = format!("over=udp size=65000 fields=1 source=hot pages={pages}");
     let axes = format!("{point} primitive=one_copy,uring_zero_copy buffers=plain,registered");
     let cpus = bench.cpu_list();
-    let mut arguments = vec![PROBE, "--link", "sink", "--quick", "--cpu", &cpus];
-    arguments.extend(axes.split(' ').flat_map(|axis| ["--set", axis]));
+    let arguments = format!(
+        "{PROBE} --link sink --quick --cpu {cpus} {}",
+        settings(&axes)
+    );
     println!("copy.send {point} over sink: throughput in GB/s");
     println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");
     let watch = Watch::start();

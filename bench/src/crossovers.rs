@@ -29,10 +29,10 @@ const NEARER: [f64; 7] = [0.5, 0.6, 0.71, 0.84, 1.0, 1.17, 1.38];
 /// The sizes that are then measured.
 const AROUND: [f64; 7] = [0.5, 0.61, 0.74, 0.9, 1.1, 1.33, 1.6];
 /// First looks are by a quick run's six launches, of which the interval leaves out none.
-const FIRST: &[&str] = &["--quick"];
+const FIRST: &str = "--quick";
 /// Then by as long ones as a full run's. Where messages lie in memory differs from launch to launch, and
 /// with it what they cost: by fifteen launches one of twelve intervals was too wide or had no end.
-const THEN: &[&str] = &["--full", "--launches", "40"];
+const THEN: &str = "--full --launches 40";
 /// How long a run may take: 40 launches of 14 points, each some 100 ms and the pages of its messages.
 const LIMIT: Duration = Duration::from_secs(900);
 /// Sizes are multiples of this, so that fields begin as they do at other sizes.
@@ -46,10 +46,10 @@ struct Messages {
 }
 
 const MESSAGES: [Messages; 4] = [
-    Messages::of("hot", "4KiB"),
-    Messages::of("hot", "2MiB"),
-    Messages::of("cold", "4KiB"),
-    Messages::of("cold", "2MiB"),
+    Messages::new("hot", "4KiB"),
+    Messages::new("hot", "2MiB"),
+    Messages::new("cold", "4KiB"),
+    Messages::new("cold", "2MiB"),
 ];
 
 /// A crossover, in bytes.
@@ -61,7 +61,7 @@ struct Found {
 }
 
 /// What a run found, or why it has found none.
-type Said = std::result::Result<Found, String>;
+type Outcome = std::result::Result<Found, String>;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(&format!(
@@ -70,18 +70,18 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bench.cpu
     ));
     let watch = Watch::start();
-    let mut all: Vec<Vec<Said>> = vec![Vec::new(); MESSAGES.len()];
+    let mut all: Vec<Vec<Outcome>> = vec![Vec::new(); MESSAGES.len()];
     let mut begun = Vec::new();
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
         let first = messages.measure(bench, "first", FIRST, &far_apart)?;
-        println!("{messages}: a first look says {}", Shown(&said(&first)));
+        println!("{messages}: first sizes: {}", Shown(&outcome(&first)));
         let Some(about) = next(&first) else {
             begun.push(None);
             continue;
         };
         let nearer = messages.measure(bench, "second", FIRST, &around(about, &NEARER))?;
-        println!("{messages}: a nearer one says {}", Shown(&said(&nearer)));
+        println!("{messages}: nearer sizes: {}", Shown(&outcome(&nearer)));
         begun.push(next(&nearer).or(Some(about)));
     }
     println!();
@@ -95,7 +95,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
                 continue;
             };
             let run = messages.measure(bench, &round.to_string(), THEN, &around(about, &AROUND))?;
-            let found = said(&run);
+            let found = outcome(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             // Nearer than a first look has come.
             begun[position] = next(&run).or(Some(about));
@@ -104,8 +104,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     }
     println!();
     let quiet = machine::was_quiet(&watch);
-    let verdicts = MESSAGES.iter().zip(&all).map(|(messages, said)| {
-        judge(said)
+    let verdicts = MESSAGES.iter().zip(&all).map(|(messages, runs)| {
+        judge(runs)
             .refuted_only_if_quiet(quiet)
             .report(&messages.to_string())
     });
@@ -115,26 +115,22 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 impl Messages {
-    const fn of(source: &'static str, pages: &'static str) -> Messages {
+    const fn new(source: &'static str, pages: &'static str) -> Messages {
         Messages { source, pages }
     }
 
     /// A run of these sizes.
-    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
+    fn measure(self, bench: &Bench, name: &str, precision: &str, sizes: &[u64]) -> Result<Run> {
         let Messages { source, pages } = self;
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
-        let settings = [
-            "primitive=two_copy,zero_copy".to_owned(),
-            format!("size={}", sizes.join(",")),
-            format!("source={source}"),
-            format!("pages={pages}"),
-            // The kernel's own may pace, which would be most of what sending takes.
-            "congestion_control=reno".to_owned(),
-        ];
-        let cpus = bench.cpu_list();
-        let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
-        arguments.extend(precision);
-        arguments.extend(settings.iter().flat_map(|axis| ["--set", axis]));
+        // The kernel's own congestion control may pace, which would be most of what sending takes.
+        let arguments = format!(
+            "copy.send --link sink --cpu {} {precision} --set primitive=two_copy,zero_copy \
+             --set size={} --set source={source} --set pages={pages} \
+             --set congestion_control=reno",
+            bench.cpu_list(),
+            sizes.join(",")
+        );
         let name = format!("{source}-{pages}-{name}.jsonl");
         bench.run_within(&name, &arguments, LIMIT)
     }
@@ -160,8 +156,8 @@ fn next(run: &Run) -> Option<f64> {
     })
 }
 
-/// What a run of one kind of messages says.
-fn said(run: &Run) -> Said {
+/// What a run of one kind of messages found.
+fn outcome(run: &Run) -> Outcome {
     match crossed(run) {
         Some(Crossover::From {
             low: Some(low),
@@ -182,8 +178,8 @@ fn around(about: f64, times: &[f64; 7]) -> [u64; 7] {
 }
 
 /// Whether each interval is narrow enough, and all runs say the same.
-fn judge(runs: &[Said]) -> Verdict {
-    let found: Vec<Found> = runs.iter().filter_map(|said| said.clone().ok()).collect();
+fn judge(runs: &[Outcome]) -> Verdict {
+    let found: Vec<Found> = runs.iter().filter_map(|run| run.clone().ok()).collect();
     if runs.len() < 2 || found.len() < runs.len() {
         return Verdict::Undecided(format!(
             "{} of {} runs have found one",
@@ -204,7 +200,7 @@ impl fmt::Display for Messages {
 }
 
 /// In words.
-struct Shown<'a>(&'a Said);
+struct Shown<'a>(&'a Outcome);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -230,7 +226,7 @@ fn kib(bytes: f64) -> String {
 mod tests {
     use super::*;
 
-    fn found(low: f64, about: f64, high: f64) -> Said {
+    fn found(low: f64, about: f64, high: f64) -> Outcome {
         Ok(Found { low, about, high })
     }
 
@@ -256,7 +252,7 @@ mod tests {
     #[test]
     fn a_run_without_a_crossover_tells_nothing() {
         let narrow = found(90.0, 100.0, 120.0);
-        let none: Said = Err("none".to_owned());
+        let none: Outcome = Err("none".to_owned());
         for runs in [vec![], vec![narrow.clone()], vec![narrow, none]] {
             assert!(matches!(judge(&runs), Verdict::Undecided(_)), "{runs:?}");
         }

@@ -50,13 +50,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let verdicts = loads
         .iter()
         .map(|load| {
-            let verdict = load.judge(quiet);
-            println!(
-                "\n{}: {} {}; verdict: {verdict}",
-                load.name,
-                counts(&load.rows),
-                load.demand()
-            );
+            let (counts, demand) = (counts(&load.rows), load.demand());
+            let line = format!("\n{}: {counts} {demand}", load.name);
+            let verdict = load.judge(quiet).end_line(&line);
             for cause in causes(&load.rows) {
                 println!("  {cause}");
             }
@@ -97,9 +93,7 @@ fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
         .iter()
         .map(|cpu| Neighbour::always(*cpu).start())
         .collect::<Result<_>>()?;
-    let cpu = bench.cpu.to_string();
-    let mut arguments = PROBES.to_vec();
-    arguments.extend(["--quick", "--cpu", &cpu]);
+    let arguments = format!("{} --quick --cpu {}", PROBES.join(" "), bench.cpu);
     let name = format!("{}-{round}.jsonl", load.name.replace(' ', "-"));
     bench.run(&name, &arguments)
 }
@@ -149,37 +143,21 @@ fn causes(rows: &[PointRow]) -> Vec<String> {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
-    use costof_model::noise::{Placement, Warning};
-    use costof_model::point::Point;
-    use costof_model::rows::State;
+    use costof_model::noise::Warning;
+    use costof_model::testing;
 
     fn rows(grades: &[Grade]) -> Vec<PointRow> {
-        grades
-            .iter()
-            .map(|grade| PointRow {
-                point: Point {
-                    probe: "cpu.loop".into(),
-                    axes: Axes::default(),
-                    link: "none".into(),
-                },
-                method: 1,
-                primary: "cost".into(),
-                headline: true,
-                label: None,
-                launches: 6,
-                state: State::Ok,
-                metrics: Vec::new(),
-                prediction: None,
+        let row = |grade: &Grade| PointRow {
+            grade: *grade,
+            warnings: vec![Warning {
+                kind: "others".into(),
                 grade: *grade,
-                warnings: vec![Warning {
-                    kind: "others".into(),
-                    grade: *grade,
-                    what: String::new(),
-                    advice: String::new(),
-                }],
-                placement: Placement::default(),
-            })
-            .collect()
+                what: String::new(),
+                advice: String::new(),
+            }],
+            ..testing::row("cpu.loop", Axes::default(), 1.0)
+        };
+        grades.iter().map(row).collect()
     }
 
     fn judge(on: &[usize], grades: &[Grade], quiet: bool) -> Verdict {

@@ -1,5 +1,5 @@
 //! What links do that costof makes, by programs that know nothing of it: ping(8)
-//! says the delay, idle and beside a flow, iperf3 what is lost and what passes.
+//! measures the delay, idle and beside a flow, iperf3 what is lost and what passes.
 //!
 //! Both go through the named link, `costof link up`, which needs root.
 
@@ -8,11 +8,11 @@ use crate::child;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::server::{Server, Transport};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, shown_median};
 use costof_peers::agreement::Band;
 use costof_peers::tools::iperf3::{kilobits_received, lost_of};
 use costof_peers::tools::ping::round_trip_ms;
-use costof_stats::{median, median_interval, quantile};
+use costof_stats::{median, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const SERVER: &str = "10.0.0.1";
 const LIMIT: Duration = Duration::from_secs(120);
 /// For how long the machine is looked at while the bench does nothing: the relay
 /// is no child of it, and would count as somebody else.
-const LOOK: Duration = Duration::from_secs(2);
+const QUIET_WINDOW: Duration = Duration::from_secs(2);
 
 /// 95 ms there and 95 back, and what ping and the kernel add.
 const ROUND_TRIP_MS: Band = Band::new(190.0, 190.3);
@@ -62,7 +62,7 @@ type Found = (String, bool);
 
 fn is_quiet() -> bool {
     let watch = Watch::start();
-    std::thread::sleep(LOOK);
+    std::thread::sleep(QUIET_WINDOW);
     machine::was_quiet(&watch)
 }
 
@@ -78,7 +78,7 @@ fn delays(bench: &Bench) -> Result<Vec<Found>> {
     if flow.status()?.is_some() {
         return Err(failed("iperf3's flow ended before the last ping"));
     }
-    up.say_what_it_did()?;
+    up.print_status()?;
     Ok(vec![idle, beside])
 }
 
@@ -93,7 +93,7 @@ fn losses(bench: &Bench) -> Result<Found> {
         let holds = LOSS_PERCENT.contains(percent);
         println!("up.loss=10%, seed {seed}: {lost} of {sent} packets lost, {percent:.2} %");
         if !holds {
-            up.say_what_it_did()?;
+            up.print_status()?;
         }
         all &= holds;
     }
@@ -124,14 +124,14 @@ struct Up<'a> {
 
 impl<'a> Up<'a> {
     fn new(bench: &'a Bench, link: &'a str, seed: usize) -> Result<Up<'a>> {
-        let status = bench.costof(&["link", "status"])?.output;
+        let status = bench.costof("link status")?.output;
         if !status.starts_with("no link is up") {
             return Err(failed(format!(
                 "a link is up that is not the bench's (costof link down): {status}"
             )));
         }
         let up = Up { bench, link };
-        bench.costof(&["link", "up", link, "--seed", &seed.to_string()])?;
+        bench.costof(&format!("link up {link} --seed {seed}"))?;
         Ok(up)
     }
 
@@ -158,10 +158,10 @@ impl<'a> Up<'a> {
         ))
     }
 
-    /// What a command says in the end.
+    /// What is read from all that a command prints.
     fn finish<T>(&self, command: &mut Command, read: fn(&str) -> Option<T>) -> Result<T> {
-        let said = child::finish(command, LIMIT, &self.bench.interrupt)?.output;
-        read(&said).ok_or_else(|| failed(format!("this was not understood: {said}")))
+        let output = child::finish(command, LIMIT, &self.bench.interrupt)?.output;
+        read(&output).ok_or_else(|| failed(format!("this was not understood: {output}")))
     }
 
     /// One packet after the other, so that each has a number with three digits
@@ -173,25 +173,20 @@ impl<'a> Up<'a> {
             round_trips_ms.push(self.finish(&mut ping, round_trip_ms)?);
         }
         let at = |p| quantile(&round_trips_ms, p).unwrap_or(f64::NAN);
-        let middle = median(&round_trips_ms).unwrap_or(f64::NAN);
-        let interval = median_interval(&round_trips_ms);
-        let interval = interval.map_or_else(String::new, |interval| {
-            format!(" ({:.3} to {:.3})", interval.low, interval.high)
-        });
         println!(
-            "{}, {when}: ping {middle:.3} ms in the median{interval} of {PINGS}, {:.3} at least, \
-             {:.3} at most",
+            "{}, {when}: ping {} ms in the median of {PINGS}, {:.3} at least, {:.3} at most",
             self.link,
+            shown_median(&round_trips_ms),
             at(0.0),
             at(1.0)
         );
-        let holds = ROUND_TRIP_MS.contains(middle);
+        let holds = median(&round_trips_ms).is_some_and(|middle| ROUND_TRIP_MS.contains(middle));
         Ok((format!("the round trip {when}, {ROUND_TRIP_MS} ms"), holds))
     }
 
-    /// Prints what costof says of the link.
-    fn say_what_it_did(&self) -> Result<()> {
-        print!("{}", self.bench.costof(&["link", "status"])?.output);
+    /// Prints what costof reports of the link.
+    fn print_status(&self) -> Result<()> {
+        print!("{}", self.bench.costof("link status")?.output);
         Ok(())
     }
 }
@@ -199,7 +194,7 @@ impl<'a> Up<'a> {
 impl Drop for Up<'_> {
     fn drop(&mut self) {
         let mut down = self.bench.costof.command(&["link", "down"]);
-        // What is left is told by the next `costof link up`.
+        // What is left is reported by the next `costof link up`.
         let _ = down.stdout(Stdio::null()).status();
     }
 }

@@ -5,6 +5,7 @@
 //! period could beat with what is measured. The same seed gives the same turns, and they follow the
 //! clock alone, so that all that is measured under one seed meets the same load.
 
+use crate::bench::own_program;
 use crate::error::{Result, failed};
 use clap::Subcommand;
 use costof_os::sched::affinity;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The longest that a load lasts.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What it says when it has begun.
+/// What it prints when it has begun.
 const READY: &str = "loaded\n";
 /// The shortest busy time, and by how many times the longest is longer.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -66,12 +67,11 @@ impl Load {
 
     /// Starts it, and returns when it has begun.
     ///
-    /// Errors: it does not begin; it has then said why on standard error.
+    /// Errors: it does not begin; it has then printed why on standard error.
     pub(crate) fn start(&self) -> Result<Running> {
         let cannot =
             |why: &dyn std::fmt::Display| failed(format!("cannot start the load {self:?}: {why}"));
-        let own = std::env::current_exe().map_err(|error| cannot(&error))?;
-        let child = Command::new(own)
+        let child = Command::new(own_program()?)
             .args(self.words())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -82,7 +82,7 @@ impl Load {
         let mut running = Running(child);
         let output = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
-        // It says one line at once, or ends.
+        // It prints one line at once, or ends.
         match BufReader::new(output).read_line(&mut line) {
             Ok(_) if line == READY => Ok(running),
             Ok(_) => Err(cannot(&"it ended at once")),
@@ -154,10 +154,8 @@ fn turns(percent: u32, seed: u64) -> impl Iterator<Item = (bool, Duration)> {
     std::iter::repeat_with(move || {
         is_busy = !is_busy;
         let length = SHORTEST.mul_f64(LONGEST_OVER_SHORTEST.powf(random.f64()));
-        match is_busy {
-            true => (true, length),
-            false => (false, length.mul_f64((1.0 - share) / share)),
-        }
+        let times = if is_busy { 1.0 } else { (1.0 - share) / share };
+        (is_busy, length.mul_f64(times))
     })
 }
 

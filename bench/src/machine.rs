@@ -171,7 +171,7 @@ impl fmt::Display for Surroundings {
     }
 }
 
-/// Prints what else used the machine, and says whether it was quiet; a kernel
+/// Prints what else used the machine, and returns whether it was quiet; a kernel
 /// that does not tell is believed to be.
 pub(crate) fn was_quiet(watch: &Watch) -> bool {
     match watch.surroundings() {

@@ -149,7 +149,7 @@ fn main() -> ExitCode {
     conclude(options, compare)
 }
 
-/// Compares, and says what came of it.
+/// Compares, and turns the result into an exit code.
 fn conclude(
     options: Options,
     compare: impl FnOnce(&Bench) -> error::Result<Vec<verdict::Verdict>>,

@@ -2,7 +2,7 @@
 //! much it scatters. costof grades its rows, and one of grade A to C promises to lie within 3 % of what it
 //! is without a load.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, settings};
 use crate::error::{Error, Result};
 use crate::load::{Load, Running};
 use crate::machine::{self, Watch};
@@ -225,9 +225,8 @@ fn measure_once(operation: &mut Check, bench: &Bench, side: usize, file: &str) -
         })?;
         return Ok(Reading { value, grade: None });
     }
-    let cpu = bench.cpu.to_string();
-    let mut arguments = vec![operation.probe, "--quick", "--cpu", &cpu];
-    arguments.extend(operation.settings());
+    let settings = settings(&operation.axes);
+    let arguments = format!("{} --quick --cpu {} {settings}", operation.probe, bench.cpu);
     let run = bench.run(file, &arguments)?;
     Ok(Reading {
         value: the_only(&run, operation.metric)?.median,
@@ -238,7 +237,7 @@ fn measure_once(operation: &mut Check, bench: &Bench, side: usize, file: &str) -
 /// Each number's distance from the median without a load, as a share of that; none without one.
 fn distances(readings: &Readings, (operation, side, load): Cell) -> Vec<(f64, Option<Grade>)> {
     let numbers = |load| -> Option<&Vec<Reading>> { readings.get(&(operation, side, load)) };
-    let values = |of: &Vec<Reading>| of.iter().map(|one| one.value).collect::<Vec<_>>();
+    let values = |all: &Vec<Reading>| all.iter().map(|one| one.value).collect::<Vec<_>>();
     let quiet = numbers(0).and_then(|quiet| median(&values(quiet)));
     let (Some(quiet), Some(loaded)) = (quiet, numbers(load)) else {
         return Vec::new();
@@ -303,7 +302,7 @@ struct Near {
 }
 
 impl Near {
-    fn of(distances: impl Iterator<Item = f64>) -> Near {
+    fn count(distances: impl Iterator<Item = f64>) -> Near {
         let mut found = Near::default();
         for distance in distances {
             found.all += 1;
@@ -342,16 +341,14 @@ fn judge(
     let (trusted, verdict) = promise(&rows);
     let tools: Vec<String> = of_tools
         .into_iter()
-        .map(|(tool, numbers)| format!("{tool} {}", Near::of(numbers.into_iter())))
+        .map(|(tool, numbers)| format!("{tool} {}", Near::count(numbers.into_iter())))
         .collect();
-    println!(
-        "{}: within 3 % of the quiet value: costof {}, {}; of costof's rows of grade A to C {trusted}; \
-         verdict: {verdict}",
+    verdict.end_line(&format!(
+        "{}: within 3 % of the quiet value: costof {}, {}; of costof's rows of grade A to C {trusted}",
         name(loads[load]),
-        Near::of(rows.iter().map(|(distance, _)| *distance)),
+        Near::count(rows.iter().map(|(distance, _)| *distance)),
         tools.join(", "),
-    );
-    verdict
+    ))
 }
 
 /// The rows of grade A to C, all of which must be near.
@@ -359,7 +356,7 @@ fn promise(rows: &[(f64, Option<Grade>)]) -> (Near, Verdict) {
     let trusted = rows
         .iter()
         .filter(|(_, grade)| grade.is_some_and(|grade| grade < Grade::D));
-    let trusted = Near::of(trusted.map(|(distance, _)| *distance));
+    let trusted = Near::count(trusted.map(|(distance, _)| *distance));
     let verdict = match trusted.all {
         0 => Verdict::Undecided(
             "costof has no row of grade A to C, so it promises nothing".to_owned(),

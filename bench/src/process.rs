@@ -1,6 +1,6 @@
 //! How much memory a worker of costof has, so that a peer that forks has as many pages to copy.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, settings};
 use crate::error::{Result, failed};
 use crate::machine;
 use costof_stats::median;
@@ -14,10 +14,8 @@ pub(crate) fn axes(how: &str) -> String {
 /// The private memory of a worker that measures: what it was last seen to have, of the middle one of all
 /// workers, since the first measures nothing. (What it has of files is not copied.)
 pub(crate) fn private_bytes(bench: &Bench) -> Result<u64> {
-    let cpu = bench.cpu.to_string();
-    let axes = axes("fork");
-    let mut arguments = vec!["os.process", "--quick", "--cpu", &cpu];
-    arguments.extend(axes.split(' ').flat_map(|axis| ["--set", axis]));
+    let cpu = bench.cpu;
+    let arguments = format!("os.process --quick --cpu {cpu} {}", settings(&axes("fork")));
     let mut last: BTreeMap<u32, f64> = BTreeMap::new();
     bench.run_watched("worker.jsonl", &arguments, &mut |id| {
         for worker in machine::children(id) {

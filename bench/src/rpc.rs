@@ -2,7 +2,7 @@
 //! Apache's C++.
 //!
 //! Each side is a pair of ends of its own, started anew for each launch: the server on the second
-//! processor, the client on the measured one, which says how long its calls took by its own clock.
+//! processor, the client on the measured one, which reports how long its calls took by its own clock.
 //! Ours are this program again ([`own`]); the others are built from what is in `rpc/peers`
 //! ([`peers`]) and from the interfaces in `crates/rpc/idl`, and take the same words.
 
@@ -130,7 +130,7 @@ fn contests(bench: &Bench, part: Part, size: Size) -> Result<Vec<Contest>> {
     }
 }
 
-/// Builds each peer, and says which version of its stack it has.
+/// Builds each peer, and prints the version of its stack.
 fn build(bench: &Bench) -> Result<Vec<Verdict>> {
     let mut missing = Vec::new();
     for peer in peers::ALL {

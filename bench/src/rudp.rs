@@ -11,7 +11,7 @@ mod links;
 mod loopback;
 mod tally;
 
-pub(crate) use end::{play, say_quantiles};
+pub(crate) use end::{play, print_quantiles};
 
 use crate::bench::Bench;
 use crate::error::Result;

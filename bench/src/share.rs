@@ -1,6 +1,7 @@
 //! How often something came about, with the interval of that.
 
-use crate::verdict::Verdict;
+use crate::verdict::{self, Verdict};
+use costof_peers::agreement::Band;
 use std::fmt;
 
 /// The normal value that is exceeded in 2.5 %.
@@ -36,26 +37,10 @@ impl Share {
         )
     }
 
-    /// Whether it comes no more often.
-    pub(crate) fn at_most(self, bound: f64) -> Verdict {
+    /// Whether it comes as often as this.
+    pub(crate) fn judge(self, band: Band) -> Verdict {
         let (low, high) = self.interval();
-        judged(high <= bound, low > bound)
-    }
-
-    /// Whether it comes as often.
-    pub(crate) fn at_least(self, bound: f64) -> Verdict {
-        let (low, high) = self.interval();
-        judged(low >= bound, high < bound)
-    }
-}
-
-fn judged(holds: bool, does_not: bool) -> Verdict {
-    match (holds, does_not) {
-        (true, _) => Verdict::Holds,
-        (_, true) => Verdict::DoesNotHold,
-        _ => Verdict::Undecided(
-            "the interval reaches over the bound: more tries (--rounds N)".to_owned(),
-        ),
+        verdict::by_place(Some(band.place(low, high)))
     }
 }
 
@@ -96,12 +81,21 @@ mod tests {
 
     #[test]
     fn bounds_hold_where_the_whole_interval_does() {
-        assert_eq!(share(0, 75).at_most(0.05), Verdict::Holds);
-        assert!(matches!(share(0, 60).at_most(0.05), Verdict::Undecided(_)));
-        assert!(matches!(share(1, 75).at_most(0.05), Verdict::Undecided(_)));
-        assert_eq!(share(20, 75).at_most(0.05), Verdict::DoesNotHold);
-        assert_eq!(share(36, 36).at_least(0.9), Verdict::Holds);
-        assert!(matches!(share(34, 36).at_least(0.9), Verdict::Undecided(_)));
-        assert_eq!(share(20, 36).at_least(0.9), Verdict::DoesNotHold);
+        let (rare, usual) = (Band::at_most(0.05), Band::at_least(0.9));
+        for (share, band, expected) in [
+            (share(0, 75), rare, Some(true)),
+            (share(0, 60), rare, None),
+            (share(1, 75), rare, None),
+            (share(20, 75), rare, Some(false)),
+            (share(36, 36), usual, Some(true)),
+            (share(34, 36), usual, None),
+            (share(20, 36), usual, Some(false)),
+        ] {
+            let verdict = share.judge(band);
+            match expected {
+                Some(holds) => assert_eq!(verdict, Verdict::from(holds), "{share}"),
+                None => assert!(matches!(verdict, Verdict::Undecided(_)), "{share}"),
+            }
+        }
     }
 }

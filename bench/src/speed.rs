@@ -34,7 +34,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce("costof run alone, costof list, costof run --dry-run");
     let watch = Watch::start();
     let mut verdicts = run_alone(bench)?;
-    let list_ms = start_often(bench, LISTS, &["list"])?;
+    let list_ms = start_often(bench, LISTS, "list")?;
     let p95_ms = quantile(&list_ms, 0.95).unwrap_or(f64::NAN);
     let verdict = Verdict::from(p95_ms < LIST_BOUND_MS);
     println!(
@@ -42,7 +42,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         milliseconds(&list_ms)
     );
     verdicts.push(verdict);
-    let dry_ms = start_often(bench, DRY_RUNS, &["run", "--dry-run"])?;
+    let dry_ms = start_often(bench, DRY_RUNS, "run --dry-run")?;
     println!("costof run --dry-run: {}\n", milliseconds(&dry_ms));
     machine::was_quiet(&watch);
     bench.conclude();
@@ -57,7 +57,7 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
     for number in 1..=bench.rounds(RUNS) {
         let name = format!("alone-{number}.jsonl");
         let mut of_this = Peak::default();
-        let (run, finished) = bench.run_watched(&name, &[], &mut |id| of_this.look(id))?;
+        let (run, finished) = bench.run_watched(&name, "", &mut |id| of_this.read(id))?;
         println!(
             "costof run {number}: {:.1} s, {} rows of which {} have an interval, at most {} MB in \
              the controller and {} MB in a worker{}",
@@ -106,7 +106,7 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for number in 1..=bench.rounds(1) {
         let start = Instant::now();
-        let run = bench.run_within(&format!("full-{number}.jsonl"), &["--full"], limit)?;
+        let run = bench.run_within(&format!("full-{number}.jsonl"), "--full", limit)?;
         let wall = start.elapsed();
         let verdict = Verdict::from(wall < FULL_BOUND);
         println!(
@@ -127,7 +127,7 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
 
 impl Peak {
     /// Reads the high-water marks, which only miss a worker's last moments, of the controller `id` and of its workers.
-    fn look(&mut self, id: u32) {
+    fn read(&mut self, id: u32) {
         self.controller = self.controller.max(high_water_bytes(id));
         for child in machine::children(id) {
             self.worker = self.worker.max(high_water_bytes(child));
@@ -149,9 +149,9 @@ fn high_water_bytes(id: u32) -> u64 {
     machine::memory_bytes(id, "VmHWM").unwrap_or(0)
 }
 
-/// What the probes of a run ask for at most, as `--dry-run` says it.
+/// What the probes of a run ask for at most, as `--dry-run` prints it.
 fn asked_bytes(bench: &Bench) -> Result<u64> {
-    let finished = bench.costof(&["run", "--dry-run"])?;
+    let finished = bench.costof("run --dry-run")?;
     parse_asked_bytes(&finished.output).ok_or_else(|| {
         failed("`costof run --dry-run` does not say `up to … of memory` any more: teach bench/src/speed.rs its new words")
     })
@@ -163,7 +163,7 @@ fn parse_asked_bytes(dry_run: &str) -> Option<u64> {
 }
 
 /// The wall times of a command that is started again and again, in milliseconds.
-fn start_often(bench: &Bench, times: usize, arguments: &[&str]) -> Result<Vec<f64>> {
+fn start_often(bench: &Bench, times: usize, arguments: &str) -> Result<Vec<f64>> {
     (0..times)
         .map(|_| Ok(bench.costof(arguments)?.wall.as_secs_f64() * 1e3))
         .collect()

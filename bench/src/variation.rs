@@ -85,7 +85,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = bench.run(&format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            let run = bench.run(&format!("run-{number}.jsonl"), &format!("--cpu {cpus}"))?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -325,18 +325,16 @@ fn judge_one_cpu(rows: &[Variation]) -> Verdict {
     let holds = !rows.is_empty()
         && count as f64 >= STEADY_SHARE * rows.len() as f64
         && most <= ONE_CPU_BOUND;
-    let verdict = Verdict::from(holds);
-    println!(
+    Verdict::from(holds).end_line(&format!(
         "on one CPU: {count} of {} rows vary by {} or less, the most by {} ({in_own} and {} in their own \
-         units); {} of them should, and none vary by more than {}; verdict: {verdict}",
+         units); {} of them should, and none vary by more than {}",
         rows.len(),
         percent(STEADY),
         percent_exactly(most),
         percent_exactly(most_in_own),
         percent(STEADY_SHARE),
         percent(ONE_CPU_BOUND),
-    );
-    verdict
+    ))
 }
 
 /// What hands over between CPUs, waits for memory, or is the device's or the hypervisor's: each row by
@@ -345,19 +343,17 @@ fn judge_others(rows: &[Variation]) -> Verdict {
     let others = rows.iter();
     let others = others.filter(|row| matches!(row.demand, Some(Demand::Own(_))));
     let (within, beyond): (Vec<&Variation>, Vec<&Variation>) = others.partition(|row| row.holds());
-    let verdict = Verdict::from(beyond.is_empty());
+    let holds = beyond.is_empty();
     let all = within.len() + beyond.len();
     let beyond: Vec<&str> = beyond.iter().map(|row| row.label.as_str()).collect();
     let which = match beyond.as_slice() {
         [] => String::new(),
         beyond => format!(" (not: {})", beyond.join(", ")),
     };
-    println!(
-        "between CPUs, from memory and devices: {} of {all} rows vary by no more than they may{which}; \
-         verdict: {verdict}",
+    Verdict::from(holds).end_line(&format!(
+        "between CPUs, from memory and devices: {} of {all} rows vary by no more than they may{which}",
         within.len(),
-    );
-    verdict
+    ))
 }
 
 /// The share of grades A and B; `None` of none.
@@ -371,8 +367,7 @@ pub(crate) fn good_share<'a>(grades: impl Iterator<Item = &'a Grade>) -> Option<
 /// In each run.
 fn judge_grades(runs: &[Run]) -> Verdict {
     let grades = |run: &Run| good_share(run.points.iter().map(|row| &row.grade)).unwrap_or(0.0);
-    let verdict =
-        Verdict::from(!runs.is_empty() && runs.iter().all(|run| grades(run) >= GOOD_SHARE));
+    let holds = !runs.is_empty() && runs.iter().all(|run| grades(run) >= GOOD_SHARE);
     let counts: Vec<String> = runs
         .iter()
         .map(|run| {
@@ -380,12 +375,11 @@ fn judge_grades(runs: &[Run]) -> Verdict {
             format!("{good:.0} of {}", run.points.len())
         })
         .collect();
-    println!(
-        "grade A or B: {} rows; at least {} should in each run; verdict: {verdict}",
+    Verdict::from(holds).end_line(&format!(
+        "grade A or B: {} rows; at least {} should in each run",
         counts.join(", "),
         percent(GOOD_SHARE)
-    );
-    verdict
+    ))
 }
 
 /// The least number that so great a share does not exceed. What is none (a change that is not to be seen)
@@ -411,16 +405,15 @@ fn judge_widths(runs: &[Run]) -> Verdict {
         })
         .collect();
     let (middle, upper) = (rank(&widths, 0.5), rank(&widths, 0.75));
-    let verdict = Verdict::from(middle <= MEDIAN_WIDTH && upper <= UPPER_WIDTH);
-    println!(
+    let holds = middle <= MEDIAN_WIDTH && upper <= UPPER_WIDTH;
+    Verdict::from(holds).end_line(&format!(
         "width of the 95 % interval over the median: median row {}, upper quartile {}; at most {} and \
-         {}; verdict: {verdict}",
+         {}",
         percent_exactly(middle),
         percent_exactly(upper),
         percent(MEDIAN_WIDTH),
         percent(UPPER_WIDTH)
-    );
-    verdict
+    ))
 }
 
 /// What `costof compare` of the first run and the last could see.
@@ -431,15 +424,13 @@ fn judge_visible(runs: &[Run]) -> Verdict {
     let compared = compare::compare(first, last, Metrics::Primary);
     let visible: Vec<f64> = compared.rows.iter().map(|row| row.visible).collect();
     let middle = rank(&visible, 0.5);
-    let verdict = Verdict::from(middle <= VISIBLE);
-    println!(
+    Verdict::from(middle <= VISIBLE).end_line(&format!(
         "smallest change that costof compare of the first and the last run would see: median of {} rows \
-         {}; at most {}; verdict: {verdict}",
+         {}; at most {}",
         visible.len(),
         percent_exactly(middle),
         percent(VISIBLE)
-    );
-    verdict
+    ))
 }
 
 #[cfg(test)]
@@ -448,24 +439,12 @@ mod tests {
     use costof_model::axis::Axes;
     use costof_model::metric::{Estimate, Mode};
     use costof_model::testing;
-    use costof_model::unit::Better;
 
     fn estimate(name: &'static str, unit: Unit, median: f64) -> Estimate {
         Estimate {
-            name: name.into(),
             unit,
-            better: Better::Lower,
-            median,
             ci95: None,
-            interval: None,
-            mean: median,
-            sd: None,
-            min: median,
-            percentiles: Vec::new(),
-            n: 1,
-            undisturbed: None,
-            core: None,
-            modes: Vec::new(),
+            ..testing::estimate(name, median)
         }
     }
 

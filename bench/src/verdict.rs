@@ -1,7 +1,7 @@
 //! Whether a bound holds: yes, no, or undecided by what was measured.
 
 use costof_peers::agreement::{Agreement, Band, Placed};
-use costof_stats::Interval;
+use costof_stats::{Interval, median, median_interval};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ pub(crate) const COST: Band = Band::at_most(1.05);
 /// A rate that is no more than 5 % below that of the best peer.
 pub(crate) const RATE: Band = Band::at_least(0.95);
 
-/// What is said of one bound.
+/// The judgement on one bound.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Holds,
@@ -21,12 +21,43 @@ pub(crate) enum Verdict {
 
 /// By the whole interval: inside, outside, or over an end.
 pub(crate) fn judge(band: Band, interval: Option<Interval>) -> Verdict {
+    by_place(interval.map(|interval| band.place(interval.low, interval.high)))
+}
+
+/// By where the interval lies relative to the bound; none of too few rounds.
+pub(crate) fn by_place(placed: Option<Placed>) -> Verdict {
     let more = |why: &str| Verdict::Undecided(format!("{why}: more rounds (--rounds N)"));
-    match interval.map(|interval| band.place(interval)) {
+    match placed {
         None => more("fewer than three rounds have no interval"),
         Some(Placed::Inside) => Verdict::Holds,
         Some(Placed::Outside) => Verdict::DoesNotHold,
         Some(Placed::Across) => more("the interval reaches over an end of the bound"),
+    }
+}
+
+/// What is bounded, its bound, and what each round gave.
+pub(crate) struct Bounded {
+    pub(crate) what: String,
+    pub(crate) band: Band,
+    pub(crate) rounds: Vec<f64>,
+}
+
+impl Bounded {
+    /// Prints the median over rounds, and judges its interval. On a noisy machine it refutes nothing.
+    pub(crate) fn report(self, quiet: bool) -> Verdict {
+        let shown = shown_median(&self.rounds);
+        judge(self.band, median_interval(&self.rounds))
+            .refuted_only_if_quiet(quiet)
+            .report(&format!("{}: {shown}", self.what))
+    }
+}
+
+/// The median over rounds, with its 95 % interval where there is one.
+pub(crate) fn shown_median(rounds: &[f64]) -> String {
+    let middle = median(rounds).unwrap_or(f64::NAN);
+    match median_interval(rounds) {
+        Some(Interval { low, high, .. }) => format!("{middle:.3} ({low:.3} to {high:.3})"),
+        None => format!("{middle:.3}"),
     }
 }
 
@@ -36,10 +67,8 @@ pub(crate) fn against_best(
     band: Band,
     peers: &[(&str, Result<&Agreement, &str>)],
 ) -> (Verdict, Option<usize>) {
-    let number = |agreement: &Agreement| match band.high.is_finite() {
-        true => agreement.medians().1,
-        false => -agreement.medians().1,
-    };
+    let sign = if band.high.is_finite() { 1.0 } else { -1.0 };
+    let number = |agreement: &Agreement| sign * agreement.medians().1;
     let given = peers.iter().enumerate();
     let given = given.filter_map(|(at, (_, given))| Some((at, given.ok()?)));
     let best = given.min_by(|(_, one), (_, other)| number(one).total_cmp(&number(other)));
@@ -66,12 +95,11 @@ pub(crate) fn against_best(
 impl Verdict {
     /// This verdict, where a noisy machine could not have caused it.
     pub(crate) fn only_if_quiet(self, quiet: bool) -> Verdict {
-        match quiet {
-            true => self,
-            false => Verdict::Undecided(
-                "the machine was not quiet: stop what else runs, and measure again".to_owned(),
-            ),
+        if quiet {
+            return self;
         }
+        let why = "the machine was not quiet: stop what else runs, and measure again";
+        Verdict::Undecided(why.to_owned())
     }
 
     /// This verdict, where only a quiet machine can refute what holds.
@@ -80,6 +108,12 @@ impl Verdict {
             Verdict::DoesNotHold => self.only_if_quiet(quiet),
             verdict => verdict,
         }
+    }
+
+    /// Prints it at the end of a line.
+    pub(crate) fn end_line(self, line: &str) -> Verdict {
+        println!("{line}; verdict: {self}");
+        self
     }
 
     /// Prints it, with what it is on.
@@ -118,7 +152,6 @@ pub(crate) fn exit_code(verdicts: &[Verdict]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_stats::median_interval;
 
     const WITHIN: Band = Band::new(0.9, 1.1);
 
@@ -162,9 +195,7 @@ mod tests {
             (COST, &[gone], "of gone (why)"),
         ] {
             let (verdict, _) = against_best(band, peers);
-            assert!(
-                verdict.to_string().starts_with(expected) || verdict.to_string().contains(expected)
-            );
+            assert!(verdict.to_string().contains(expected), "{verdict}");
         }
     }
 

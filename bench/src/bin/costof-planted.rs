@@ -94,10 +94,10 @@ fn run(point: &At<Planted>, meter: &mut Meter<'_>) -> Result<(), Failure> {
 }
 
 fn planted_percent() -> Result<u64, String> {
-    let said = std::env::var("COSTOF_PLANTED_PERCENT").unwrap_or_default();
-    let percent = said.parse().ok().filter(|percent| *percent <= 100);
+    let value = std::env::var("COSTOF_PLANTED_PERCENT").unwrap_or_default();
+    let percent = value.parse().ok().filter(|percent| *percent <= 100);
     percent.ok_or_else(|| {
-        format!("COSTOF_PLANTED_PERCENT is `{said}`, where it must be a number from 0 to 100")
+        format!("COSTOF_PLANTED_PERCENT is `{value}`, where it must be a number from 0 to 100")
     })
 }
 

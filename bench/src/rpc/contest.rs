@@ -2,7 +2,7 @@
 
 use super::pair::{Launched, Pair, Task};
 use super::usage::Usage;
-use crate::bench::Bench;
+use crate::bench::{Bench, settings};
 use crate::error::{Error, Result};
 use crate::rounds;
 use crate::verdict::{self, Verdict};
@@ -21,7 +21,7 @@ pub(super) struct Contest {
     pub(super) band: Band,
     pub(super) own: Pair,
     pub(super) peers: Vec<(&'static str, Result<Pair>)>,
-    /// The same by `rpc.rtt`, as a side that nothing is held against: whether the probe says what
+    /// The same by `rpc.rtt`, as a side that nothing is held against: whether the probe measures what
     /// our own ends do here.
     pub(super) probe: Option<&'static str>,
 }
@@ -31,27 +31,27 @@ type Used = RefCell<Vec<[Usage; 2]>>;
 
 impl Contest {
     pub(super) fn hold(self, bench: &Bench) -> Result<Verdict> {
-        let [near, far] = bench.two_cpus()?;
+        let cpus @ [client, server] = bench.two_cpus()?;
         let (what, unit) = (self.what, self.task.unit());
         let stay_awake = matches!(self.task, Task::Calls { .. });
         bench.introduce(&format!(
-            "{what}, in {unit}; the client on processor {near}, the server on {far}{}",
+            "{what}, in {unit}; the client on processor {client}, the server on {server}{}",
             if stay_awake { ", both kept awake" } else { "" }
         ));
         // Waking one that sleeps takes as long as much of a stack, and differs more. The ends of a
         // stream wait for each other of themselves, and what keeps a processor awake has to be
         // interrupted.
-        let _spinners = stay_awake.then(|| keep_awake(&[near, far])).transpose()?;
+        let _spinners = stay_awake.then(|| keep_awake(&cpus)).transpose()?;
         let mut pairs = vec![("ours", Ok(self.own))];
         pairs.extend(self.peers);
         let used: Vec<Used> = pairs.iter().map(|_| Used::default()).collect();
         let mut sides: Vec<Side<'_>> = pairs
             .iter()
             .zip(&used)
-            .map(|((name, pair), used)| side(bench, [near, far], self.task, name, pair, used))
+            .map(|((name, pair), used)| side(bench, cpus, self.task, name, pair, used))
             .collect();
         if let Some(stack) = self.probe {
-            sides.push(probe(bench, [near, far], stack));
+            sides.push(probe(bench, cpus, stack));
         }
         let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
         drop(sides);
@@ -98,15 +98,8 @@ fn side<'a>(
 fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a> {
     Side::new("rpc.rtt", move |round| {
         let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
-        let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
-        let axes = [
-            stack,
-            "over=tcp",
-            "payload=string64",
-            "cpus=cross",
-            "wake=awake",
-        ];
-        arguments.extend(axes.iter().flat_map(|axis| ["--set", axis]));
+        let axes = format!("{stack} over=tcp payload=string64 cpus=cross wake=awake");
+        let arguments = format!("rpc.rtt --quick --cpu {cpus} {}", settings(&axes));
         let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
         Ok(the_only(&bench.run(&file, &arguments)?, "latency")?.median / 1e3)
     })

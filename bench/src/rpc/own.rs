@@ -2,7 +2,7 @@
 //! stack before them.
 
 use crate::part::Played;
-use crate::rudp::say_quantiles;
+use crate::rudp::print_quantiles;
 use costof_rpc::{Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ fn connected(stack: Stack, address: &str) -> Played<Client> {
     Ok(client)
 }
 
-/// Calls, and says how long each took.
+/// Calls, and prints how long calls took.
 fn ask(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> Played<()> {
     let payload = Payload::new(Kind::String(bytes));
     for _ in 0..warm_up {
@@ -70,12 +70,12 @@ fn ask(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> Played
         client.call(&payload)?;
         took.push(began.elapsed());
     }
-    say_quantiles(took);
+    print_quantiles(took);
     until_ended()
 }
 
-/// Streams twice for so long, and says of the second time how many bytes went, and how long it took
-/// until the server had said what arrived.
+/// Streams twice for so long, and prints of the second time how many bytes went, and how long it took
+/// until the server had reported what arrived.
 fn stream(mut client: Client, lasts: Duration, bytes: usize) -> Played<()> {
     let mut upload = || {
         let began = Instant::now();

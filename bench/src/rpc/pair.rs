@@ -2,10 +2,10 @@
 
 use super::peers::Peer;
 use super::usage::Usage;
-use crate::bench::Bench;
-use crate::child::{self, Speaking, numbers};
+use crate::bench::{Bench, own_program};
+use crate::child::{self, PipedChild, numbers};
 use crate::error::{Result, failed};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an end may take until it is there.
@@ -44,10 +44,8 @@ pub(super) struct Launched {
 impl Pair {
     /// Ours: this program again.
     pub(super) fn own(stack: &str) -> Result<Pair> {
-        let own = std::env::current_exe()
-            .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
         Ok(Pair {
-            program: own,
+            program: own_program()?,
             before: ["rpc-end", stack].map(str::to_owned).into(),
         })
     }
@@ -64,29 +62,29 @@ impl Pair {
     pub(super) fn launch(
         &self,
         bench: &Bench,
-        [near, far]: [usize; 2],
+        [client_cpu, server_cpu]: [usize; 2],
         task: Task,
     ) -> Result<Launched> {
-        let mut server = self.start(far, &["serve".to_owned()])?;
+        let mut server = self.start(server_cpu, &["serve".to_owned()])?;
         let address = server.line(START_LIMIT, &bench.interrupt)?;
-        let mut client = self.start(near, &task.words(&address))?;
+        let mut client = self.start(client_cpu, &task.words(&address))?;
         let warm = client.line(LIMIT, &bench.interrupt)?;
         if warm != "warm" {
-            return Err(failed(format!("the client said `{warm}`")));
+            return Err(failed(format!("the client printed `{warm}`")));
         }
         let ends = [client.id(), server.id()];
         let before = ends.map(Usage::of);
-        let said = client.line(LIMIT, &bench.interrupt)?;
+        let result = client.line(LIMIT, &bench.interrupt)?;
         let after = ends.map(Usage::of);
-        let (number, count) = task.read(&said)?;
+        let (number, count) = task.read(&result)?;
         let used = [0, 1].map(|end| (after[end] - before[end]).of_each(count));
         Ok(Launched { number, used })
     }
 
     /// One end, which is ended when it is dropped, and with the bench.
-    fn start(&self, cpu: usize, words: &[String]) -> Result<Speaking> {
-        let mut command = child::pinned(cpu, Path::new(&self.program))?;
-        child::start_speaking(command.args(&self.before).args(words))
+    fn start(&self, cpu: usize, words: &[String]) -> Result<PipedChild> {
+        let mut command = child::pinned(cpu, &self.program)?;
+        child::start_piped(command.args(&self.before).args(words))
     }
 }
 
@@ -123,15 +121,15 @@ impl Task {
             .collect()
     }
 
-    /// The number of what a client said, and for how many calls or messages that was.
-    fn read(self, said: &str) -> Result<(f64, f64)> {
+    /// The number of what a client printed, and for how many calls or messages that was.
+    fn read(self, result: &str) -> Result<(f64, f64)> {
         match self {
             Task::Calls { calls, .. } => {
-                let [median_ns, _, _] = numbers(said)?;
+                let [median_ns, _, _] = numbers(result)?;
                 Ok((median_ns / 1e3, calls as f64))
             }
             Task::Stream { bytes, .. } => {
-                let [arrived, took_ns] = numbers(said)?;
+                let [arrived, took_ns] = numbers(result)?;
                 Ok((arrived * 8.0 / took_ns, arrived / bytes as f64))
             }
         }

@@ -94,7 +94,7 @@ impl Peer {
     ///
     /// Errors: what is missing, with the packages that have it.
     pub(super) fn built(&self, bench: &Bench) -> Result<PathBuf> {
-        let folder = bench.kept(&format!("rpc/{}", self.name));
+        let folder = bench.lasting_folder(&format!("rpc/{}", self.name));
         let (program, stamp) = (folder.join(PROGRAM), folder.join(BUILT_FROM));
         let built_from = self.built_from();
         if program.is_file() && fs::read_to_string(&stamp).is_ok_and(|was| was == built_from) {
@@ -120,11 +120,11 @@ impl Peer {
         Ok(program)
     }
 
-    /// The stack and its version, as the built program says.
+    /// The stack and its version, as the built program prints them.
     pub(super) fn version(&self, bench: &Bench) -> Result<String> {
         let mut command = Command::new(self.built(bench)?);
-        let said = child::finish(command.arg("version"), VERSION_LIMIT, &bench.interrupt)?;
-        Ok(said.output.trim().to_owned())
+        let finished = child::finish(command.arg("version"), VERSION_LIMIT, &bench.interrupt)?;
+        Ok(finished.output.trim().to_owned())
     }
 
     fn built_from(&self) -> String {
@@ -179,7 +179,7 @@ mod tests {
             assert!(
                 peer.files
                     .iter()
-                    .all(|(file, said)| !said.is_empty() && text.contains(file))
+                    .all(|(file, content)| !content.is_empty() && text.contains(file))
             );
             // The last step makes the program.
             assert!(

@@ -1,5 +1,5 @@
 //! One end of what is compared: this program again, on a processor of its own or in a link's
-//! namespace. It says where it listens, does its part, and says what came of it.
+//! namespace. It prints where it listens, does its part, and prints the result.
 
 #[cfg(feature = "quic")]
 mod quic;
@@ -82,7 +82,7 @@ fn part(words: &[&str]) -> Played<()> {
     let [what, cpu, kind, at, rest @ ..] = words else {
         return Err("it has no such part".into());
     };
-    // Anywhere, unless it is said.
+    // Anywhere, unless a CPU is named.
     if *cpu != "any" {
         affinity::pin(&[cpu.parse()?])?;
     }
@@ -102,15 +102,15 @@ fn part(words: &[&str]) -> Played<()> {
             println!("{}", tally?.line());
             Ok(())
         }
-        ("send", [besides]) => match &kind {
+        ("send", [certificate]) => match &kind {
             Kind::Rudp { .. } => reliable::send(at, &kind),
             Kind::Raw => raw::send(at),
             Kind::Tcp(control) => tcp::send(at, control),
             #[cfg(feature = "quic")]
-            Kind::Quic => quic::send(at, besides),
+            Kind::Quic => quic::send(at, certificate),
             #[cfg(not(feature = "quic"))]
             Kind::Quic => {
-                let _ = besides;
+                let _ = certificate;
                 Err(NO_QUIC.into())
             }
         },
@@ -130,25 +130,25 @@ fn part(words: &[&str]) -> Played<()> {
                 _ => raw::ask(at, bytes, times, spins),
             }?;
             took.drain(..WARM_UP.min(took.len()));
-            say_quantiles(took);
+            print_quantiles(took);
             Ok(())
         }
         ("ask at once", [bytes, at_once, all]) => {
             let (bytes, at_once, all) = (bytes.parse()?, at_once.parse()?, all.parse()?);
-            say_quantiles(reliable::ask_at_once(at, &kind, bytes, at_once, all)?);
+            print_quantiles(reliable::ask_at_once(at, &kind, bytes, at_once, all)?);
             Ok(())
         }
         _ => Err("it has no such part".into()),
     }
 }
 
-/// Where it listens; what the other end has to know besides stands after it.
-fn say_where(at: SocketAddr, besides: &str) {
-    println!("{at} {besides}");
+/// Where it listens; what else the other end has to know stands after it.
+fn print_address(at: SocketAddr, extra: &str) {
+    println!("{at} {extra}");
 }
 
 /// The median, the 99th percentile and the longest, in nanoseconds.
-pub(crate) fn say_quantiles(mut took: Vec<Duration>) {
+pub(crate) fn print_quantiles(mut took: Vec<Duration>) {
     took.sort_unstable();
     let at = |p: f64| {
         let last = took.len().saturating_sub(1);

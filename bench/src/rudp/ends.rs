@@ -1,8 +1,8 @@
-//! The two ends, started where they belong, and what they say.
+//! The two ends, started where they belong, and what they print.
 
 use super::tally::Arrived;
-use crate::bench::Bench;
-use crate::child::{self, Speaking};
+use crate::bench::{Bench, own_program};
+use crate::child::{self, PipedChild};
 use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
@@ -20,8 +20,7 @@ const SPARE: Duration = Duration::from_secs(60);
 
 /// Where both ends are.
 pub(super) enum Path {
-    /// On this machine's loopback device, each on a processor of its own: the near and the far
-    /// end's.
+    /// On this machine's loopback device, each on a CPU of its own: the client's and the server's.
     Loopback(usize, usize),
     /// At the ends of a link that was made, both on this processor, as costof has them: what relays
     /// the link takes another one.
@@ -31,8 +30,8 @@ pub(super) enum Path {
 impl Path {
     /// Errors: there is no second processor.
     pub(super) fn loopback(bench: &Bench) -> Result<Path> {
-        let [near, far] = bench.two_cpus()?;
-        Ok(Path::Loopback(near, far))
+        let [client, server] = bench.two_cpus()?;
+        Ok(Path::Loopback(client, server))
     }
 
     /// Errors: there can be no such link here, and why.
@@ -42,18 +41,18 @@ impl Path {
         let mut made = Made::make(&link, None, &holder).map_err(failed)?;
         made.begin(seed as u64).map_err(failed)?;
         let mut cpu = "any".to_owned();
-        if let [near, others @ ..] = &bench.measured_first()[..]
+        if let [measured, others @ ..] = &bench.measured_first()[..]
             && made.is_relayed()
             && !others.is_empty()
         {
             made.relay_on(others).map_err(failed)?;
-            cpu = near.to_string();
+            cpu = measured.to_string();
         }
         Ok(Path::Link(Box::new(made), cpu))
     }
 
     /// What the link did so far, for a person to read.
-    pub(super) fn what_it_did(&mut self) -> Result<String> {
+    pub(super) fn link_summary(&mut self) -> Result<String> {
         let Path::Link(made, _) = self else {
             return Ok(String::new());
         };
@@ -69,50 +68,52 @@ impl Path {
 
     /// Keeps the processors from sleeping that the ends are on, where each has its own.
     pub(super) fn keep_awake(&self) -> Result<Option<Spinners>> {
-        let Path::Loopback(near, far) = self else {
+        let Path::Loopback(client, server) = self else {
             return Ok(None);
         };
-        keep_awake(&[*near, *far]).map(Some)
+        keep_awake(&[*client, *server]).map(Some)
     }
 
-    fn far(&self) -> (IpAddr, Option<&End>, String) {
+    /// The address, the end of a link, and the CPU of the end that listens.
+    fn server(&self) -> (IpAddr, Option<&End>, String) {
         match self {
-            Path::Loopback(_, far) => (Ipv4Addr::LOCALHOST.into(), None, far.to_string()),
+            Path::Loopback(_, cpu) => (Ipv4Addr::LOCALHOST.into(), None, cpu.to_string()),
             Path::Link(made, cpu) => (made.far.address, Some(&made.far), cpu.clone()),
         }
     }
 
-    fn near(&self) -> (Option<&End>, String) {
+    /// The end of a link and the CPU of the other end.
+    fn client(&self) -> (Option<&End>, String) {
         match self {
-            Path::Loopback(near, _) => (None, near.to_string()),
+            Path::Loopback(cpu, _) => (None, cpu.to_string()),
             Path::Link(made, cpu) => (Some(&made.near), cpu.clone()),
         }
     }
 
     /// An end that listens, and where it does.
-    pub(super) fn listens(
+    pub(super) fn listen(
         &self,
         bench: &Bench,
         what: &str,
         kind: &str,
         rest: &[&str],
     ) -> Result<Listening> {
-        let (address, end, cpu) = self.far();
+        let (address, end, cpu) = self.server();
         let at = SocketAddr::new(address, 0).to_string();
-        let mut heard = start(end, &[&[what, &cpu, kind, &at][..], rest].concat())?;
-        let said = heard.line(START_LIMIT, &bench.interrupt)?;
-        let (at, besides) = said.split_once(' ').unwrap_or((&said, ""));
+        let mut child = start(end, &[&[what, &cpu, kind, &at][..], rest].concat())?;
+        let line = child.line(START_LIMIT, &bench.interrupt)?;
+        let (at, extra) = line.split_once(' ').unwrap_or((&line, ""));
         Ok(Listening {
             at: at.to_owned(),
-            besides: besides.to_owned(),
+            extra: extra.to_owned(),
             kind: kind.to_owned(),
-            heard,
+            child,
         })
     }
 
     /// The other end of one that listens.
-    pub(super) fn talks(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<Speaking> {
-        let (end, cpu) = self.near();
+    pub(super) fn connect(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<PipedChild> {
+        let (end, cpu) = self.client();
         start(end, &[&[what, &cpu, &to.kind, &to.at][..], rest].concat())
     }
 
@@ -124,12 +125,12 @@ impl Path {
     }
 
     pub(super) fn receives(&self, bench: &Bench, kind: &str, seconds: usize) -> Result<Listening> {
-        self.listens(bench, "receive", kind, &[&seconds.to_string()])
+        self.listen(bench, "receive", kind, &[&seconds.to_string()])
     }
 
     /// Sends until it is dropped.
-    pub(super) fn sends(&self, to: &Listening) -> Result<Speaking> {
-        self.talks("send", to, &[&to.besides])
+    pub(super) fn sends(&self, to: &Listening) -> Result<PipedChild> {
+        self.connect("send", to, &[&to.extra])
     }
 
     /// The median, the 99th percentile and the longest of exchanges, in nanoseconds: of what, and
@@ -141,45 +142,43 @@ impl Path {
         kind: &str,
         rest: &[usize],
     ) -> Result<[f64; 3]> {
-        let echo = self.listens(bench, echoes, kind, &[])?;
+        let echo = self.listen(bench, echoes, kind, &[])?;
         let rest: Vec<String> = rest.iter().map(usize::to_string).collect();
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let mut asks = self.talks(asks, &echo, &rest)?;
-        let said = asks.line(SPARE, &bench.interrupt)?;
-        child::numbers(&said)
+        let mut asks = self.connect(asks, &echo, &rest)?;
+        let line = asks.line(SPARE, &bench.interrupt)?;
+        child::numbers(&line)
     }
 }
 
 /// An end that listens, until it is dropped.
 pub(super) struct Listening {
     at: String,
-    besides: String,
+    extra: String,
     kind: String,
-    heard: Speaking,
+    child: PipedChild,
 }
 
 impl Listening {
-    /// What it says in the end, which comes after so many seconds at the latest.
+    /// The result that it prints, which comes after so many seconds at the latest.
     pub(super) fn arrived(mut self, bench: &Bench, seconds: usize) -> Result<Arrived> {
         let limit = Duration::from_secs(seconds as u64) + SPARE;
-        let said = self.heard.line(limit, &bench.interrupt)?;
-        Arrived::read(&said).ok_or_else(|| failed(format!("the receiver said `{said}`")))
+        let line = self.child.line(limit, &bench.interrupt)?;
+        Arrived::read(&line).ok_or_else(|| failed(format!("the receiver printed `{line}`")))
     }
 
     /// Waits, as long as it runs.
     pub(super) fn wait_running(&mut self, bench: &Bench, time: Duration) -> Result<()> {
-        self.heard.wait_running(time, &bench.interrupt)
+        self.child.wait_running(time, &bench.interrupt)
     }
 }
 
 /// This program again, as one end.
-fn start(end: Option<&End>, words: &[&str]) -> Result<Speaking> {
-    let own = std::env::current_exe()
-        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
-    let mut command = Command::new(own);
+fn start(end: Option<&End>, words: &[&str]) -> Result<PipedChild> {
+    let mut command = Command::new(own_program()?);
     command.arg("end").args(words);
     if let Some(namespace) = end.and_then(|end| end.namespace.as_ref()) {
         namespace.start_in(&mut command).map_err(failed)?;
     }
-    child::start_speaking(&mut command)
+    child::start_piped(&mut command)
 }

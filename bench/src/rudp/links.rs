@@ -7,9 +7,8 @@ use super::{CUBIC, FIXED, RATE};
 use crate::bench::Bench;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{Bounded, Verdict};
 use costof_peers::agreement::Band;
-use costof_stats::{median, median_interval};
 use std::time::Duration;
 
 const ROUNDS: usize = 3;
@@ -66,10 +65,16 @@ pub(super) fn loss(bench: &Bench) -> Result<Vec<Verdict>> {
             };
             let (shares, starts) = steady.rounds(bench)?;
             if !ways.is_empty() {
-                let what = format!("goodput over {link}, {GOODPUT} of what loss lets through");
-                found.push((what, GOODPUT, shares));
-                let what = format!("seconds until it is at speed over {link}, {START_S}");
-                found.push((what, START_S, starts));
+                found.push(Bounded {
+                    what: format!("goodput over {link}, {GOODPUT} of what loss lets through"),
+                    band: GOODPUT,
+                    rounds: shares,
+                });
+                found.push(Bounded {
+                    what: format!("seconds until it is at speed over {link}, {START_S}"),
+                    band: START_S,
+                    rounds: starts,
+                });
             }
         }
     }
@@ -92,7 +97,11 @@ pub(super) fn lan(bench: &Bench) -> Result<Vec<Verdict>> {
         let (shares, _) = steady.rounds(bench)?;
         // By the default; the other stands beside it.
         if kind == CUBIC {
-            found.push((format!("goodput over lan, {LAN} of 1 Gb/s"), LAN, shares));
+            found.push(Bounded {
+                what: format!("goodput over lan, {LAN} of 1 Gb/s"),
+                band: LAN,
+                rounds: shares,
+            });
         }
     }
     Ok(judge(&watch, found))
@@ -125,7 +134,7 @@ impl Steady<'_> {
                 self.link,
                 self.kind,
                 rate * 8e-6,
-                path.what_it_did()?
+                path.link_summary()?
             );
             shares.push(share);
             starts.push(start);
@@ -162,9 +171,13 @@ pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
                 p99.push(ninety_ninth);
             }
             if kind != CUBIC {
-                let what =
-                    format!("p99 of echoes by {kind}, {which}, {ECHO_ROUND_TRIPS} round trips");
-                found.push((what, ECHO_ROUND_TRIPS, p99));
+                found.push(Bounded {
+                    what: format!(
+                        "p99 of echoes by {kind}, {which}, {ECHO_ROUND_TRIPS} round trips"
+                    ),
+                    band: ECHO_ROUND_TRIPS,
+                    rounds: p99,
+                });
             }
         }
     }
@@ -185,8 +198,12 @@ pub(super) fn share(bench: &Bench) -> Result<Vec<Verdict>> {
         shared(bench, "tcp:cubic", round)?;
         kept.push(beside_rudp);
     }
-    let what = format!("what TCP cubic keeps beside rudp cubic, {KEEPS}");
-    Ok(judge(&watch, vec![(what, KEEPS, kept)]))
+    let found = Bounded {
+        what: format!("what TCP cubic keeps beside rudp cubic, {KEEPS}"),
+        band: KEEPS,
+        rounds: kept,
+    };
+    Ok(judge(&watch, vec![found]))
 }
 
 /// What TCP cubic keeps beside this one.
@@ -211,7 +228,7 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
         parts[0],
         of_first.rate(ALONE_SECONDS / 2, ALONE_SECONDS) * 8.0 / RATE_BITS,
         parts[1],
-        path.what_it_did()?
+        path.link_summary()?
     );
     if parts[0] <= 0.0 {
         return Err(failed("nothing of TCP's stream arrived"));
@@ -219,20 +236,10 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
     Ok(parts[0])
 }
 
-/// Says what each of these came to, and whether it lies within its bound.
-fn judge(watch: &Watch, found: Vec<(String, Band, Vec<f64>)>) -> Vec<Verdict> {
+fn judge(watch: &Watch, found: Vec<Bounded>) -> Vec<Verdict> {
     println!();
     let quiet = machine::was_quiet(watch);
-    let verdicts = found.into_iter().map(|(what, bounds, numbers)| {
-        let middle = median(&numbers).unwrap_or(f64::NAN);
-        let interval = median_interval(&numbers);
-        let shown = interval.as_ref().map_or_else(String::new, |interval| {
-            format!(" ({:.3} to {:.3})", interval.low, interval.high)
-        });
-        verdict::judge(bounds, interval)
-            .refuted_only_if_quiet(quiet)
-            .report(&format!("{what}: {middle:.3}{shown}"))
-    });
+    let verdicts = found.into_iter().map(|bounded| bounded.report(quiet));
     let verdicts = verdicts.collect();
     println!();
     verdicts

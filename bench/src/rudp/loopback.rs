@@ -67,7 +67,7 @@ pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
          something comes, or spinning; both processors kept awake: medians in µs",
     );
     let path = &Path::loopback(bench)?;
-    // How long one that sleeps takes to wake differs by more than what is to be told.
+    // How long one that sleeps takes to wake differs by more than what is measured.
     let _spinners = path.keep_awake()?;
     let mut verdicts = Vec::new();
     for parts in [["echo", "ask"], ["echo spinning", "ask spinning"]] {

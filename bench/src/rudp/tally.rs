@@ -1,8 +1,8 @@
-//! How much arrived when: what a receiver counts and says in one line, and what is made of it.
+//! How much arrived when: what a receiver counts and prints in one line, and what is made of it.
 
 use std::time::{Duration, Instant};
 
-/// How finely arrival is told: tenths of a second.
+/// The resolution of arrival: tenths of a second.
 const STEPS_IN_A_SECOND: usize = 10;
 
 /// Payload by tenths of a second, from when the receiver was there.
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// What a receiver said.
+/// What a receiver printed.
 #[derive(Debug, PartialEq)]
 pub(super) struct Arrived(Vec<u64>);
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrived_is_read_as_it_was_said() {
+    fn what_arrived_is_read_as_it_was_printed() {
         let mut tally = Tally::new();
         tally.add(7);
         tally.add(5);

@@ -107,7 +107,7 @@ pub(crate) enum LinkCommand {
 }
 
 /// How a machine is measured, whatever the command.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Measuring {
     /// Fewer launches: a first look, and for a study less of what takes long
     #[arg(long, conflicts_with = "full")]
@@ -164,7 +164,7 @@ pub(crate) struct Chosen {
     pub(crate) remote_costof: Option<String>,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(group(ArgGroup::new("path").args(["links", "peer"])))]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os) or a glob ('*.latency')
@@ -225,24 +225,14 @@ impl RunOptions {
     /// Those of `costof run` alone, measured like this into `out`.
     pub(crate) fn new(measuring: Measuring, out: Option<PathBuf>) -> RunOptions {
         RunOptions {
-            probes: Vec::new(),
             measuring,
-            chosen: Chosen::default(),
-            on: Vec::new(),
-            peer: None,
-            peer_address: None,
-            peer_port: None,
-            peer_cpu: None,
             out,
-            resume: None,
-            force: false,
-            dry_run: false,
-            json: false,
+            ..RunOptions::default()
         }
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct StudyOptions {
     /// Which: a name of the list, or a file of your own
     #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]

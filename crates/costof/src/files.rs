@@ -1,11 +1,19 @@
 //! Files and folders that commands write for people: reports, plots, values.
 
 use crate::error::{Context, Error, bail};
+use crate::terminal::log;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).context(format_args!("cannot write {}", path.display()))
+}
+
+/// Writes a page, and says where it is.
+pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+    write(path, page)?;
+    log(format_args!("the page is in {}", path.display()));
+    Ok(())
 }
 
 pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {

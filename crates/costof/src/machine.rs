@@ -216,7 +216,7 @@ impl Machine {
         setting: Setting<'_>,
         display: &Display,
     ) -> Result<(), Error> {
-        let mut is_told = false;
+        let mut is_reported = false;
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self
@@ -241,9 +241,9 @@ impl Machine {
                     "{busy} (without --no-wait, costof waits for its turn)"
                 )));
             }
-            if !is_told && !is_silent {
+            if !is_reported && !is_silent {
                 display.say(&format!("waiting: {busy} (--no-wait does not wait)"));
-                is_told = true;
+                is_reported = true;
             }
             let until = Instant::now() + RETRY_INTERVAL;
             while Instant::now() < until && !setting.interrupted.load(Ordering::Relaxed) {

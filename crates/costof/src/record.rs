@@ -166,21 +166,21 @@ pub(crate) fn latest() -> Option<PathBuf> {
     history().into_iter().next()
 }
 
-/// The latest run of the history that has a number of this probe; `None` where
-/// there is none. Files that cannot be read are passed over.
+/// The latest runs of the history, the latest first. Files that cannot be read are passed over.
+fn recent() -> impl Iterator<Item = (PathBuf, Run)> {
+    let paths = history().into_iter().take(LOOK_BACK);
+    paths.filter_map(|path| read(&path).ok().map(|run| (path, run)))
+}
+
+/// The latest run of the history that has a number of this probe; `None` where there is none.
 pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
-    history().into_iter().take(LOOK_BACK).find_map(|path| {
-        let run = read(&path).ok()?;
-        let measured = run.points.iter().any(|row| row.point.probe == probe);
-        measured.then_some((path, run))
-    })
+    recent().find(|(_, run)| run.points.iter().any(|row| row.point.probe == probe))
 }
 
 /// The latest runs of this machine in the history, with the names of their files, the latest first.
 pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
-    let runs = history().into_iter().take(LOOK_BACK);
-    let runs = runs.filter_map(|path| Some((path.display().to_string(), read(&path).ok()?)));
-    runs.filter(|(_, run)| run.run.plan.hosts.on.is_none())
+    let runs = recent().filter(|(_, run)| run.run.plan.hosts.on.is_none());
+    runs.map(|(path, run)| (path.display().to_string(), run))
 }
 
 /// How many runs of the history are searched for one that has a probe.

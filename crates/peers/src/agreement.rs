@@ -49,11 +49,11 @@ impl Band {
         Band::new(self.low / (1.0 + by), self.high * (1.0 + by))
     }
 
-    /// Where an interval lies.
-    pub fn place(self, interval: Interval) -> Placed {
-        if interval.low >= self.low && interval.high <= self.high {
+    /// Where the interval between these two lies.
+    pub fn place(self, low: f64, high: f64) -> Placed {
+        if low >= self.low && high <= self.high {
             Placed::Inside
-        } else if interval.low > self.high || interval.high < self.low {
+        } else if low > self.high || high < self.low {
             Placed::Outside
         } else {
             Placed::Across
@@ -101,13 +101,14 @@ impl Agreement {
 
     /// The medians over rounds of the one side and of the other.
     pub fn medians(&self) -> (f64, f64) {
-        let of = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
-        (of(&self.one), of(&self.other))
+        let middle = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
+        (middle(&self.one), middle(&self.other))
     }
 
     /// Where it lies relative to what is expected; none without an interval.
     pub fn placed(&self, expected: Band) -> Option<Placed> {
-        Some(expected.place(self.interval?))
+        let interval = self.interval?;
+        Some(expected.place(interval.low, interval.high))
     }
 }
 

@@ -25,10 +25,10 @@ impl BeyondCaches {
         let last_mib = last_cache_bytes().map(|bytes| bytes.div_ceil(1 << 20));
         // Where the kernel does not tell, nothing else bounds it.
         let free_mib = available_bytes().map_or(u64::MAX, |bytes| bytes >> 20);
-        BeyondCaches::of(least_mib, last_mib, free_mib)
+        BeyondCaches::new(least_mib, last_mib, free_mib)
     }
 
-    fn of(least_mib: u64, last_mib: Option<u64>, free_mib: u64) -> BeyondCaches {
+    fn new(least_mib: u64, last_mib: Option<u64>, free_mib: u64) -> BeyondCaches {
         let beyond_mib = last_mib.map_or(least_mib, |last| LAST_CACHES * last);
         let wanted_mib = least_mib.max(beyond_mib).next_power_of_two();
         let spare_mib = free_mib / SHARE;
@@ -85,7 +85,7 @@ mod tests {
             (Some(260), 2048),
             (None, 128),
         ] {
-            let found = BeyondCaches::of(128, last_mib, 64 << 10);
+            let found = BeyondCaches::new(128, last_mib, 64 << 10);
             assert_eq!(found, BeyondCaches { mib, lacks: None });
         }
         assert!(BeyondCaches::at_least(96).mib.is_power_of_two());
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn it_is_no_more_than_a_quarter_of_what_is_free() {
-        let found = |last_mib, free_mib| BeyondCaches::of(512, last_mib, free_mib);
+        let found = |last_mib, free_mib| BeyondCaches::new(512, last_mib, free_mib);
         assert_eq!(found(Some(16), 1000).to_spare().unwrap(), 128);
         assert_eq!(found(Some(260), 8191).mib, 2048);
         for (last_mib, free_mib, needs) in [

@@ -97,10 +97,7 @@ pub fn checks() -> Vec<Check> {
     checks.extend([
         file_read(&FILE_READS[0], effort),
         file_read(&FILE_READS[1], effort),
-        Check {
-            awake: true,
-            ..round_trip("tcp", "block", "awake", effort)
-        },
+        round_trip("tcp", "block", "awake", effort).kept_awake(),
         round_trip("udp", "spin", "awake", effort),
         ping(),
         tcp_stream("cubic", effort),
@@ -124,6 +121,19 @@ impl Check {
             awake: false,
             lacks: None,
             peers,
+        }
+    }
+
+    /// The same on two CPUs.
+    pub fn on_two_cpus(self) -> Check {
+        Check { cpus: 2, ..self }
+    }
+
+    /// The same with CPUs that are kept awake.
+    pub fn kept_awake(self) -> Check {
+        Check {
+            awake: true,
+            ..self
         }
     }
 
@@ -192,12 +202,8 @@ pub fn vfork(seconds: u32) -> Check {
     let loops = "stress-ng counts a loop that also looks at its clock and at whether its time is over; \
          costof stamps each vfork and wait by itself";
     let peers = vec![Peer::new(stress_ng::vfork(seconds), 0.6, 1.05, loops)];
-    Check::new(
-        "os.process",
-        "how=vfork exec=no resident=0",
-        "latency",
-        peers,
-    )
+    let axes = "how=vfork exec=no resident=0";
+    Check::new("os.process", axes, "latency", peers)
 }
 
 fn memory_latency(effort: Effort) -> Check {
@@ -278,9 +284,9 @@ impl FileRead {
     }
 }
 
-/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device is told
-/// of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to process.
-/// fio alone then differs twofold from start to start.
+/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device needs the
+/// address of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to
+/// process. fio alone then differs twofold from start to start.
 pub const FILE_READS: [FileRead; 4] = [
     FileRead {
         axes: "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
@@ -337,15 +343,8 @@ pub fn round_trip(over: &str, wait: &str, wake: &str, effort: Effort) -> Check {
     let whole =
         "whole round trips of both; sockperf stamps each of them and keeps books of it in between";
     let axes = format!("over={over} size={MESSAGE_BYTES} wait={wait} cpus=cross wake={wake}");
-    Check {
-        cpus: 2,
-        ..Check::new(
-            "net.rtt",
-            axes,
-            "latency",
-            vec![Peer::new(tool, 0.85, 1.1, whole)],
-        )
-    }
+    let peers = vec![Peer::new(tool, 0.85, 1.1, whole)];
+    Check::new("net.rtt", axes, "latency", peers).on_two_cpus()
 }
 
 fn ping() -> Check {
@@ -353,16 +352,9 @@ fn ping() -> Check {
          so short a time; costof sends the next request at once";
     let tool = ping::loopback(MESSAGE_BYTES, PINGS);
     let axes = format!("size={MESSAGE_BYTES} wait=block");
-    Check {
-        awake: true,
-        cpus: 2,
-        ..Check::new(
-            "net.ping",
-            axes,
-            "latency",
-            vec![Peer::new(tool, 0.2, 1.0, pauses)],
-        )
-    }
+    let peers = vec![Peer::new(tool, 0.2, 1.0, pauses)];
+    let check = Check::new("net.ping", axes, "latency", peers);
+    check.on_two_cpus().kept_awake()
 }
 
 /// One connection, in writes of 128 KiB.
@@ -371,15 +363,8 @@ pub fn tcp_stream(congestion_control: &'static str, effort: Effort) -> Check {
          first second, costof's quick launch the first third of 50 ms, in which a connection may still be slower";
     let tool = iperf3::tcp(congestion_control, effort.seconds);
     let axes = format!("over=tcp size=128KiB flows=1 congestion_control={congestion_control}");
-    Check {
-        cpus: 2,
-        ..Check::new(
-            "net.bandwidth",
-            axes,
-            "throughput",
-            vec![Peer::new(tool, 0.85, 1.15, start)],
-        )
-    }
+    let peers = vec![Peer::new(tool, 0.85, 1.15, start)];
+    Check::new("net.bandwidth", axes, "throughput", peers).on_two_cpus()
 }
 
 #[cfg(test)]

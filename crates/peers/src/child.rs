@@ -12,9 +12,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often an interrupt is looked for: rarely, since looking takes a CPU.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a child that has closed its outputs is asked whether it has ended.
-const LAST_GLANCE: Duration = Duration::from_micros(100);
+const LAST_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// How long the end of a child's stderr is waited for, once it has ended.
 const STDERR_LIMIT: Duration = Duration::from_secs(5);
 /// How much of a child's stderr is shown.
@@ -57,10 +57,10 @@ pub struct Finished {
 /// # Errors
 /// It cannot be started, takes longer than `limit`, or does not succeed.
 pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Finished> {
-    finish_watched(command, limit, interrupt, GLANCE, &mut |_| {})
+    finish_watched(command, limit, interrupt, POLL_INTERVAL, &mut |_| {})
 }
 
-/// As [`finish`], and calls `glance` with the child's process id every so often.
+/// As [`finish`], and calls `poll` with the child's process id every so often.
 ///
 /// # Errors
 /// As [`finish`].
@@ -69,7 +69,7 @@ pub fn finish_watched(
     limit: Duration,
     interrupt: &Interrupt,
     every: Duration,
-    glance: &mut dyn FnMut(u32),
+    poll: &mut dyn FnMut(u32),
 ) -> Result<Finished> {
     let shown = shown(command);
     let start = Instant::now();
@@ -101,7 +101,7 @@ pub fn finish_watched(
             Err(RecvTimeoutError::Timeout) => {}
         }
         may_go_on()?;
-        glance(child.0.id());
+        poll(child.0.id());
     };
     let status = loop {
         let ended = child.0.try_wait();
@@ -109,14 +109,15 @@ pub fn finish_watched(
             break status;
         }
         may_go_on()?;
-        std::thread::sleep(LAST_GLANCE);
+        std::thread::sleep(LAST_POLL_INTERVAL);
     };
     let wall = start.elapsed();
     // What it has started may keep the pipe open; otherwise its end comes at once.
-    let patience = match status.success() && !output.is_empty() {
-        true => GLANCE,
-        // Then the stderr is all that it said.
-        false => STDERR_LIMIT,
+    let patience = if status.success() && !output.is_empty() {
+        POLL_INTERVAL
+    } else {
+        // Then its standard error is all that it printed.
+        STDERR_LIMIT
     };
     let stderr = stderr.recv_timeout(patience).unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
@@ -176,7 +177,7 @@ pub fn start_silent(command: &mut Command) -> Result<KillOnDrop> {
 ///
 /// # Errors
 /// It cannot be started.
-pub fn start_speaking(command: &mut Command) -> Result<Speaking> {
+pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -192,34 +193,34 @@ pub fn start_speaking(command: &mut Command) -> Result<Speaking> {
             }
         }
     });
-    Ok(Speaking {
+    Ok(PipedChild {
         child: KillOnDrop(child),
         lines,
         shown: shown(command),
     })
 }
 
-/// A child that says something, ended and reaped when it is dropped.
-pub struct Speaking {
+/// A child whose output is read line by line, ended and reaped when it is dropped.
+pub struct PipedChild {
     child: KillOnDrop,
     lines: Receiver<String>,
     shown: String,
 }
 
-impl Speaking {
+impl PipedChild {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it says next.
+    /// The next line that it prints.
     ///
     /// # Errors
-    /// It says nothing within `limit`, or ends without a word.
+    /// It prints nothing within `limit`, or ends first.
     pub fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
         let start = Instant::now();
         loop {
-            match self.lines.recv_timeout(GLANCE) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(failed(format!("`{}` ended without a word", self.shown)));
@@ -231,7 +232,7 @@ impl Speaking {
             }
             if start.elapsed() > limit {
                 return Err(failed(format!(
-                    "`{}` said nothing for {} s and was ended",
+                    "`{}` printed nothing for {} s and was ended",
                     self.shown,
                     limit.as_secs_f64()
                 )));
@@ -252,21 +253,21 @@ impl Speaking {
             if let Some(status) = self.child.status()? {
                 return Err(failed(format!("`{}` ended with {status}", self.shown)));
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 }
 
-/// The numbers of a line that a child said, as many as there have to be.
+/// The numbers of a line that a child printed, as many as there have to be.
 ///
 /// # Errors
 /// There are others, or what is none.
-pub fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
-    let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
+pub fn numbers<const N: usize>(line: &str) -> Result<[f64; N]> {
+    let numbers: Option<Vec<f64>> = line.split(' ').map(|word| word.parse().ok()).collect();
     numbers
         .and_then(|numbers| numbers.try_into().ok())
-        .ok_or_else(|| failed(format!("it said `{said}`, and not {N} numbers")))
+        .ok_or_else(|| failed(format!("it printed `{line}`, and not {N} numbers")))
 }
 
 /// A child that is ended and reaped when it is dropped.
@@ -383,14 +384,14 @@ mod tests {
 
     #[test]
     fn lines_are_heard_until_there_are_no_more() {
-        let mut child = start_speaking(&mut shell("echo one; echo two")).unwrap();
+        let mut child = start_piped(&mut shell("echo one; echo two")).unwrap();
         assert_eq!(child.line(LONG, &never()).unwrap(), "one");
         assert_eq!(child.line(LONG, &never()).unwrap(), "two");
         let error = child.line(LONG, &never()).unwrap_err();
         assert!(error.to_string().contains("without a word"), "{error}");
-        let mut silent = start_speaking(&mut shell("exec sleep 600")).unwrap();
-        let error = silent.line(GLANCE, &never()).unwrap_err();
-        assert!(error.to_string().contains("said nothing"), "{error}");
+        let mut silent = start_piped(&mut shell("exec sleep 600")).unwrap();
+        let error = silent.line(POLL_INTERVAL, &never()).unwrap_err();
+        assert!(error.to_string().contains("printed nothing"), "{error}");
     }
 
     #[test]

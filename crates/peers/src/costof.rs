@@ -1,4 +1,4 @@
-//! costof as a program: how one point is measured by it, and what its run file says.
+//! costof as a program: how one point is measured by it, and what its run file holds.
 
 use crate::child::{self, Finished, Interrupt};
 use crate::error::{Result, failed};
@@ -35,7 +35,7 @@ impl Costof {
         command
     }
 
-    /// `costof run` with these arguments, and what its run file says, which is written to `file`.
+    /// `costof run` with these arguments, and what its run file holds, which is written to `file`.
     ///
     /// # Errors
     /// It does not succeed in time, or its file cannot be read.
@@ -50,7 +50,7 @@ impl Costof {
         read(file)
     }
 
-    /// As [`Costof::run`], watched while it runs: its process id is handed to `glance`.
+    /// As [`Costof::run`], watched while it runs: its process id is handed to `poll`.
     ///
     /// # Errors
     /// As [`Costof::run`].
@@ -60,10 +60,10 @@ impl Costof {
         arguments: &[&str],
         limit: Duration,
         interrupt: &Interrupt,
-        (every, glance): (Duration, &mut dyn FnMut(u32)),
+        (every, poll): (Duration, &mut dyn FnMut(u32)),
     ) -> Result<(Run, Finished)> {
         let mut command = self.run_command(file, arguments);
-        let finished = child::finish_watched(&mut command, limit, interrupt, every, glance)?;
+        let finished = child::finish_watched(&mut command, limit, interrupt, every, poll)?;
         Ok((read(file)?, finished))
     }
 

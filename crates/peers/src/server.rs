@@ -15,7 +15,7 @@ pub const PORT: &str = "PORT";
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked for.
-const GLANCE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a server listens for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl Server {
                     START_LIMIT.as_secs()
                 )));
             }
-            std::thread::sleep(GLANCE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(server)
     }

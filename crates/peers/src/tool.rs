@@ -27,7 +27,7 @@ pub struct Tool<'a> {
     /// Its arguments in one round.
     pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
     /// Its number for one round, in nanoseconds or bytes a second, from what it prints.
-    pub read: fn(&str) -> Option<f64>,
+    pub read: Reading,
     /// Why it has no number, where what it prints tells that.
     pub why_not: fn(&str) -> Option<String>,
 }
@@ -40,6 +40,25 @@ pub enum Statistic {
     /// One long time by the operations in it, interruptions among it: costof's mean, which holds
     /// them too, stands beside it. On a noisy machine few interruptions decide both.
     Mean,
+}
+
+/// How a tool's number is found in what it prints.
+#[derive(Clone, Copy, Debug)]
+pub enum Reading {
+    /// The last word before these at the end of a line, the first such line, times so much.
+    Before(&'static str, f64),
+    /// By a function of its own.
+    By(fn(&str) -> Option<f64>),
+}
+
+impl Reading {
+    /// The number in this output.
+    pub fn number(self, output: &str) -> Option<f64> {
+        match self {
+            Reading::Before(words, times) => Some(times * number_before(output, words)?),
+            Reading::By(read) => read(output),
+        }
+    }
 }
 
 /// Where a tool runs, and what bounds it.
@@ -61,7 +80,7 @@ impl<'a> Tool<'a> {
         name: &'static str,
         statistic: Statistic,
         arguments: &str,
-        read: fn(&str) -> Option<f64>,
+        read: Reading,
     ) -> Tool<'a> {
         let arguments = words(arguments);
         Tool {
@@ -92,17 +111,19 @@ impl<'a> Tool<'a> {
         };
         let finished = child::finish(&mut command, on.limit, on.interrupt)?;
         // Some say all of it where others complain.
-        let said = match finished.output.trim().is_empty() {
-            true => finished.stderr,
-            false => finished.output,
+        let printed = if finished.output.trim().is_empty() {
+            finished.stderr
+        } else {
+            finished.output
         };
-        (self.read)(&said)
+        self.read
+            .number(&printed)
             .filter(|number| number.is_finite() && *number > 0.0)
             .ok_or_else(|| {
-                failed((self.why_not)(&said).unwrap_or_else(|| {
+                failed((self.why_not)(&printed).unwrap_or_else(|| {
                     format!(
                         "it printed no number that is known here, but: {}",
-                        tools::shortened(&said, SHOWN_CHARS)
+                        tools::shortened(&printed, SHOWN_CHARS)
                     )
                 }))
             })
@@ -139,20 +160,22 @@ mod tests {
     use super::*;
 
     fn shell(script: &'static str) -> Tool<'static> {
-        let read: fn(&str) -> Option<f64> = |output| number_before(output, "ns");
-        let mut tool = Tool::simple("sh", Statistic::Mean, "", read);
+        let mut tool = Tool::simple("sh", Statistic::Mean, "", Reading::Before("ns", 1.0));
         tool.arguments = Box::new(move || Ok(vec!["-c".to_owned(), script.to_owned()]));
         tool
     }
 
-    fn measure(script: &'static str) -> Result<f64> {
-        let interrupt = Interrupt::never();
-        shell(script).measure(Conditions {
+    fn measured(mut tool: Tool<'_>) -> Result<f64> {
+        tool.measure(Conditions {
             cpu: costof_os::sched::affinity::allowed().unwrap()[0],
             next: None,
             limit: Duration::from_secs(60),
-            interrupt: &interrupt,
+            interrupt: &Interrupt::never(),
         })
+    }
+
+    fn measure(script: &'static str) -> Result<f64> {
+        measured(shell(script))
     }
 
     #[test]
@@ -183,14 +206,7 @@ mod tests {
     fn a_server_without_a_processor_is_refused() {
         let mut tool = shell("echo 1 ns");
         tool.server = Some((Vec::new(), Transport::Tcp));
-        let interrupt = Interrupt::never();
-        let on = Conditions {
-            cpu: costof_os::sched::affinity::allowed().unwrap()[0],
-            next: None,
-            limit: Duration::from_secs(60),
-            interrupt: &interrupt,
-        };
-        let error = tool.measure(on).unwrap_err().to_string();
+        let error = measured(tool).unwrap_err().to_string();
         assert!(error.contains("second CPU"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The programs, one file each: what they are started as, and how what they print is read. Each says
+//! The programs, one file each: what they are started as, and how what they print is read. Each gives
 //! nanoseconds or bytes a second.
 
 pub mod fio;

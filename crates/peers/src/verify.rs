@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn who_is_waited_for_is_told_once_and_not_for_ever() {
-        let told = RefCell::new(Vec::new());
-        let waits = |holder: &str| told.borrow_mut().push(holder.to_owned());
+        let reported = RefCell::new(Vec::new());
+        let waits = |holder: &str| reported.borrow_mut().push(holder.to_owned());
         let patience = |silent, at_most| Patience {
             silent: Duration::from_millis(silent),
             at_most: Duration::from_millis(at_most),
@@ -392,7 +392,7 @@ mod tests {
         let never = Interrupt::never();
         let taken = patience(0, 60_000).wait(third, &never, &waits).unwrap();
         assert_eq!(
-            (taken, told.take()),
+            (taken, reported.take()),
             ("the machine", vec!["process 5".to_owned()])
         );
         let taken = || Err::<(), _>("process 5".to_owned());
@@ -401,7 +401,7 @@ mod tests {
             error.to_string().ends_with("measured by process 5"),
             "{error}"
         );
-        assert!(told.take().is_empty());
+        assert!(reported.take().is_empty());
         let stopped = Interrupt::from_flag(Arc::new(AtomicBool::new(true)));
         let error = patience(0, 60_000)
             .wait(taken, &stopped, &waits)

@@ -1,7 +1,7 @@
 //! Ends that use QUIC by quinn: one stream, quinn's own defaults, which means TLS 1.3,
 //! CUBIC, and datagrams of up to 1,452 bytes.
 
-use super::{MESSAGE_BYTES, Played, say_where};
+use super::{MESSAGE_BYTES, Played, print_address};
 use crate::rudp::tally::Tally;
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -26,7 +26,7 @@ pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
         let config = ServerConfig::with_single_cert(vec![own.cert.der().clone()], key)?;
         let endpoint = Endpoint::server(config, at)?;
-        say_where(endpoint.local_addr()?, &hex(own.cert.der()));
+        print_address(endpoint.local_addr()?, &hex(own.cert.der()));
         let mut tally = Tally::new();
         let connection = endpoint.accept().await.ok_or("nobody came")?.await?;
         let mut stream = connection.accept_uni().await?;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_read_as_it_was_said() {
+    fn a_certificate_is_read_as_it_was_printed() {
         assert_eq!(bytes(&hex(&[0, 255, 16])), Ok(vec![0, 255, 16]));
         assert!(bytes("0g").is_err());
     }

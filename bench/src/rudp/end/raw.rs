@@ -1,6 +1,6 @@
 //! Ends that use UDP as it is: what any protocol over it is measured against.
 
-use super::{LARGEST, Played, WARM_UP, say_where};
+use super::{LARGEST, Played, WARM_UP, print_address};
 use crate::rudp::tally::Tally;
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,7 +39,7 @@ fn wait(socket: &UdpSocket, what: PollFlags, most: Duration) -> io::Result<()> {
 
 pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
     let (socket, state) = batched(at)?;
-    say_where(socket.local_addr()?, "");
+    print_address(socket.local_addr()?, "");
     let mut tally = Tally::new();
     let mut memory = vec![0; LARGEST * BATCHES];
     let mut metas = [RecvMeta::default(); BATCHES];
@@ -95,7 +95,7 @@ fn until_there<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 pub(super) fn echo(at: SocketAddr, spins: bool) -> Played<()> {
     let socket = UdpSocket::bind(at)?;
     socket.set_nonblocking(spins)?;
-    say_where(socket.local_addr()?, "");
+    print_address(socket.local_addr()?, "");
     let mut buffer = [0; LARGEST];
     loop {
         let (bytes, from) = until_there(|| socket.recv_from(&mut buffer))?;

@@ -1,6 +1,6 @@
 //! Ends that use rudp.
 
-use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, say_where};
+use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, print_address};
 use crate::rudp::tally::Tally;
 use rudp::socket::Socket;
 use rudp::{Accept, Config, ConnectionId, Event};
@@ -39,7 +39,7 @@ fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
         ..Accept::default()
     };
     let socket = Socket::bind(at, secret(), Some(accept))?;
-    say_where(socket.local_addr()?, "");
+    print_address(socket.local_addr()?, "");
     Ok(socket)
 }
 

@@ -1,6 +1,6 @@
 //! Ends that use the kernel's TCP.
 
-use super::{MESSAGE_BYTES, Played, say_where};
+use super::{MESSAGE_BYTES, Played, print_address};
 use crate::rudp::tally::Tally;
 use costof_os::net::socket;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
     let listener = TcpListener::bind(at)?;
-    say_where(listener.local_addr()?, "");
+    print_address(listener.local_addr()?, "");
     let mut tally = Tally::new();
     let (mut stream, _) = listener.accept()?;
     let mut buffer = vec![0; 4 * MESSAGE_BYTES];

@@ -3,7 +3,6 @@
 use super::interleave;
 use crate::cli::{CompareOptions, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
-use crate::terminal::log;
 use crate::{files, record};
 use costof_measure::compare::{Metrics, compare};
 use costof_measure::probe::Probe;
@@ -178,8 +177,7 @@ impl Shown<'_> {
 
     fn end(self) -> Done {
         if let Some(html) = &self.options.html {
-            files::write(html, &compare_page::page(&self.sections))?;
-            log(format!("the page is in {}", html.display()));
+            files::write_page(html, &compare_page::page(&self.sections))?;
         }
         Ok(checked(self.is_worse))
     }

@@ -5,7 +5,7 @@ use crate::error::{Done, Error, wrong};
 use crate::plan::request::{Request, infos};
 use crate::record;
 use crate::session::{Session, hosts};
-use crate::terminal::watch_interrupts;
+use crate::terminal::{print, watch_interrupts};
 use costof_measure::facts;
 use costof_measure::probe::{self, Probe};
 use costof_model::expression::{Expression, Total, Value};
@@ -15,8 +15,6 @@ use costof_model::prediction::Known;
 use costof_model::run_file::Run;
 use serde_json::json;
 use std::cell::LazyCell;
-use std::io::{self, Write};
-use std::process::ExitCode;
 
 /// Columns of a bar that stands for the whole.
 const BAR: f64 = 24.0;
@@ -62,8 +60,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
     } else {
         as_text(&expression, &total, &sources)
     };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    print(text)
 }
 
 /// The latest runs of this machine, back to the one that completes the points.

@@ -5,6 +5,7 @@ use crate::cli::ExplainOptions;
 use crate::error::Done;
 use crate::plan::request::{infos, select};
 use crate::record;
+use crate::terminal::print;
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
@@ -12,26 +13,19 @@ use costof_model::run_file::Run;
 use costof_probes::notes::{NOTES, Note};
 use costof_report::predictions;
 use costof_report::text::wrapped;
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
     let infos = select(&infos(table), std::slice::from_ref(&options.probe))?;
-    let mut output = BufWriter::new(io::stdout().lock());
-    for (position, info) in infos.into_iter().enumerate() {
-        if position > 0 {
-            writeln!(output)?;
-        }
-        output.write_all(explain(info).as_bytes())?;
+    let mut texts = Vec::new();
+    for info in infos {
         let measured = match &options.run {
             Some(path) => Some((path.clone(), record::read(path)?)),
             None => record::latest_with(&info.id),
         };
-        output.write_all(sums(info, measured).as_bytes())?;
+        texts.push(explain(info) + &sums(info, measured));
     }
-    output.flush()?;
-    Ok(ExitCode::SUCCESS)
+    print(texts.join("\n"))
 }
 
 /// Everything that a probe says of itself, as text.

@@ -4,9 +4,8 @@ use crate::anonymous::anonymous;
 use crate::cli::ExportOptions;
 use crate::error::Done;
 use crate::record;
+use crate::terminal::print;
 use costof_model::run_file;
-use std::io::{self, BufWriter, Write};
-use std::process::ExitCode;
 
 pub(crate) fn run(options: &ExportOptions) -> Done {
     let mut run = record::read(&options.file)?;
@@ -14,10 +13,6 @@ pub(crate) fn run(options: &ExportOptions) -> Done {
         anonymous(&mut run);
     }
     run.launches.clear();
-    let mut output = BufWriter::new(io::stdout().lock());
-    for row in run.into_rows() {
-        output.write_all(&run_file::line(&row))?;
-    }
-    output.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let lines = run.into_rows().flat_map(|row| run_file::line(&row));
+    print(lines.collect::<Vec<u8>>())
 }

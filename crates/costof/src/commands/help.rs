@@ -2,11 +2,11 @@
 
 use crate::cli::Cli;
 use crate::error::Done;
+use crate::terminal::print;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use std::io::{self, Write};
-use std::process::ExitCode;
+use std::io::Write;
 
 pub(crate) fn man() -> Done {
     let mut page = Vec::new();
@@ -20,14 +20,12 @@ pub(crate) fn man() -> Done {
         man.render_synopsis_section(&mut page)?;
         man.render_options_section(&mut page)?;
     }
-    io::stdout().write_all(&page)?;
-    Ok(ExitCode::SUCCESS)
+    print(page)
 }
 
 pub(crate) fn completions(shell: Shell) -> Done {
     // clap writes to memory first: it would panic on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "costof", &mut script);
-    io::stdout().write_all(&script)?;
-    Ok(ExitCode::SUCCESS)
+    print(script)
 }

@@ -3,13 +3,12 @@
 use crate::cli::LinkCommand;
 use crate::error::{Done, Error, bail, wrong};
 use crate::session::own_executable;
+use crate::terminal::print;
 use costof_lab::link::named::{self, FAR_NAME, NEAR_NAME, Up};
 use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 use costof_model::link::Link;
 use costof_model::link_report::{LinkReport, Spread, Traffic};
 use costof_model::unit::{Unit, display_bytes};
-use std::io::{self, Write};
-use std::process::ExitCode;
 
 pub(crate) fn run(command: &LinkCommand) -> Done {
     let text = match command {
@@ -21,8 +20,7 @@ pub(crate) fn run(command: &LinkCommand) -> Done {
         LinkCommand::Down if named::down().map_err(wrong)? => "the link is down\n".to_owned(),
         LinkCommand::Down => "no link was up\n".to_owned(),
     };
-    io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    print(text)
 }
 
 fn up(link: &Link, seed: u64) -> Result<String, Error> {

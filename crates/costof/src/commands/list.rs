@@ -3,31 +3,29 @@
 use crate::cli::ListOptions;
 use crate::error::Done;
 use crate::plan::request::{infos, select};
+use crate::terminal::print;
 use costof_measure::probe::Probe;
 use costof_model::axis::{Axis, AxisValue, Domain};
-use std::io::{self, BufWriter, Write};
-use std::process::ExitCode;
+use std::io;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
     let infos = select(&infos(table), &options.probes)?;
-    let mut output = BufWriter::new(io::stdout().lock());
     if options.json {
         let text = serde_json::to_string_pretty(&infos).map_err(io::Error::from)?;
-        writeln!(output, "{text}")?;
-    } else {
-        let width = infos.iter().map(|info| info.id.len()).max().unwrap_or(0);
-        for info in infos {
-            writeln!(output, "{:width$}  {}", info.id, info.question)?;
-            for axis in info.axes.iter() {
-                writeln!(output, "{:width$}    {} = {}", "", axis.name, values(axis))?;
-            }
-            if info.needs_link() {
-                writeln!(output, "{:width$}    --link {LINKS}, or --peer HOST", "")?;
-            }
+        return print(text + "\n");
+    }
+    let width = infos.iter().map(|info| info.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for info in infos {
+        text += &format!("{:width$}  {}\n", info.id, info.question);
+        for axis in info.axes.iter() {
+            text += &format!("{:width$}    {} = {}\n", "", axis.name, values(axis));
+        }
+        if info.needs_link() {
+            text += &format!("{:width$}    --link {LINKS}, or --peer HOST\n", "");
         }
     }
-    output.flush()?;
-    Ok(ExitCode::SUCCESS)
+    print(text)
 }
 
 /// What may lie between the two ends of a probe.

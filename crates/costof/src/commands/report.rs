@@ -3,12 +3,10 @@
 use crate::anonymous::anonymous;
 use crate::cli::ReportOptions;
 use crate::error::{Done, wrong};
-use crate::terminal::log;
+use crate::terminal::{log, print};
 use crate::{files, record};
 use costof_report::{csv, markdown, page, plots};
-use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 pub(crate) fn run(options: &ReportOptions) -> Done {
     let latest = || options.file.clone().or_else(record::latest);
@@ -27,8 +25,7 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
         let html = options.html.clone().unwrap_or_else(own);
         files::check_spares(&html, &file)?;
         let doubts: Vec<String> = cut.into_iter().collect();
-        files::write(&html, &page::page(&run, &doubts))?;
-        log(format!("the page is in {}", html.display()));
+        files::write_page(&html, &page::page(&run, &doubts))?;
     }
     if let Some(folder) = &options.svg {
         let plots = plots::svg(&run);
@@ -44,8 +41,6 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
         }
         log(format!("the values are in {}", csv.display()));
     }
-    if options.markdown {
-        io::stdout().write_all(markdown::table(&run).as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let table = options.markdown.then(|| markdown::table(&run));
+    print(table.unwrap_or_default())
 }

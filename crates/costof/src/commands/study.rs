@@ -11,7 +11,7 @@ use crate::plan::cost;
 use crate::plan::request::{Request, infos};
 use crate::resume;
 use crate::session::{Session, hosts};
-use crate::terminal::{log, watch_interrupts};
+use crate::terminal::{log, print, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
@@ -60,18 +60,17 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
 }
 
 fn list() -> Done {
-    let mut output = io::stdout().lock();
     let width = EMBEDDED.iter().map(|(name, _)| name.len()).max();
     let width = width.unwrap_or(0);
-    for (name, text) in EMBEDDED {
-        let study = Study::read(name, name, text).map_err(wrong)?;
-        writeln!(output, "{name:width$}  {}", study.title)?;
+    let mut text = String::new();
+    for (name, study) in EMBEDDED {
+        let study = Study::read(name, name, study).map_err(wrong)?;
+        text += &format!("{name:width$}  {}\n", study.title);
     }
-    writeln!(
-        output,
-        "\n`costof study NAME` runs one, `costof study FILE.toml` one of your own (docs/STUDIES.md)"
-    )?;
-    Ok(ExitCode::SUCCESS)
+    print(
+        text + "\n`costof study NAME` runs one, `costof study FILE.toml` one of your own \
+                (docs/STUDIES.md)\n",
+    )
 }
 
 /// The study of this name, or in this file.

@@ -1,26 +1,25 @@
 //! `net.bandwidth` over links that are slow and lose packets: both ends report what arrived, though
 //! the last of it, or what says that it was the last, never comes.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, or_skip};
 use costof_model::metric::Data;
 use costof_model::rows::{LaunchRow, State};
 
-const LOSSY: &str = "delay=50ms,loss=5%";
-/// What was asked for, and how far from it so many packets as pass here may be.
+/// What the link is to lose, and how far from it so many packets as pass here may be.
 const LOST: std::ops::Range<f64> = 0.04..0.06;
 
 /// The launches of a point over the lossy link, or why there is no such link, or point, here.
 fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     let place = Place::new();
-    let usual = "run net.bandwidth --quick --timeout 30 --seed 1 --out run.jsonl --link";
-    let words = usual.split(' ').chain([LOSSY]).chain(axes.split(' '));
-    let ended = run(&mut place.costof(&words.collect::<Vec<_>>()));
+    let ended = place.run(&format!(
+        "run net.bandwidth --quick --timeout 30 --seed 1 --out run.jsonl --link delay=50ms,loss=5% {axes}"
+    ));
     let absent = ["cannot make the link", "congestion control cubic"];
     if absent.iter().any(|absent| ended.out.contains(absent)) {
         return Err(ended.out);
     }
     ended.expect_code(0);
-    let run = read(&place.path("run.jsonl"));
+    let run = place.run_file();
     assert!(run.launches.len() >= 3, "{:?}", run.launches);
     place.expect_nothing_runs();
     Ok(run.launches)
@@ -34,7 +33,7 @@ fn value(launch: &LaunchRow, name: &str) -> Option<f64> {
     let found = point.metrics.iter().find(|metric| metric.name == name)?;
     match found.data {
         Data::Value(value) => Some(value),
-        _ => None,
+        Data::Samples(_) | Data::Histogram(_) => None,
     }
 }
 
@@ -42,16 +41,12 @@ fn value(launch: &LaunchRow, name: &str) -> Option<f64> {
 #[test]
 fn a_connection_that_is_cut_short_has_a_throughput() {
     let axes = "--set over=tcp --set size=1KiB --set congestion_control=cubic";
-    let launches = launches(axes).unwrap_or_else(|why| {
-        eprintln!("skipped: {why}");
-        Vec::new()
-    });
-    for launch in &launches {
-        let throughput = value(launch, "throughput").expect("something arrived");
+    for launch in or_skip!(launches(axes)) {
+        let throughput = value(&launch, "throughput").expect("something arrived");
         // A window of one segment, and the link without any loss.
         assert!((1448.0..1e9).contains(&throughput), "{throughput}");
-        let again = value(launch, "retransmissions").expect("TCP counts them");
-        assert!((0.01..0.5).contains(&again), "{again}");
+        let retransmissions = value(&launch, "retransmissions").expect("TCP counts them");
+        assert!((0.01..0.5).contains(&retransmissions), "{retransmissions}");
     }
 }
 
@@ -59,20 +54,15 @@ fn a_connection_that_is_cut_short_has_a_throughput() {
 /// room for: the rest is what the link lost, by the link's own account.
 #[test]
 fn of_datagrams_as_many_are_lost_as_the_link_says() {
-    let axes = "--set over=udp --set size=1000";
-    let launches = launches(axes).unwrap_or_else(|why| {
-        eprintln!("skipped: {why}");
-        Vec::new()
-    });
-    for launch in &launches {
-        assert!(value(launch, "throughput").is_some());
-        let lost = value(launch, "lost").expect("both ends count datagrams");
-        let in_queue = value(launch, "lost_in_queue").expect("the kernel counts them");
+    for launch in or_skip!(launches("--set over=udp --set size=1000")) {
+        assert!(value(&launch, "throughput").is_some());
+        let lost = value(&launch, "lost").expect("both ends count datagrams");
+        let in_queue = value(&launch, "lost_in_queue").expect("the kernel counts them");
         let link = launch.link.as_ref().expect("something emulates it");
         let up = &link.up;
-        let asked = up.lost as f64 / (up.lost + up.packets) as f64;
+        let by_link = up.lost as f64 / (up.lost + up.packets) as f64;
         // netem counts what its queue had no room for among them.
-        assert!(LOST.contains(&asked) || link.by != "relay", "{up:?}");
+        assert!(LOST.contains(&by_link) || link.by != "relay", "{up:?}");
         // It may also be too slow for a sender at its fastest.
         let on_the_way = up.lost + up.queue_drops.unwrap_or(0) + up.overruns;
         let on_the_way = on_the_way as f64 / (on_the_way + up.packets) as f64;

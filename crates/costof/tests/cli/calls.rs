@@ -1,6 +1,8 @@
 //! Remote procedure calls: every stack, every probe, over several links.
 
-use crate::common::{Place, assert_contains, assert_contains_all, read, run, was_starved};
+use crate::common::{
+    Place, assert_contains, assert_contains_all, expect_failed_by, expect_metrics, median,
+};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use std::path::Path;
@@ -11,20 +13,14 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 /// What these words give, and what was printed.
 fn measured(words: &str) -> (Run, String) {
     let place = Place::new();
-    let words = format!("run {words} --quick --seed 1 --out run.jsonl");
-    let shown = run(&mut place.costof(&words));
+    let shown = place.run(&format!("run {words} --quick --seed 1 --out run.jsonl"));
     place.expect_nothing_runs();
-    (read(&place.path("run.jsonl")), shown.out)
+    (place.run_file(), shown.out)
 }
 
 /// The rows of a run, all of whose points must have one unless their link cannot be made here.
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn rows(run: &Run) -> &[PointRow] {
-    for failure in run.failures.iter().filter(|row| !was_starved(row)) {
-        let is_not_to_be_had = failure.reason.contains("cannot make the link");
-        assert!(is_not_to_be_had, "{failure:?}");
-        eprintln!("skipped: {}: {}", failure.point, failure.reason);
-    }
+    expect_failed_by(run, &["cannot make the link"]);
     let planned = run.run.plan.points().count();
     assert!(run.points.len() + run.failures.len() >= planned);
     for row in &run.points {
@@ -33,27 +29,12 @@ fn rows(run: &Run) -> &[PointRow] {
     &run.points
 }
 
-fn estimate(row: &PointRow, metric: &str) -> f64 {
-    let estimate = row.estimate(metric);
-    estimate
-        .unwrap_or_else(|| panic!("{metric} is missing in {row:?}"))
-        .median
-}
-
+/// The CPU time of the stack's own threads, where this kernel counts it.
 #[track_caller]
-fn expect_metrics(row: &PointRow, metrics: &[&str]) {
-    for metric in metrics {
-        assert!(estimate(row, metric) > 0.0, "{metric} {row:?}");
+fn expect_cpu(row: &PointRow, metric: &str) {
+    if Path::new("/proc/self/schedstat").exists() {
+        expect_metrics(row, &[metric]);
     }
-}
-
-/// Whether this kernel does: the server's threads are the stack's, not the probe's.
-fn says_what_threads_used() -> bool {
-    Path::new("/proc/self/schedstat").exists()
-}
-
-fn is_call(row: &PointRow) -> bool {
-    matches!(row.axes().find_word("stack"), Some("grpc" | "thrift"))
 }
 
 #[test]
@@ -66,9 +47,7 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
         expect_metrics(row, &["latency", "cpu_client"]);
         let is_datagrams = matches!(row.axes().find_word("stack"), Some("rudp" | "udp"));
         assert_eq!(row.estimate("lost").is_some(), is_datagrams, "{row:?}");
-        if says_what_threads_used() {
-            expect_metrics(row, &["cpu_server"]);
-        }
+        expect_cpu(row, "cpu_server");
     }
     for link in ["loopback", "veth"] {
         // Where others use the processors, nothing is held to be the stacks'.
@@ -76,8 +55,7 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
             |row: &PointRow| row.warnings.iter().any(|warning| warning.kind == "others");
         let of_link = || run.points.iter().filter(|row| row.point.link == link);
         if of_link().count() > 0 && !of_link().any(is_disturbed) {
-            let says = format!("a call with structure over {link}: ");
-            assert_contains(&shown, &says);
+            assert_contains(&shown, &format!("a call with structure over {link}: "));
         }
     }
 }
@@ -91,7 +69,7 @@ fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
     }
     for failure in &run.failures {
         assert_eq!(failure.point.axes.find_word("stack"), Some("rudp"));
-        assert!(failure.reason.contains("over=tcp"), "{failure:?}");
+        assert_contains(&failure.reason, "over=tcp");
     }
     assert!(!run.failures.is_empty());
 }
@@ -102,14 +80,8 @@ fn the_first_call_stands_beside_the_others() {
         "rpc.first_call --set stack=grpc,thrift,tcp --link loopback --link {EMULATED}"
     ));
     for row in rows(&run) {
-        let metrics = [
-            "first",
-            "connection",
-            "latency",
-            "first_again",
-            "connection_again",
-        ];
-        expect_metrics(row, &metrics);
+        expect_metrics(row, &["first", "connection", "latency"]);
+        expect_metrics(row, &["first_again", "connection_again"]);
     }
     // A process has one first call.
     for block in &run.run.plan.blocks {
@@ -123,19 +95,13 @@ fn every_payload_is_marshalled_and_unmarshalled() {
     let rows = rows(&run);
     assert_eq!(rows.len(), 3 * 9 * 2);
     let bytes = |stack, payload, direction| {
-        let of = |row: &&PointRow| {
-            let words = [
-                ("stack", stack),
-                ("payload", payload),
-                ("direction", direction),
-            ];
-            words
-                .iter()
-                .all(|(axis, word)| row.axes().find_word(axis) == Some(*word))
+        let is_it = |row: &&PointRow| {
+            ["stack", "payload", "direction"].map(|axis| row.axes().find_word(axis))
+                == [stack, payload, direction].map(Some)
         };
-        let row = rows.iter().find(of).expect("it is planned");
+        let row = rows.iter().find(is_it).expect("it is planned");
         expect_metrics(row, &["cost", "wire_bytes"]);
-        estimate(row, "wire_bytes")
+        median(row, "wire_bytes")
     };
     for stack in ["grpc", "thrift", "thrift_compact"] {
         for payload in ["int", "double", "structure", "string2048"] {
@@ -156,20 +122,13 @@ fn streams_carry_messages_of_a_byte_and_of_megabytes() {
             "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
         ));
         for row in rows(&run) {
-            expect_stream(row);
+            expect_metrics(row, &["throughput", "rate", "cpu_sender", "mtu"]);
+            expect_cpu(row, "cpu_receiver");
+            let size = row.axes().number("size") as f64;
+            let by_rate = median(row, "rate") * size / median(row, "throughput");
+            assert!((0.5..2.0).contains(&by_rate), "{row:?}");
         }
     }
-}
-
-#[track_caller]
-fn expect_stream(row: &PointRow) {
-    expect_metrics(row, &["throughput", "rate", "cpu_sender", "mtu"]);
-    if says_what_threads_used() {
-        expect_metrics(row, &["cpu_receiver"]);
-    }
-    let size = row.axes().find_number("size").unwrap() as f64;
-    let by_rate = estimate(row, "rate") * size / estimate(row, "throughput");
-    assert!((0.5..2.0).contains(&by_rate), "{row:?}");
 }
 
 #[test]
@@ -177,26 +136,23 @@ fn calls_are_made_at_a_rate() {
     let (run, _) =
         measured("rpc.load --set stack=grpc,thrift --set rate=200,2000 --set connections=1,3");
     for row in rows(&run) {
-        assert!(is_call(row));
+        let stack = row.axes().find_word("stack");
+        assert!(matches!(stack, Some("grpc" | "thrift")));
         expect_metrics(row, &["latency", "rate", "cpu_client"]);
-        if says_what_threads_used() {
-            expect_metrics(row, &["cpu_server"]);
-        }
+        expect_cpu(row, "cpu_server");
         for metric in ["in_flight", "in_flight_most", "unanswered"] {
-            assert!(estimate(row, metric) >= 0.0, "{metric} {row:?}");
+            assert!(median(row, metric) >= 0.0, "{metric} {row:?}");
         }
         // Of 200 calls a second, 80 are made in 400 ms.
-        let asked = row.axes().find_number("rate").unwrap() as f64 * 0.4;
-        let launches = f64::from(row.launches);
-        let answered = row.estimate("latency").unwrap().n as f64 / launches;
+        let asked = row.axes().number("rate") as f64 * 0.4;
+        let answered = row.estimate("latency").unwrap().n as f64 / f64::from(row.launches);
         assert!(answered <= asked + 1.0, "{answered} of {asked} {row:?}");
     }
 }
 
 #[test]
 fn the_plan_of_calls_has_what_they_are_made_of() {
-    let place = Place::new();
-    let shown = run(&mut place.costof("run rpc --dry-run")).expect_code(0);
+    let shown = Place::new().run("run rpc --dry-run").expect_code(0);
     assert_contains_all(
         &shown.out,
         &[

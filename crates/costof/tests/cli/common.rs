@@ -3,6 +3,7 @@
 use costof_model::rows::{FailureRow, PointRow};
 use costof_model::run_file::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,10 @@ impl Running {
     pub(crate) fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
+
+    pub(crate) fn network_namespace(&self) -> Option<String> {
+        network_namespace(&self.id().to_string())
+    }
 }
 
 /// A test that fails leaves nothing running either.
@@ -46,40 +51,55 @@ impl Drop for Place {
     }
 }
 
-/// A command line: all words in one text, or one by one where a word holds blanks.
-pub(crate) trait Arguments {
-    fn words(&self) -> Vec<String>;
+/// The real costof.
+pub(crate) const COSTOF: &str = env!("CARGO_BIN_EXE_costof");
+
+/// The costof of `examples/misbehaving.rs`.
+pub(crate) fn misbehaving() -> String {
+    let program = Path::new(COSTOF).with_file_name("examples/misbehaving");
+    assert!(
+        program.exists(),
+        "{} is not built: `cargo test -p costof` builds it, `--test cli` alone does not",
+        program.display()
+    );
+    program.display().to_string()
 }
 
-impl Arguments for &str {
-    fn words(&self) -> Vec<String> {
-        self.split_whitespace().map(str::to_owned).collect()
+/// The words of a command line, between blanks; single quotes keep the blanks within.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !is_quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
     }
+    words.extend(word);
+    words
 }
 
-impl Arguments for &String {
-    fn words(&self) -> Vec<String> {
-        self.as_str().words()
-    }
+/// Says why something is not tried here.
+#[expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
+pub(crate) fn skipped(why: impl Display) {
+    eprintln!("skipped: {why}");
 }
 
-impl Arguments for &[&str] {
-    fn words(&self) -> Vec<String> {
-        self.iter().map(|&word| word.to_owned()).collect()
-    }
+/// The value, or the end of a test that cannot run here, which says why.
+macro_rules! or_skip {
+    ($tried:expr) => {
+        match $tried {
+            Ok(value) => value,
+            Err(why) => return $crate::common::skipped(why),
+        }
+    };
 }
-
-impl<const N: usize> Arguments for &[&str; N] {
-    fn words(&self) -> Vec<String> {
-        self.as_slice().words()
-    }
-}
-
-impl Arguments for &Vec<&str> {
-    fn words(&self) -> Vec<String> {
-        self.as_slice().words()
-    }
-}
+pub(crate) use or_skip;
 
 /// A text has this part.
 #[track_caller]
@@ -115,32 +135,21 @@ impl Place {
     }
 
     /// The real costof, with these arguments.
-    pub(crate) fn costof(&self, arguments: impl Arguments) -> Command {
-        self.command(Path::new(env!("CARGO_BIN_EXE_costof")), arguments)
+    pub(crate) fn costof(&self, line: &str) -> Command {
+        self.command(&format!("{COSTOF} {line}"))
     }
 
     /// The costof of `examples/misbehaving.rs`, with these arguments.
-    pub(crate) fn misbehaving(&self, arguments: impl Arguments) -> Command {
-        let beside = Path::new(env!("CARGO_BIN_EXE_costof")).parent().unwrap();
-        let program = beside.join("examples/misbehaving");
-        assert!(
-            program.exists(),
-            "{} is not built: `cargo test -p costof` builds it, `--test cli` alone does not",
-            program.display()
-        );
-        self.command(&program, arguments)
+    pub(crate) fn misbehaving(&self, line: &str) -> Command {
+        self.command(&format!("{} {line}", misbehaving()))
     }
 
-    /// The program of [`Place::costof`] and of [`Place::misbehaving`], by its path.
-    pub(crate) fn program(command: &Command) -> &str {
-        command.get_program().to_str().unwrap()
-    }
-
-    /// A program in this place, with these arguments.
-    pub(crate) fn command(&self, program: &Path, arguments: impl Arguments) -> Command {
-        let mut command = Command::new(program);
+    /// A program in this place, with its arguments.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let words = words(line);
+        let mut command = Command::new(&words[0]);
         command
-            .args(arguments.words())
+            .args(&words[1..])
             .current_dir(self.0.path())
             .env("HOME", self.0.path())
             .env("XDG_STATE_HOME", self.path("state"))
@@ -150,6 +159,35 @@ impl Place {
             // As a developer may have it.
             .env("RUST_BACKTRACE", "1");
         command
+    }
+
+    /// The real costof, run to its end.
+    pub(crate) fn run(&self, line: &str) -> Ended {
+        run(&mut self.costof(line))
+    }
+
+    /// The misbehaving costof, run to its end.
+    pub(crate) fn run_misbehaving(&self, line: &str) -> Ended {
+        run(&mut self.misbehaving(line))
+    }
+
+    /// A command that makes a probe hang, once it does.
+    pub(crate) fn hanging(&self, command: &mut Command) -> Child {
+        let child = spawn(command);
+        wait_for("the probe to hang", || self.path("hanging").exists());
+        child
+    }
+
+    /// The run in a file of this place.
+    #[track_caller]
+    pub(crate) fn read(&self, name: &str) -> Run {
+        read(&self.path(name))
+    }
+
+    /// The run in `run.jsonl`.
+    #[track_caller]
+    pub(crate) fn run_file(&self) -> Run {
+        self.read("run.jsonl")
     }
 
     /// What runs of all that was started in this place, told by the
@@ -205,6 +243,31 @@ pub(crate) fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
+/// The command as the last words of another one, in the same folder and environment.
+pub(crate) fn within(outer: &[&str], command: &Command) -> Command {
+    let mut within = Command::new(outer[0]);
+    within
+        .args(&outer[1..])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        within.env(name, value.unwrap());
+    }
+    within
+}
+
+/// The command, started by a shell script that ends with `exec "$@"`.
+pub(crate) fn within_script(script: &str, command: &Command) -> Command {
+    within(&["sh", "-c", script, "sh"], command)
+}
+
+/// Whether a program is installed.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let tried = Command::new(program).arg("--version").output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
 /// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
     ended(spawn(command))
@@ -249,6 +312,13 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// Interrupts a child, which must end for that.
+#[track_caller]
+pub(crate) fn interrupt(child: Child) -> Ended {
+    signal(&child, Signal::INT);
+    ended(child).expect_code(130)
+}
+
 impl Ended {
     /// This exit code, or what it wrote instead.
     #[track_caller]
@@ -281,6 +351,48 @@ pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
         (Some(point), None) => point,
         other => panic!("not one point of {probe}: {other:?}"),
     }
+}
+
+/// The median of a metric.
+#[track_caller]
+pub(crate) fn median(row: &PointRow, metric: &str) -> f64 {
+    let estimate = row.estimate(metric);
+    let estimate = estimate.unwrap_or_else(|| panic!("{metric} is missing in {row:?}"));
+    estimate.median
+}
+
+/// All of these metrics, above zero.
+#[track_caller]
+pub(crate) fn expect_metrics(row: &PointRow, metrics: &[&str]) {
+    for metric in metrics {
+        assert!(median(row, metric) > 0.0, "{metric} {row:?}");
+    }
+}
+
+/// Whatever failed did so for one of these reasons, which are this machine's and are said. Launches that
+/// were starved are no matter.
+#[track_caller]
+pub(crate) fn expect_failed_by(run: &Run, reasons: &[&str]) {
+    for failure in run.failures.iter().filter(|row| !was_starved(row)) {
+        let mut reasons = reasons.iter();
+        let is_known = reasons.any(|why| failure.reason.contains(why));
+        assert!(is_known, "{failure:?}");
+        skipped(format_args!("{}: {}", failure.point, failure.reason));
+    }
+}
+
+/// The network namespace of a process, by its name in /proc.
+pub(crate) fn network_namespace(process: &str) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// A value in a process's status (proc_pid_status(5)).
+pub(crate) fn status_of(process: i32, name: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.trim().parse().ok()
 }
 
 /// Every launch and every point that was planned, once, and the end.

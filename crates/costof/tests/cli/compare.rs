@@ -1,6 +1,6 @@
 //! `costof compare`: runs of the real costof, held against each other.
 
-use crate::common::{Place, assert_contains, assert_contains_all, read, run};
+use crate::common::{Place, assert_contains, assert_contains_all};
 use costof_model::metric::Data;
 use costof_model::rows::Row;
 use costof_model::run_file;
@@ -11,8 +11,8 @@ use std::fs;
 /// in all launches, which differ on a busy machine.
 fn measured() -> Place {
     let place = Place::new();
-    let words = "run null cpu.loop --quick --out before.jsonl";
-    run(&mut place.costof(words)).expect_code(0);
+    let line = "run null cpu.loop --quick --out before.jsonl";
+    place.run(line).expect_code(0);
     rewrite(&place, "before.jsonl", |_, launch, data| {
         if let Data::Samples(samples) = data {
             let cost = 10.0 + 0.01 * f64::from(launch);
@@ -37,21 +37,23 @@ fn slowed(place: &Place, probe: &str, times: f64) {
 
 /// `before.jsonl` as another file, with other numbers: by the probe and the launch.
 fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
-    let lines = read(&place.path("before.jsonl"))
-        .into_rows()
-        .map(|mut row| {
-            if let Row::Launch(launch) = &mut row {
-                for point in &mut launch.points {
-                    for metric in &mut point.metrics {
-                        change(&point.point.probe, launch.launch, &mut metric.data);
-                        // What a neighbour did meanwhile has no say in this.
-                        (metric.gauged, metric.disturbed) = (None, Vec::new());
-                    }
+    let rows = place.read("before.jsonl").into_rows().map(|mut row| {
+        if let Row::Launch(launch) = &mut row {
+            for point in &mut launch.points {
+                for metric in &mut point.metrics {
+                    change(&point.point.probe, launch.launch, &mut metric.data);
+                    // What a neighbour did meanwhile has no say in this.
+                    (metric.gauged, metric.disturbed) = (None, Vec::new());
                 }
             }
-            run_file::line(&row)
-        });
-    let bytes: Vec<u8> = lines.flatten().collect();
+        }
+        row
+    });
+    write(place, name, rows);
+}
+
+fn write(place: &Place, name: &str, rows: impl Iterator<Item = Row>) {
+    let bytes: Vec<u8> = rows.flat_map(|row| run_file::line(&row)).collect();
     fs::write(place.path(name), bytes).unwrap();
 }
 
@@ -59,91 +61,71 @@ fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
 fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
-    let text = run(&mut place.costof("compare before.jsonl after.jsonl")).expect_code(0);
-    assert_contains_all(&text.out, &[" worse ", "2.000"]);
-    assert!(!text.out.contains(" better "), "{}", text.out);
-    assert!(
-        !text.out.contains("Not the same in both runs"),
-        "{}",
-        text.out
-    );
-    let told = run(&mut place.costof("compare --json before.jsonl after.jsonl"))
-        .expect_code(0)
-        .out;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let rows = told["comparison"]["rows"].as_array().unwrap();
+    let text = place.run("compare before.jsonl after.jsonl");
+    let text = text.expect_code(0).out;
+    assert_contains_all(&text, &[" worse ", "2.000"]);
+    for absent in [" better ", "Not the same in both runs"] {
+        assert!(!text.contains(absent), "{text}");
+    }
+    let json = place.run("compare --json before.jsonl after.jsonl");
+    let json: Value = serde_json::from_str(&json.expect_code(0).out).unwrap();
+    let rows = json["comparison"]["rows"].as_array().unwrap();
     for row in rows {
-        let is_slowed = row["probe"] == "cpu.loop";
-        let verdict = if is_slowed { "worse" } else { "no_difference" };
+        let (verdict, ratio) = if row["probe"] == "cpu.loop" {
+            ("worse", 2.0)
+        } else {
+            ("no_difference", 1.0)
+        };
         assert_eq!(row["verdict"], verdict, "{row}");
-        let ratio = row["ratio"].as_f64().unwrap();
         assert!(
-            (ratio - if is_slowed { 2.0 } else { 1.0 }).abs() < 1e-9,
+            (row["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9,
             "{row}"
         );
     }
-    assert!(rows.iter().any(|row| row["probe"] == "null"), "{told}");
+    assert!(rows.iter().any(|row| row["probe"] == "null"), "{json}");
 }
 
 #[test]
 fn a_threshold_ends_with_a_code_of_its_own() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
-    let code = |words: &[&str]| {
-        let ended = run(&mut place.costof(&[&["compare"], words].concat()));
-        ended.code.unwrap()
-    };
-    let files = ["before.jsonl", "after.jsonl"];
-    assert_eq!(code(&[&files[..], &["--threshold", "5"]].concat()), 1);
-    assert_eq!(code(&[&files[..], &["--threshold", "150%"]].concat()), 0);
-    assert_eq!(
-        code(&["after.jsonl", "before.jsonl", "--threshold", "5"]),
-        0,
-        "it became better"
-    );
-    // Each later run by itself.
-    assert_eq!(
-        code(&[
-            "before.jsonl",
-            "before.jsonl",
-            "after.jsonl",
-            "--threshold",
-            "5"
-        ]),
-        1
-    );
+    for (line, code) in [
+        ("before.jsonl after.jsonl --threshold 5", 1),
+        ("before.jsonl after.jsonl --threshold 150%", 0),
+        // It became better.
+        ("after.jsonl before.jsonl --threshold 5", 0),
+        // Each later run by itself.
+        ("before.jsonl before.jsonl after.jsonl --threshold 5", 1),
+    ] {
+        place.run(&format!("compare {line}")).expect_code(code);
+    }
 }
 
 #[test]
 fn what_cannot_be_compared_says_why() {
     let place = measured();
-    let exported = run(&mut place.costof("export before.jsonl"))
-        .expect_code(0)
-        .out;
+    let exported = place.run("export before.jsonl").expect_code(0).out;
     fs::write(place.path("export.jsonl"), exported).unwrap();
     fs::write(place.path("rubbish.jsonl"), "rubbish\n").unwrap();
-    let wrong = |words: &[&str]| {
-        let ended = run(&mut place.costof(&[&["compare"], words].concat())).expect_code(2);
+    let wrong = |after: &str| {
+        let ended = place.run(&format!("compare before.jsonl {after}"));
+        let ended = ended.expect_code(2);
         format!("{}{}", ended.out, ended.err)
     };
-    let export = wrong(&["before.jsonl", "export.jsonl"]);
-    assert_contains(&export, "an export has none");
-    assert!(wrong(&["before.jsonl", "absent.jsonl"]).contains("absent.jsonl"));
-    assert!(wrong(&["before.jsonl", "rubbish.jsonl"]).contains("rubbish.jsonl"));
-    assert!(wrong(&["before.jsonl"]).contains("AFTER"));
-    assert!(wrong(&["before.jsonl", "before.jsonl", "--threshold", "-1"]).contains("percent"));
+    assert_contains(&wrong("export.jsonl"), "an export has none");
+    for file in ["absent.jsonl", "rubbish.jsonl"] {
+        assert_contains(&wrong(file), file);
+    }
 }
 
 #[test]
 fn a_point_that_has_no_number_any_more_is_no_pass() {
     let place = measured();
-    let lost = read(&place.path("before.jsonl"))
-        .into_rows()
-        .filter(|row| !matches!(row, Row::Point(point) if point.point.probe == "cpu.loop"));
-    let bytes: Vec<u8> = lost.flat_map(|row| run_file::line(&row)).collect();
-    fs::write(place.path("after.jsonl"), bytes).unwrap();
-    let words = ["compare", "before.jsonl", "after.jsonl", "--threshold", "5"];
-    run(&mut place.costof(&words)).expect_code(1);
-    let shown = run(&mut place.costof(&words[..3])).expect_code(0).out;
+    let is_left = |row: &Row| !matches!(row, Row::Point(point) if point.point.probe == "cpu.loop");
+    let rows = place.read("before.jsonl").into_rows();
+    write(&place, "after.jsonl", rows.filter(is_left));
+    let line = "compare before.jsonl after.jsonl";
+    place.run(&format!("{line} --threshold 5")).expect_code(1);
+    let shown = place.run(line).expect_code(0).out;
     assert_contains(&shown, "Only the earlier run has a number of");
 }

@@ -1,9 +1,7 @@
 //! The system calls of the loops that `copy.send` measures, as strace sees them: those that each
 //! way of sending names, and the clock of processor time beside them.
 
-#![expect(clippy::print_stderr, reason = "what was not tried is said")]
-
-use crate::common::{Place, read, run};
+use crate::common::{COSTOF, Place, is_installed, skipped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
@@ -37,30 +35,28 @@ const WAYS: [(&str, &[&str]); 9] = [
 #[test]
 fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
     let ways: Vec<_> = WAYS.iter().map(|(name, _)| *name).collect();
-    let settings = [format!("primitive={}", ways.join(","))];
-    expect_calls(&settings, &WAYS, &[]);
+    expect_calls(&format!("primitive={}", ways.join(",")), &WAYS, &[]);
 }
 
 #[test]
 fn so_does_one_that_knows_the_messages_before() {
-    let ways = WAYS.map(|way| (way.0 == "uring_send" || way.0 == "uring_zero_copy").then_some(way));
-    let ways: Vec<_> = ways.into_iter().flatten().collect();
-    let settings = ["primitive=uring_send,uring_zero_copy", "buffers=registered"];
-    expect_calls(&settings.map(str::to_owned), &ways, &[]);
+    let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("uring_");
+    let ways: Vec<_> = WAYS.iter().filter(is_registered).copied().collect();
+    let settings = "primitive=uring_send,uring_zero_copy --set buffers=registered";
+    expect_calls(settings, &ways, &[]);
 }
 
 #[test]
 fn one_that_allocates_may_ask_for_memory_and_one_that_is_answered_receives() {
-    let settings = ["primitive=two_copy", "allocate=per_message"].map(str::to_owned);
-    expect_calls(&settings, &WAYS[..1], &["brk", "mmap", "munmap"]);
-    let settings = ["primitive=one_copy", "pattern=echo"].map(str::to_owned);
+    let settings = "primitive=two_copy --set allocate=per_message";
+    expect_calls(settings, &WAYS[..1], &["brk", "mmap", "munmap"]);
     let way: (_, &[_]) = ("one_copy", &["recvfrom", "sendmsg"]);
-    expect_calls(&settings, &[way], &[]);
+    expect_calls("primitive=one_copy --set pattern=echo", &[way], &[]);
 }
 
 /// Every loop of a run calls what one of these ways calls, each of which has equally many loops, and
 /// beside that nothing but what may be.
-fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
+fn expect_calls(settings: &str, ways: &[(&str, &[&str])], may: &[&str]) {
     let place = Place::new();
     let Some(loops) = traced(&place, settings) else {
         return;
@@ -74,7 +70,7 @@ fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
         }
         *found.entry(calls).or_default() += 1;
     }
-    let run = read(&place.path("run.jsonl"));
+    let run = place.run_file();
     let is_here = |primitive: &str| {
         let mut rows = run.points.iter();
         rows.any(|row| row.axes().find_word("primitive") == Some(primitive))
@@ -84,7 +80,7 @@ fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
     for (primitive, calls) in ways {
         if !is_here(primitive) {
             let why = run.failures.iter().map(|failure| &*failure.reason);
-            eprintln!("skipped: {primitive}: {:?}", why.collect::<Vec<_>>());
+            skipped(format_args!("{primitive}: {:?}", why.collect::<Vec<_>>()));
             continue;
         }
         here += 1;
@@ -100,36 +96,27 @@ fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
 }
 
 /// What each loop of a run calls whose workers strace looks at; none where it may not.
-fn traced(place: &Place, settings: &[String]) -> Option<Vec<Calls>> {
-    let tried = Command::new("strace")
-        .args(["-o", "/dev/null", "true"])
-        .output();
-    match tried {
-        Ok(tried) if tried.status.success() => {}
-        Ok(tried) => {
-            let says = String::from_utf8_lossy(&tried.stderr);
-            eprintln!("skipped: strace may not look here: {says}");
-            return None;
-        }
-        Err(error) => {
-            eprintln!("skipped: strace: {error} (apt-get install strace)");
-            return None;
-        }
+fn traced(place: &Place, settings: &str) -> Option<Vec<Calls>> {
+    if !is_installed("strace") {
+        skipped("there is no strace (apt-get install strace)");
+        return None;
     }
-    let worker = place.costof("worker");
+    let mut tried = Command::new("strace");
+    let tried = tried.args(["-o", "/dev/null", "true"]).output().unwrap();
+    if !tried.status.success() {
+        let says = String::from_utf8_lossy(&tried.stderr);
+        skipped(format_args!("strace may not look here: {says}"));
+        return None;
+    }
     // A file for each thread, without what is sent.
     let host = format!(
-        "exec:exec strace --follow-forks --output-separately -s 0 \
-         --output {} {} worker",
+        "exec:exec strace --follow-forks --output-separately -s 0 --output {} {COSTOF} worker",
         place.path("calls").display(),
-        Place::program(&worker)
     );
-    let usual = "run copy.send --set size=16KiB --quick --seed 1 --out run.jsonl --on";
-    let mut costof = place.costof(&usual.split(' ').chain([&*host]).collect::<Vec<_>>());
-    for setting in settings {
-        costof.args(["--set", setting]);
-    }
-    run(&mut costof).expect_code(0);
+    let line = format!(
+        "run copy.send --set size=16KiB --set {settings} --quick --seed 1 --out run.jsonl --on '{host}'"
+    );
+    place.run(&line).expect_code(0);
     place.expect_nothing_runs();
     let files = fs::read_dir(place.path(".")).unwrap().flatten();
     let traces = files.filter(|file| file.file_name().to_string_lossy().starts_with("calls."));
@@ -154,15 +141,15 @@ fn call(line: &str) -> Option<String> {
     let is_name = name
         .chars()
         .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    let told_by = match name {
+    let flag = match name {
         "sendmsg" | "recvmsg" => ["MSG_ZEROCOPY", "MSG_ERRQUEUE"]
             .into_iter()
             .find(|flag| arguments.contains(flag)),
         "clock_gettime" | "getrusage" => arguments.split(',').next(),
         _ => None,
     };
-    let told_by = told_by.map(|word| format!(" {word}"));
-    is_name.then(|| format!("{name}{}", told_by.unwrap_or_default()))
+    let flag = flag.map(|word| format!(" {word}"));
+    is_name.then(|| format!("{name}{}", flag.unwrap_or_default()))
 }
 
 #[test]

@@ -1,26 +1,23 @@
 //! What `costof run` says of sends that ask for no copy: whether the kernel has copied them after
 //! all, and why, over links of which that is known.
 
-#![expect(clippy::print_stderr, reason = "what was not tried is said")]
-
 use crate::common::{
-    Ended, Place, Running, ended, read, run, signal, spawn, wait_for, was_starved,
+    Ended, Place, Running, assert_contains_all, ended, is_installed, network_namespace, signal,
+    skipped, spawn, wait_for, was_starved,
 };
 use costof_model::run_file::Run;
 use rustix::process::{Signal, geteuid};
-use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// Sends over TCP and UDP, with a copy and without, over a link. A datagram is a packet on each: of those
 /// that are cut into fragments, one that a busy machine drops has the others wait for it for 30 s, in
 /// memory that the kernel limits (net.ipv4.ipfrag_high_thresh), and then nothing more arrives.
-fn words(link: &str) -> Vec<&str> {
-    let words = "run copy.send --set primitive=two_copy,zero_copy --set size=1400 --set \
-                 over=tcp,udp --set congestion_control=default --quick --seed 1 --out run.jsonl \
-                 --link";
-    words.split(' ').chain([link]).collect()
+fn line(link: &str) -> String {
+    format!(
+        "run copy.send --set primitive=two_copy,zero_copy --set size=1400 --set over=tcp,udp \
+         --set congestion_control=default --quick --seed 1 --out run.jsonl --link {link}"
+    )
 }
 
 /// Why there is no such link, or no such send, here; it must be a reason of this machine's.
@@ -38,53 +35,36 @@ fn is_not_here(run: &Run) -> Option<String> {
     })
 }
 
-/// The lines that say what became of the sends over a protocol.
-fn said<'a>(ended: &'a Ended, over: &str) -> Vec<&'a str> {
-    let subject = format!("zero_copy by {over} over");
-    ended
-        .out
-        .lines()
-        .filter(|line| line.contains(&subject))
-        .collect()
-}
-
-/// A line for each protocol, and each of these words in it.
+/// A line on the sends without a copy for each protocol, and each of these words in it.
 #[track_caller]
-fn expect_said(ended: &Ended, words: &[&str]) {
+fn expect_verdicts(ended: &Ended, words: &[&str]) {
     for over in ["tcp", "udp"] {
-        let lines = said(ended, over);
+        let subject = format!("zero_copy by {over} over");
+        let lines = ended.out.lines().filter(|line| line.contains(&subject));
+        let lines: Vec<&str> = lines.collect();
         assert_eq!(lines.len(), 1, "{over}: {}", ended.out);
-        for word in words {
-            assert!(lines[0].contains(word), "`{word}` is not in: {}", lines[0]);
-        }
+        assert_contains_all(lines[0], words);
     }
 }
 
 #[test]
-fn a_receiver_on_this_machine_is_why_all_was_copied() {
-    for link in ["loopback", "veth"] {
+fn a_receiver_on_this_machine_is_why_all_was_copied_and_into_a_sink_nothing_was() {
+    for (link, words) in [
+        ("loopback", ["copied 100 %", "on this machine"]),
+        ("veth", ["copied 100 %", "on this machine"]),
+        ("sink", ["not copied", "sink"]),
+    ] {
         let place = Place::new();
-        let ended = run(&mut place.costof(&words(link)));
-        if let Some(why) = is_not_here(&read(&place.path("run.jsonl"))) {
-            eprintln!("skipped: {why}");
+        let ended = place.run(&line(link));
+        if let Some(why) = is_not_here(&place.run_file()) {
+            skipped(why);
             continue;
         }
-        expect_said(&ended, &["copied 100 %", "on this machine", link]);
+        expect_verdicts(&ended, &words);
+        expect_verdicts(&ended, &[link]);
         assert!(!ended.out.contains("sniffer"), "{}", ended.out);
         place.expect_nothing_runs();
     }
-}
-
-#[test]
-fn into_a_sink_nothing_was_copied() {
-    let place = Place::new();
-    let ended = run(&mut place.costof(&words("sink")));
-    if let Some(why) = is_not_here(&read(&place.path("run.jsonl"))) {
-        eprintln!("skipped: {why}");
-        return;
-    }
-    expect_said(&ended, &["not copied", "sink"]);
-    place.expect_nothing_runs();
 }
 
 #[test]
@@ -93,14 +73,12 @@ fn a_packet_sniffer_is_named() {
     let Some(ended) = sniffed(&place) else {
         return;
     };
-    let run = read(&place.path("run.jsonl"));
-    let mut ends = run
-        .launches
-        .iter()
-        .flat_map(|launch| launch.noise.ends.values());
+    let run = place.run_file();
+    let launches = run.launches.iter();
+    let mut ends = launches.flat_map(|launch| launch.noise.ends.values());
     let is_sniffed = ends.any(|end| end.sniffers.is_some_and(|sniffers| sniffers > 0));
     assert!(is_sniffed, "{}", ended.out);
-    expect_said(
+    expect_verdicts(
         &ended,
         &["copied", "a packet sniffer is open on", "tcpdump"],
     );
@@ -109,15 +87,17 @@ fn a_packet_sniffer_is_named() {
 
 /// A run over veth beside which tcpdump looks at all that the link carries.
 fn sniffed(place: &Place) -> Option<Ended> {
-    if Command::new("tcpdump").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no tcpdump (apt-get install tcpdump)");
+    if !is_installed("tcpdump") {
+        skipped("there is no tcpdump (apt-get install tcpdump)");
         return None;
     }
-    let mut controller = spawn(&mut place.costof(&words("veth")));
-    let own = namespace("self");
+    let mut controller = spawn(&mut place.costof(&line("veth")));
+    let own = network_namespace("self");
     let is_in_link = |process: &Running| {
         process.command.split(' ').nth(1) == Some("worker")
-            && namespace(process.id().to_string()).is_some_and(|found| Some(found) != own)
+            && process
+                .network_namespace()
+                .is_some_and(|found| Some(found) != own)
     };
     let mut in_link = Vec::new();
     let mut ended_before = false;
@@ -128,8 +108,8 @@ fn sniffed(place: &Place) -> Option<Ended> {
         in_link.len() == 2 || ended_before
     });
     if ended_before {
-        let why = is_not_here(&read(&place.path("run.jsonl"))).expect("a run takes workers");
-        eprintln!("skipped: {why}");
+        let why = is_not_here(&place.run_file());
+        skipped(why.expect("a run takes workers"));
         return None;
     }
     // While it is stopped no launch ends, and no other begins.
@@ -152,7 +132,8 @@ fn sniffed(place: &Place) -> Option<Ended> {
         let _ = tcpdump.wait();
     }
     if failed {
-        eprintln!("skipped: tcpdump may not look here: {}", said_why(place));
+        let why = fs::read_to_string(place.path("tcpdump.txt")).unwrap_or_default();
+        skipped(format_args!("tcpdump may not look here: {why}"));
         return None;
     }
     Some(ended)
@@ -160,25 +141,20 @@ fn sniffed(place: &Place) -> Option<Ended> {
 
 /// tcpdump on every device of a worker's namespace; what it says is in a file.
 fn tcpdump_beside(place: &Place, worker: &Running) -> Child {
-    let target = worker.id().to_string();
-    let mut words = vec!["--target", &target, "--net"];
-    if !geteuid().is_root() {
-        words.extend(["--user", "--preserve-credentials"]);
-    }
+    let as_user = if geteuid().is_root() {
+        ""
+    } else {
+        "--user --preserve-credentials"
+    };
     // It keeps its rights, as it may have no other user in a namespace of users.
-    words.extend("tcpdump -Z root -i any -n -s 64 -w /dev/null".split(' '));
+    let line = format!(
+        "nsenter --target {} --net {as_user} tcpdump -Z root -i any -n -s 64 -w /dev/null",
+        worker.id()
+    );
     let says = fs::File::create(place.path("tcpdump.txt")).unwrap();
-    place
-        .command(Path::new("nsenter"), &words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(says)
-        .spawn()
-        .unwrap()
-}
-
-fn said_why(place: &Place) -> String {
-    fs::read_to_string(place.path("tcpdump.txt")).unwrap_or_default()
+    let mut command = place.command(&line);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(says).spawn().unwrap()
 }
 
 /// Whether a process's namespace has a packet socket for all protocols that runs.
@@ -190,11 +166,4 @@ fn is_sniffed(process: u32) -> bool {
         words.get(3) == Some(&"0003") && words.get(5) == Some(&"1")
     };
     command.starts_with(b"tcpdump") && sockets.lines().skip(1).any(sniffs)
-}
-
-/// The network namespace of a process, by its name in /proc.
-fn namespace(process: impl AsRef<OsStr>) -> Option<String> {
-    let path = Path::new("/proc").join(process.as_ref()).join("ns/net");
-    let found = fs::read_link(path).ok()?;
-    Some(found.to_string_lossy().into_owned())
 }

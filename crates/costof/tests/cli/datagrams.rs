@@ -1,41 +1,27 @@
 //! Messages by several stacks, over links that lose packets and one that does not.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, expect_failed_by, expect_metrics, median};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
 /// What these words give.
 fn measured(words: &str) -> Run {
     let place = Place::new();
-    let words = format!("run {words} --quick --seed 1 --out run.jsonl");
-    run(&mut place.costof(&words));
+    place.run(&format!("run {words} --quick --seed 1 --out run.jsonl"));
     place.expect_nothing_runs();
-    read(&place.path("run.jsonl"))
+    place.run_file()
 }
 
 /// The point of this stack. What is missing is said, and must be missing for a reason of this
 /// machine's or this build's.
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
-    for failure in &run.failures {
-        let is_not_to_be_had = failure.reason.contains("cannot make the link")
-            || failure.reason.contains("was built without quinn");
-        assert!(is_not_to_be_had, "{failure:?}");
-        eprintln!("skipped: {}: {}", failure.point, failure.reason);
-    }
+    expect_failed_by(run, &["cannot make the link", "was built without quinn"]);
     let row = run.points.iter().find(|row| {
         row.axes().find_word("stack") == Some(stack)
             && row.axes().find_number("window") == Some(window)
     })?;
     assert_eq!(row.state, State::Ok, "{row:?}");
     Some(row)
-}
-
-fn estimate(row: &PointRow, metric: &str) -> f64 {
-    let estimate = row.estimate(metric);
-    estimate
-        .unwrap_or_else(|| panic!("{metric} is missing in {row:?}"))
-        .median
 }
 
 #[test]
@@ -48,11 +34,9 @@ fn every_stack_carries_messages_with_a_window_and_without() {
             let Some(row) = row(&run, stack, window) else {
                 continue;
             };
-            for metric in ["throughput", "cpu_sender", "cpu_receiver", "mtu"] {
-                assert!(estimate(row, metric) > 0.0, "{metric} {row:?}");
-            }
+            expect_metrics(row, &["throughput", "cpu_sender", "cpu_receiver", "mtu"]);
             for metric in ["start_up", "retransmissions"] {
-                assert!(estimate(row, metric) >= 0.0, "{metric} {row:?}");
+                assert!(median(row, metric) >= 0.0, "{metric} {row:?}");
             }
             let has_datagrams = row.estimate("lost_in_queue").is_some();
             assert_eq!(has_datagrams, stack != "tcp", "{row:?}");
@@ -67,20 +51,18 @@ fn messages_arrive_over_a_link_that_loses_them() {
         let Some(row) = row(&run, stack, 10) else {
             continue;
         };
-        assert!(estimate(row, "asked") >= 100.0, "{row:?}");
-        let share = estimate(row, "goodput_share");
+        assert!(median(row, "asked") >= 100.0, "{row:?}");
+        let share = median(row, "goodput_share");
         assert!(share > 0.0 && share < 1.1, "{row:?}");
-        assert!(estimate(row, "latency") > 0.0, "{row:?}");
-        assert!(estimate(row, "retransmissions") > 0.0, "{row:?}");
-        let starved = estimate(row, "starved");
+        expect_metrics(row, &["latency", "retransmissions"]);
+        let starved = median(row, "starved");
         assert!((0.0..=1.0).contains(&starved), "{row:?}");
     }
 }
 
 #[test]
 fn the_plan_has_the_losses_of_the_study_for_every_stack() {
-    let place = Place::new();
-    let shown = run(&mut place.costof("run rudp.loss --dry-run")).expect_code(0);
+    let shown = Place::new().run("run rudp.loss --dry-run").expect_code(0);
     for link in [
         "wan",
         "rate=100Mbit",
@@ -89,11 +71,10 @@ fn the_plan_has_the_losses_of_the_study_for_every_stack() {
         "delay=95ms,rate=100Mbit,up.loss=30%",
     ] {
         let over = format!(" over {link}");
-        let lines = shown
-            .out
-            .lines()
-            .filter(|line| line.trim_end().ends_with(&over));
-        let lines: Vec<&str> = lines.collect();
+        let lines = shown.out.lines();
+        let lines: Vec<&str> = lines
+            .filter(|line| line.trim_end().ends_with(&over))
+            .collect();
         for stack in ["stack=study", "stack=quic", "stack=tcp", "control=rate"] {
             let has = lines.iter().any(|line| line.contains(stack));
             assert!(has, "{stack}{over} is missing in {}", shown.out);

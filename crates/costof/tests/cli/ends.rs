@@ -1,35 +1,22 @@
 //! What is recorded of the ends of a link in each launch.
 
-use crate::common::{Place, assert_contains, read, run};
+use crate::common::{Place, assert_contains, skipped};
 
 #[test]
 fn each_launch_tells_how_the_ends_of_its_link_were_set_up() {
     let place = Place::new();
     for (link, device) in [("loopback", "lo"), ("veth", "costof")] {
         let file = format!("{link}.jsonl");
-        let ended = run(&mut place.costof(&[
-            "run",
-            "net.rtt",
-            "--quick",
-            "--set",
-            "over=tcp",
-            "--set",
-            "cpus=same",
-            "--set",
-            "size=56",
-            "--link",
-            link,
-            "--out",
-            &file,
-        ]));
+        let ended = place.run(&format!(
+            "run net.rtt --quick --set over=tcp --set cpus=same --set size=56 --link {link} --out {file}"
+        ));
         if ended.code == Some(3) && link == "veth" {
-            eprintln!("skipped: the link veth: {}", ended.out);
+            skipped(format_args!("the link veth: {}", ended.out));
             continue;
         }
         let ended = ended.expect_code(0);
-        let line = format!("Link {link}: {device}");
-        assert_contains(&ended.out, &line);
-        let run = read(&place.path(&file));
+        assert_contains(&ended.out, &format!("Link {link}: {device}"));
+        let run = place.read(&file);
         assert!(!run.launches.is_empty());
         for launch in &run.launches {
             let ends = &launch.noise.ends;

@@ -1,6 +1,6 @@
 //! Grades: what a neighbour's load leaves of them. B, where the batches that it disturbed are left out.
 
-use crate::common::{Place, assert_contains, read, run};
+use crate::common::{Place, assert_contains};
 use costof_model::noise::Grade;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,40 +19,31 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
                 std::hint::spin_loop();
             }
         });
-        let cpu = cpu.to_string();
-        let arguments = ["run", "null", "cpu.loop", "--quick", "--cpu", &cpu];
-        let ended = run(place.costof(&arguments).args(["--out", "run.jsonl"]));
+        let line = format!("run null cpu.loop --quick --cpu {cpu} --out run.jsonl");
+        let ended = place.run(&line);
         stop.store(true, Ordering::Relaxed);
         ended.expect_code(0);
     });
-    let run = read(&place.path("run.jsonl"));
+    let run = place.run_file();
     assert!(!run.points.is_empty());
     for point in &run.points {
-        assert!(
-            point.grade >= Grade::B,
-            "{} has {}",
-            point.point,
-            point.grade
-        );
-        let waited = point
-            .warnings
-            .iter()
-            .find(|warning| warning.kind == "run_queue_wait")
-            .unwrap_or_else(|| panic!("{} does not say why", point.point));
-        assert_contains(&waited.advice, "--cpu");
+        assert!(point.grade >= Grade::B, "{point:?}");
+        let mut warnings = point.warnings.iter();
+        let waited = warnings.find(|warning| warning.kind == "run_queue_wait");
+        assert_contains(&waited.expect("it says why").advice, "--cpu");
     }
 }
 
 #[test]
 fn what_waits_by_design_has_no_waiting_as_noise() {
     let place = Place::new();
-    let words = "run null os.thread --quick --out run.jsonl";
-    run(place.costof(words).args(["--set", "cpus=same"])).expect_code(0);
-    let run = read(&place.path("run.jsonl"));
-    let told = std::fs::exists("/proc/thread-self/schedstat").unwrap();
+    let line = "run null os.thread --quick --out run.jsonl --set cpus=same";
+    place.run(line).expect_code(0);
+    let run = place.run_file();
+    let is_counted = std::fs::exists("/proc/thread-self/schedstat").unwrap();
     for launch in &run.launches {
         let waits = launch.points[0].point.probe == "os.thread";
         let waited_ns = launch.noise.run_queue_wait_ns;
-        assert_eq!(waited_ns.is_some(), told && !waits, "{waited_ns:?}");
+        assert_eq!(waited_ns.is_some(), is_counted && !waits, "{waited_ns:?}");
     }
 }

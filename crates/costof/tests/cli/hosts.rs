@@ -1,37 +1,42 @@
 //! Measuring where another command leads, and what is in its way.
 
 use crate::common::{
-    Ended, Place, assert_contains, assert_contains_all, expect_complete, read, run,
+    COSTOF, Ended, Place, assert_contains, assert_contains_all, expect_complete, misbehaving,
+    or_skip, run, skipped,
 };
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
+use costof_model::run_file::Run;
 use rustix::process::geteuid;
 use std::fs;
 
 /// The host that a command of the shell leads to, with `WORKER` in it for one
 /// that starts a worker.
-fn host(place: &Place, command: &str) -> String {
-    let costof = place.costof(&[]);
-    let worker = format!("{} worker", Place::program(&costof));
-    format!("exec:{}", command.replace("WORKER", &worker))
+fn host(command: &str) -> String {
+    let command = command.replace("WORKER", &format!("{COSTOF} worker"));
+    format!("exec:{command}")
 }
 
 /// A cheap run on such a host.
-fn on(command: &str, more: &[&str]) -> (Place, Ended) {
+fn on(command: &str, more: &str) -> (Place, Ended) {
     let place = Place::new();
-    let host = host(&place, command);
-    let usual = [
-        "run",
-        "null",
-        "--quick",
-        "--out",
-        "run.jsonl",
-        "--on",
-        &host,
-    ];
-    let ended = run(place.costof(&usual).args(more));
+    let line = format!("run null --quick --out run.jsonl {more} --on");
+    let ended = run(place.costof(&line).arg(host(command)));
     place.expect_nothing_runs();
     (place, ended)
+}
+
+/// A run without failures is complete.
+#[track_caller]
+pub(crate) fn expect_whole(run: &Run) {
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    expect_complete(run);
+}
+
+/// The addresses of both ends of a run.
+pub(crate) fn addresses(run: &Run) -> [String; 2] {
+    let (near, far) = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
+    [near.to_string(), far.to_string()]
 }
 
 #[test]
@@ -46,9 +51,9 @@ fn whatever_the_command_only_its_input_and_output_are_relied_on() {
         "exec 3<&0; (WORKER <&3 &) ; true",
         "echo noise >&2; WORKER",
     ] {
-        let (place, ended) = on(command, &[]);
+        let (place, ended) = on(command, "");
         ended.expect_code(0);
-        let run = read(&place.path("run.jsonl"));
+        let run = place.run_file();
         expect_complete(&run);
         let on = run.run.plan.hosts.on.unwrap();
         assert!(on.starts_with("exec:"), "{on}");
@@ -57,120 +62,83 @@ fn whatever_the_command_only_its_input_and_output_are_relied_on() {
 
 #[test]
 fn a_command_that_a_file_names_is_not_run_unseen() {
-    let (place, ended) = on("WORKER", &[]);
+    let (place, ended) = on("WORKER", "");
     ended.expect_code(0);
-    let resume = "run --resume run.jsonl";
-    let ended = run(&mut place.costof(resume)).expect_code(2);
+    let ended = place.run("run --resume run.jsonl").expect_code(2);
     assert_contains_all(&ended.err, &["exec:", "--force"]);
-    run(place.costof(resume).arg("--force")).expect_code(0);
+    place.run("run --resume run.jsonl --force").expect_code(0);
 }
 
-/// Nothing is measured, and the error names all of these.
-#[track_caller]
-fn refused(command: &str, more: &[&str], named: &[&str]) {
-    let (place, ended) = on(command, more);
-    let ended = ended.expect_code(3);
-    for name in named {
-        assert_contains(&ended.err, name);
+#[test]
+fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
+    const OLD: &str = r#"echo '{"is":"hello","protocol":7,"costof":"3.0","more":[]}'; cat >&2"#;
+    const OF_PROTOCOL: &str = r#"yes '{"is":"hello","protocol":1,"costof":"0.1.0"}'"#;
+    const ESCAPES: &str =
+        r#"printf '%b\n' '{"is":"hello","protocol":7,"costof":"\\u001b[2J"}'; cat >&2"#;
+    let own = env!("CARGO_PKG_VERSION");
+    for (command, more, named) in [
+        // A banner before the worker is told from it and shown.
+        (
+            "echo 'Welcome to node7!'; WORKER",
+            "",
+            &["first line", "`Welcome to node7!`", "print nothing"][..],
+        ),
+        // What says nothing is given up within the limit.
+        (
+            "cat",
+            "--timeout 1",
+            &["exec:cat", "introduce itself within 1 s"],
+        ),
+        ("no-such-program", "", &["exit code 127", "no-such-program"]),
+        // Another protocol is refused by both versions and the way out.
+        (
+            OLD,
+            "",
+            &[
+                "costof 3.0",
+                "protocol 7",
+                own,
+                "protocol 1",
+                "same release",
+            ],
+        ),
+        (ESCAPES, "", &["costof .[2J)"]),
+        // One that talks without end is given up.
+        ("yes", "", &["first line", "`y`"]),
+        (OF_PROTOCOL, "", &["describe itself"]),
+        // A line that does not end is cut where lines are bounded.
+        ("tr '\\0' x < /dev/zero", "", &["first line", "xxx"]),
+    ] {
+        let (place, ended) = on(command, more);
+        assert_contains_all(&ended.expect_code(3).err, named);
+        assert!(!place.path("run.jsonl").exists());
     }
-    assert!(!place.path("run.jsonl").exists());
-}
-
-#[test]
-fn a_banner_before_the_worker_is_told_from_it_and_shown() {
-    refused(
-        "echo 'Welcome to node7!'; WORKER",
-        &[],
-        &["first line", "`Welcome to node7!`", "print nothing"],
-    );
-}
-
-#[test]
-fn what_says_nothing_is_given_up_within_the_limit() {
-    refused(
-        "cat",
-        &["--timeout", "1"],
-        &["exec:cat", "introduce itself within 1 s"],
-    );
-}
-
-#[test]
-fn what_is_not_there_is_named() {
-    refused(
-        "no-such-program",
-        &[],
-        &["exit code 127", "no-such-program"],
-    );
-}
-
-#[test]
-fn another_protocol_is_refused_by_both_versions_and_the_way_out() {
-    let hello = r#"{"is":"hello","protocol":7,"costof":"3.0","more":[]}"#;
-    refused(
-        &format!("echo '{hello}'; cat >&2"),
-        &[],
-        &[
-            "costof 3.0",
-            "protocol 7",
-            env!("CARGO_PKG_VERSION"),
-            "protocol 1",
-            "same release",
-        ],
-    );
 }
 
 #[test]
 fn what_a_worker_says_of_itself_rules_no_terminal() {
-    let escape = r"\\u001b[2J";
-    let hello = format!(r#"{{"is":"hello","protocol":7,"costof":"{escape}"}}"#);
-    refused(
-        &format!("printf '%b\\n' '{hello}'; cat >&2"),
-        &[],
-        &["costof .[2J)"],
-    );
-    let facts = format!(r#"s/"host_name":"[^"]*"/"host_name":"{escape}"/"#);
-    let (place, ended) = on(&format!("WORKER | sed -u '{facts}'"), &[]);
+    let facts = r#"s/"host_name":"[^"]*"/"host_name":"\\u001b[2J"/"#;
+    let (place, ended) = on(&format!("WORKER | sed -u '{facts}'"), "");
     ended.expect_code(0);
-    let run = read(&place.path("run.jsonl"));
+    let run = place.run_file();
     let facts = &run.attempts[0].hosts["only"];
     assert_eq!(facts.host_name.as_deref(), Some(".[2J"));
 }
 
 #[test]
-fn a_worker_that_talks_without_end_is_given_up() {
-    refused("yes", &[], &["first line", "`y`"]);
-    let hello = r#"{"is":"hello","protocol":1,"costof":"0.1.0"}"#;
-    refused(&format!("yes '{hello}'"), &[], &["describe itself"]);
-    // A line that does not end is cut where lines are bounded.
-    refused("tr '\\0' x < /dev/zero", &[], &["first line", "xxx"]);
-}
-
-#[test]
 fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
-    let place = Place::new();
-    let other = place.misbehaving(&[]);
-    let host = format!("exec:{} worker", Place::program(&other));
-    let arguments = [
-        "run",
-        "null",
-        "--quick",
-        "--out",
-        "run.jsonl",
-        "--on",
-        &host,
-    ];
-    run(&mut place.costof(&arguments)).expect_code(3);
-    let run = read(&place.path("run.jsonl"));
+    let (place, ended) = on(&format!("{} worker", misbehaving()), "");
+    ended.expect_code(3);
+    let run = place.run_file();
     let failure = &run.failures[0];
     assert_eq!(failure.kind, FailureKind::Unsupported);
-    assert_contains(&failure.reason, "has no probe null");
-    assert_contains(&failure.reason, "same release");
+    assert_contains_all(&failure.reason, &["has no probe null", "same release"]);
 }
 
 #[test]
 fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
     if !geteuid().is_root() {
-        return eprintln!("skipped: only root leaves a link's namespace for the machine's own");
+        return skipped("only root leaves a link's namespace for the machine's own");
     }
     let elsewhere = format!("nsenter --net=/proc/{}/ns/net WORKER", std::process::id());
     // As whatever has to reach another machine first: it fails where nothing else is.
@@ -186,27 +154,24 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         (fails_there.as_str(), false),
     ] {
         let place = Place::new();
-        let on = host(&place, command);
-        let words = "run net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
-                     loopback --quick --out run.jsonl --on";
-        run(place.costof(words).arg(&on)).expect_code(0);
+        let line = "run net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
+                    loopback --quick --out run.jsonl --on";
+        run(place.costof(line).arg(host(command))).expect_code(0);
         place.expect_nothing_runs();
-        let run = read(&place.path("run.jsonl"));
+        let run = place.run_file();
         let mut failures = run.failures.iter().filter(|row| row.point.link == "veth");
-        if failures
-            .clone()
-            .any(|row| row.reason.contains("cannot make the link"))
-        {
-            return eprintln!("skipped: {:?}", failures.next());
+        let cannot = "cannot make the link";
+        if let Some(row) = failures.clone().find(|row| row.reason.contains(cannot)) {
+            return skipped(&row.reason);
         }
         assert!(run.points.iter().any(|row| row.point.link == "loopback"));
         let measured = run.points.iter().any(|row| row.point.link == "veth");
         assert_eq!(measured, is_here, "{command}: {:?}", run.failures);
-        let is_told = failures.any(|row| {
+        let is_named = failures.any(|row| {
             row.kind == FailureKind::Unsupported
                 && row.reason.contains("leads elsewhere (run costof there)")
         });
-        assert_eq!(is_told, !is_here, "{command}: {:?}", run.failures);
+        assert_eq!(is_named, !is_here, "{command}: {:?}", run.failures);
     }
 }
 
@@ -219,196 +184,98 @@ fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
         ("test.rubbish --set to=protocol", FailureKind::Error),
     ] {
         let place = Place::new();
-        let program = place.misbehaving(&[]);
-        let on = format!("exec:true; {} worker; true", Place::program(&program));
-        let words = format!("run {words} --quick --timeout 2 --out run.jsonl --on");
-        let mut costof = place.misbehaving(&words);
-        run(costof.arg(&on)).expect_code(3);
+        let line = format!(
+            "run {words} --quick --timeout 2 --out run.jsonl --on 'exec:true; {} worker; true'",
+            misbehaving()
+        );
+        place.run_misbehaving(&line).expect_code(3);
         place.expect_nothing_runs();
-        let failures = read(&place.path("run.jsonl")).failures;
+        let failures = place.run_file().failures;
         assert_eq!(failures[0].kind, kind, "{failures:?}");
-        assert!(failures[0].reason.contains("exec:true"), "{failures:?}");
+        assert_contains(&failures[0].reason, "exec:true");
     }
 }
 
 #[test]
 fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
     let place = Place::new();
-    let (on, peer) = (host(&place, "WORKER"), host(&place, "cat | WORKER"));
-    let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140";
-    let mut costof = place.costof(words);
-    costof.args(["--peer-address", "127.0.0.1", "--on", &on, "--peer", &peer]);
-    run(&mut costof).expect_code(0);
+    let (on, peer) = (host("WORKER"), host("cat | WORKER"));
+    let line = format!(
+        "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140 \
+         --peer-address 127.0.0.1 --on '{on}' --peer '{peer}'"
+    );
+    place.run(&line).expect_code(0);
     place.expect_nothing_runs();
-    let measured = read(&place.path("run.jsonl"));
-    assert!(measured.failures.is_empty(), "{:?}", measured.failures);
-    expect_complete(&measured);
+    let measured = place.run_file();
+    expect_whole(&measured);
     // One namespace of one machine, by whatever command.
-    assert!(
-        measured
-            .points
-            .iter()
-            .all(|row| row.point.link == "loopback")
-    );
+    let mut points = measured.points.iter();
+    assert!(points.all(|row| row.point.link == "loopback"));
     let hosts = &measured.run.plan.hosts;
-    assert_eq!(
-        (hosts.on.as_ref(), hosts.peer.as_ref()),
-        (Some(&on), Some(&peer))
-    );
+    let named = [&hosts.on, &hosts.peer].map(Option::as_deref);
+    assert_eq!(named, [&on, &peer].map(|host| Some(host.as_str())));
     assert_eq!(hosts.peer_ports, Some((46110, 46140)));
     let attempt = &measured.attempts[0];
     let roles: Vec<&str> = attempt.hosts.keys().map(|role| &**role).collect();
     assert_eq!(roles, ["only", "peer"]);
     assert!(attempt.peer.is_some());
     // And nobody else learns of it.
-    let export = run(&mut place.costof("export --anonymous run.jsonl")).expect_code(0);
-    let costof = place.costof(&[]);
-    for secret in [Place::program(&costof), "cat |", "127.0.0.1"] {
+    let export = place.run("export --anonymous run.jsonl").expect_code(0);
+    for secret in [COSTOF, "cat |", "127.0.0.1"] {
         assert!(!export.out.contains(secret), "`{secret}` is exported");
     }
 }
 
 #[test]
 fn the_other_end_may_be_at_an_address_of_ip_version_6() {
-    if fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(" lo")) {
-        let place = Place::new();
-        let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
-                     --peer-address ::1";
-        run(&mut place.costof(words)).expect_code(0);
-        let run = read(&place.path("run.jsonl"));
-        assert!(run.failures.is_empty(), "{:?}", run.failures);
-        expect_complete(&run);
-    } else {
-        eprintln!("skipped: this machine's loopback has no ::1");
+    if !fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(" lo")) {
+        return skipped("this machine's loopback has no ::1");
     }
-}
-
-#[test]
-fn what_cannot_be_asked_of_hosts_is_refused_before_anything_starts() {
     let place = Place::new();
-    for (words, named) in [
-        ("null --on there", &["ssh:there"][..]),
-        ("null --on ssh:-oProxyCommand=x", &["[USER@]HOST"]),
-        ("null --peer local", &["two ends", "costof list net"]),
-        ("net.rtt --link remote", &["--peer"]),
-        (
-            "net.rtt --link lan --link delay=0.05ms,rate=1Gbit",
-            &["twice"],
-        ),
-        ("net.rtt --link veth --peer local", &["--link", "--peer"]),
-        ("net.rtt --peer-port 5000", &["--peer"]),
-        ("net.rtt --peer-address ::1", &["--peer", "--link"]),
-        (
-            "net.rtt --link veth --peer-address 192.0.2.1",
-            &["veth", "10.0.0.1", "fd00:c057::1"],
-        ),
-        (
-            "net.rtt --link veth --link sink --peer-address fd00:c057::1",
-            &["sink", "10.0.0.1"],
-        ),
-        ("net.rtt --peer local --peer-port 9-5", &["5000-5010"]),
-        (
-            "net.rtt --link veth --peer-port 5000",
-            &["--peer-port", "--link"],
-        ),
-        (
-            "net.rtt --link veth --peer-cpu 0",
-            &["--peer-cpu", "--link"],
-        ),
-        (
-            "net.rtt --peer local --peer-cpu 0",
-            &["--peer-cpu", "--cpu"],
-        ),
-        (
-            "--resume run.jsonl --peer-address ::1",
-            &["--peer-address", "--resume"],
-        ),
-        (
-            "--resume run.jsonl --peer-cpu 0",
-            &["--peer-cpu", "--resume"],
-        ),
-        (
-            "net.rtt --peer local --peer-address 0.0.0.0",
-            &["0.0.0.0", "one host"],
-        ),
-        (
-            "net.rtt --peer local --peer-address ff02::1",
-            &["ff02::1", "one host"],
-        ),
-        (
-            "net.rtt --peer local --peer-address fe80::1",
-            &["link-local"],
-        ),
-        ("null --on local --on local", &["twice"]),
-        (
-            "null --on local --on netns:a --json",
-            &["--json", "one host"],
-        ),
-        ("null --on netns:../a", &["ip netns list"]),
-    ] {
-        let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
-        run(&mut place.costof(&words)).expect_wrong(named);
-    }
+    let line = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
+                --peer-address ::1";
+    place.run(line).expect_code(0);
+    expect_whole(&place.run_file());
 }
 
 #[test]
 fn two_named_namespaces_are_two_hosts_on_one_machine() {
-    let namespaces = match Namespaces::new("costof") {
-        Ok(namespaces) => namespaces,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let Namespaces { near, far } = &or_skip!(Namespaces::new("costof"));
     let place = Place::new();
-    let near = format!("netns:{}", namespaces.near);
-    let far = format!("netns:{}", namespaces.far);
-    let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl";
-    let mut costof = place.costof(words);
-    run(costof.args(["--on", &near, "--peer", &far])).expect_code(0);
+    let line = format!(
+        "run net.rtt --set over=tcp,udp --quick --out run.jsonl --on netns:{near} --peer netns:{far}"
+    );
+    place.run(&line).expect_code(0);
     place.expect_nothing_runs();
-    let run = read(&place.path("run.jsonl"));
-    assert!(run.failures.is_empty(), "{:?}", run.failures);
-    expect_complete(&run);
+    let run = place.run_file();
+    expect_whole(&run);
     assert!(run.points.iter().all(|row| row.point.link == "remote"));
-    let addresses = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
-    assert_eq!(addresses.0.to_string(), "10.77.0.2");
-    assert_eq!(addresses.1.to_string(), "10.77.0.1");
+    assert_eq!(addresses(&run), ["10.77.0.2", "10.77.0.1"]);
 }
 
 #[test]
 fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
-    let namespaces = match Namespaces::new("costofold") {
-        Ok(namespaces) => namespaces,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    let place = Place::new();
+    let Namespaces { near, far } = &or_skip!(Namespaces::new("costofold"));
     let left = "198.51.100.1 50000 198.51.100.7 22";
     let by_name = |name: &String| format!("netns:{name}");
     let by_command = |name: &String| {
-        let command = format!("ip netns exec {name} env SSH_CONNECTION='{left}' WORKER");
-        host(&place, &command)
+        host(&format!(
+            "ip netns exec {name} env SSH_CONNECTION='{left}' WORKER"
+        ))
     };
-    for hosts in [
-        [&namespaces.near, &namespaces.far].map(by_name),
-        [&namespaces.near, &namespaces.far].map(by_command),
-    ] {
-        let words = "run net.rtt --set size=1 --quick --out run.jsonl";
-        let mut costof = place.costof(words);
-        costof.env("SSH_CONNECTION", left);
-        run(costof.args(["--on", &hosts[0], "--peer", &hosts[1]])).expect_code(0);
-        let run = read(&place.path("run.jsonl"));
-        let (near, far) = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
-        assert_eq!(
-            [near.to_string(), far.to_string()],
-            ["10.77.0.2", "10.77.0.1"],
-            "{hosts:?}"
-        );
-        fs::remove_file(place.path("run.jsonl")).unwrap();
+    for [on, peer] in [[near, far].map(by_name), [near, far].map(by_command)] {
+        let place = Place::new();
+        let mut costof = place.costof("run net.rtt --set size=1 --quick --out run.jsonl");
+        costof.args(["--on", &on, "--peer", &peer]);
+        run(costof.env("SSH_CONNECTION", left)).expect_code(0);
+        let addresses = addresses(&place.run_file());
+        assert_eq!(addresses, ["10.77.0.2", "10.77.0.1"], "{on}");
     }
 }
 
 #[test]
 fn a_namespace_that_is_not_there_is_named() {
-    let place = Place::new();
-    let words = ["run", "null", "--quick", "--on", "netns:no-such-namespace"];
-    let ended = run(&mut place.costof(&words)).expect_code(3);
+    let line = "run null --quick --on netns:no-such-namespace";
+    let ended = Place::new().run(line).expect_code(3);
     assert_contains_all(&ended.err, &["no-such-namespace", "ip netns list"]);
 }

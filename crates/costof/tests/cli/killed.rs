@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Cheap, and of two levels.
-const RUN: &str = "run null cpu.clock --set source=tsc_fenced --quick";
+const RUN: &str = "run null cpu.clock --set source=tsc_fenced --quick --out run.jsonl";
 
 #[test]
 fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {
@@ -45,23 +45,18 @@ fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {
         kept = check(&file, &kept, kill);
         into_launches += u64::from(was_killed && launches(&kept) > launches_before);
         let is_complete = !kept.is_empty() && read(&file).end.is_some();
-        assert!(
-            was_killed || is_complete,
-            "kill {kill}: it ended by itself before the end"
-        );
+        let why = "it ended by itself before the end";
+        assert!(was_killed || is_complete, "kill {kill}: {why}");
         if is_complete {
             expect_complete(&read(&file));
             (place, kept) = (Place::new(), Vec::new());
         }
     }
     eprintln!("{into_launches} of them while launches were written");
-    assert!(
-        into_launches > kills / 10,
-        "too few kills met what they are to meet"
-    );
+    assert!(into_launches > kills / 10, "too few kills");
     run(&mut next(&place)).expect_code(0);
     check(&place.path("run.jsonl"), &kept, kills);
-    expect_complete(&read(&place.path("run.jsonl")));
+    expect_complete(&place.run_file());
 }
 
 fn launches(whole_lines: &[u8]) -> usize {
@@ -91,8 +86,7 @@ fn next(place: &Place) -> Command {
     }
     // Killed before its first line was whole; nothing was measured.
     let _ = fs::remove_file(&file);
-    let arguments: Vec<&str> = RUN.split(' ').chain(["--out", "run.jsonl"]).collect();
-    place.costof(&arguments)
+    place.costof(RUN)
 }
 
 fn holds_a_run(file: &Path) -> bool {
@@ -113,27 +107,16 @@ fn check(file: &Path, before: &[u8], kill: u64) -> Vec<u8> {
     let run = read(file);
     let mut bytes = fs::read(file).unwrap();
     bytes.truncate(run.whole_bytes as usize);
-    assert!(
-        bytes.starts_with(before),
-        "kill {kill}: what was written before has changed"
-    );
-    let mut launches = BTreeSet::new();
-    for row in &run.launches {
-        let is_new = launches.insert((row.block, row.launch));
-        assert!(
-            is_new,
-            "kill {kill}: launch {} of block {} twice",
-            row.launch, row.block
-        );
-    }
-    let mut points = BTreeSet::new();
-    for row in &run.points {
-        assert!(
-            points.insert(&row.point),
-            "kill {kill}: {} twice",
-            row.point
-        );
-    }
+    let has_changed = !bytes.starts_with(before);
+    assert!(!has_changed, "kill {kill}: what was written has changed");
+    let launches: BTreeSet<_> = run
+        .launches
+        .iter()
+        .map(|row| (row.block, row.launch))
+        .collect();
+    assert_eq!(launches.len(), run.launches.len(), "kill {kill}: one twice");
+    let points: BTreeSet<_> = run.points.iter().map(|row| &row.point).collect();
+    assert_eq!(points.len(), run.points.len(), "kill {kill}: one twice");
     assert!(run.failures.is_empty(), "kill {kill}: {:?}", run.failures);
     bytes
 }

@@ -1,29 +1,31 @@
 //! What a container does to its processes: limits, met by real ones.
 
-use crate::common::{Ended, Place, read, run, wait_for};
+use crate::common::{
+    Ended, Place, assert_contains, is_installed, or_skip, run, skipped, wait_for, within_script,
+};
 use costof_model::noise::Grade;
-use costof_model::rows::{FailureRow, PointRow};
+use costof_model::rows::FailureRow;
 use costof_model::run_file::Run;
+use costof_os::sched::affinity;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A control group of this test's own.
-struct ControlGroup {
+pub(crate) struct ControlGroup {
     folder: PathBuf,
     members: PathBuf,
 }
 
 /// A limit, as cgroup v1 and v2 write it: a file and its content.
-struct Limit<'a> {
-    controller: &'a str,
-    v1: (&'a str, &'a str),
-    v2: (&'a str, &'a str),
+pub(crate) struct Limit<'a> {
+    pub(crate) controller: &'a str,
+    pub(crate) v1: (&'a str, &'a str),
+    pub(crate) v2: (&'a str, &'a str),
 }
 
 impl ControlGroup {
     /// A group with this limit, or why there can be none here.
-    fn new(name: &str, limit: &Limit<'_>) -> Result<ControlGroup, String> {
+    pub(crate) fn new(name: &str, limit: &Limit<'_>) -> Result<ControlGroup, String> {
         let name = format!("costof-test-{name}-{}", std::process::id());
         let root = Path::new("/sys/fs/cgroup");
         let v1 = root.join(limit.controller);
@@ -54,25 +56,10 @@ impl ControlGroup {
     }
 
     /// costof in this group.
-    fn costof(&self, place: &Place, words: &str) -> Ended {
+    pub(crate) fn run(&self, place: &Place, line: &str) -> Ended {
         let enter = format!("echo $$ > {} && exec \"$@\"", self.members.display());
-        costof_by(&enter, place, words)
+        run(&mut within_script(&enter, &place.costof(line)))
     }
-}
-
-/// costof, started by a shell script that ends with `exec "$@"`.
-fn costof_by(script: &str, place: &Place, words: &str) -> Ended {
-    let costof = place.costof(words);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", script, "sh"])
-        .arg(costof.get_program())
-        .args(costof.get_args())
-        .current_dir(costof.get_current_dir().unwrap());
-    for (name, value) in costof.get_envs() {
-        command.env(name, value.unwrap());
-    }
-    run(&mut command)
 }
 
 impl Drop for ControlGroup {
@@ -90,30 +77,21 @@ fn in_a_container_with_half_a_processor_the_rest_goes_on_and_the_quota_is_named(
         v1: ("cpu.cfs_quota_us", "50000"),
         v2: ("cpu.max", "50000 100000"),
     };
-    let group = match ControlGroup::new("quota", &limit) {
-        Ok(group) => group,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let group = or_skip!(ControlGroup::new("quota", &limit));
     let place = Place::new();
     let probes = ["cpu.loop", "os.syscall", "sync.mutex", "os.process"];
-    let words = format!("run {} --quick --out run.jsonl", probes.join(" "));
-    group.costof(&place, &words).expect_code(0);
-    let run = read(&place.path("run.jsonl"));
+    let line = format!("run {} --quick --out run.jsonl", probes.join(" "));
+    group.run(&place, &line).expect_code(0);
+    let run = place.run_file();
     for probe in probes {
-        let of_it = |row: &&PointRow| row.point.probe == probe;
-        assert!(run.points.iter().any(|row| of_it(&row)), "{probe}");
+        let mut rows = run.points.iter();
+        assert!(rows.any(|row| row.point.probe == probe), "{probe}");
     }
-    let held_back: Vec<_> = run
-        .points
-        .iter()
-        .flat_map(|row| &row.warnings)
-        .filter(|warning| warning.kind == "throttled")
-        .collect();
-    assert!(
-        held_back.iter().any(|warning| warning.grade >= Grade::C),
-        "{held_back:?}"
-    );
-    assert!(held_back[0].advice.contains("cpu.max"));
+    let mut warnings: Vec<_> = run.points.iter().flat_map(|row| &row.warnings).collect();
+    warnings.retain(|warning| warning.kind == "throttled");
+    let is_bad = warnings.iter().any(|warning| warning.grade >= Grade::C);
+    assert!(is_bad, "{warnings:?}");
+    assert_contains(&warnings[0].advice, "cpu.max");
 }
 
 /// The start of a Python program that replaces itself by its arguments, in a
@@ -145,10 +123,7 @@ take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(4, instructions)))
 ";
     let words = "run os.process --set how=fork,clone3 --quick --out run.jsonl";
-    let run = match run_without(filter, words) {
-        Ok(run) => run,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let run = or_skip!(run_without(filter, words));
     expect_one_measured_and_one_absent(&run, "Linux 5.3");
     assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
 }
@@ -159,23 +134,11 @@ fn on_a_kernel_without_huge_pages_their_points_are_absent_and_the_rest_goes_on()
 PR_SET_THP_DISABLE = 41
 take_away(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 ";
-    for (probe, axis, huge) in [
-        (
-            "os.page_fault --set kind=minor_anonymous,huge",
-            "kind",
-            "huge",
-        ),
-        (
-            "memory.latency --set size=4MiB --set pages=4KiB,2MiB",
-            "pages",
-            "2MiB",
-        ),
-    ] {
+    let faults = "os.page_fault --set kind=minor_anonymous,huge";
+    let latency = "memory.latency --set size=4MiB --set pages=4KiB,2MiB";
+    for (probe, axis, huge) in [(faults, "kind", "huge"), (latency, "pages", "2MiB")] {
         let words = format!("run {probe} --quick --out run.jsonl");
-        let run = match run_without(disable, &words) {
-            Ok(run) => run,
-            Err(why) => return eprintln!("skipped: {why}"),
-        };
+        let run = or_skip!(run_without(disable, &words));
         expect_one_measured_and_one_absent(&run, "PR_SET_THP_DISABLE");
         assert_eq!(absent(&run)[0].point.axes.word(axis), huge);
     }
@@ -185,18 +148,18 @@ take_away(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 /// something away, or why none can.
 #[track_caller]
 fn run_without(take_away: &str, words: &str) -> Result<Run, String> {
-    if Command::new("python3").arg("--version").output().is_err() {
+    if !is_installed("python3") {
         return Err("no python3".to_owned());
     }
     let place = Place::new();
     let program = format!("{PYTHON}{take_away}\nos.execvp(sys.argv[1], sys.argv[1:])");
     let python = format!("exec python3 -c \"{program}\" \"$@\"");
-    let ended = costof_by(&python, &place, words);
+    let ended = run(&mut within_script(&python, &place.costof(words)));
     if ended.code == Some(CANNOT_BE_TAKEN_AWAY) {
         return Err(ended.err);
     }
     ended.expect_code(0);
-    Ok(read(&place.path("run.jsonl")))
+    Ok(place.run_file())
 }
 
 #[test]
@@ -206,87 +169,62 @@ fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
         v1: ("pids.max", "24"),
         v2: ("pids.max", "24"),
     };
-    let group = match ControlGroup::new("threads", &limit) {
-        Ok(group) => group,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let group = or_skip!(ControlGroup::new("threads", &limit));
     let place = Place::new();
-    let words = "run sync.mutex --set threads=1,64 --quick --out run.jsonl";
-    group.costof(&place, words).expect_code(0);
-    let run = read(&place.path("run.jsonl"));
-    expect_one_measured_and_one_absent(&run, "pids.max");
+    let line = "run sync.mutex --set threads=1,64 --quick --out run.jsonl";
+    group.run(&place, line).expect_code(0);
+    expect_one_measured_and_one_absent(&place.run_file(), "pids.max");
 }
 
 #[test]
-fn a_size_that_memory_cannot_hold_is_absent_and_the_rest_goes_on() {
-    for probe in ["memory.bandwidth", "memory.latency"] {
+fn what_is_too_much_for_this_machine_or_run_is_absent_and_the_rest_goes_on() {
+    let cpu = affinity::allowed().unwrap()[0];
+    // On a single CPU, what needs two is left out.
+    let mutexes = format!("sync.mutex --set threads=1,2 --cpu {cpu}");
+    for (words, what) in [
+        ("memory.bandwidth --set size=16KiB,1TiB", "1TiB"),
+        ("memory.latency --set size=16KiB,1TiB", "1TiB"),
+        ("os.process --set resident=0,1TiB", "1TiB"),
+        (&mutexes, "--cpu"),
+    ] {
         let place = Place::new();
-        let words = ["run", probe, "--set", "size=16KiB,1TiB", "--quick"];
-        run(place.costof(&words).args(["--out", "run.jsonl"])).expect_code(0);
-        let run = read(&place.path("run.jsonl"));
-        expect_one_measured_and_one_absent(&run, "1TiB");
+        let line = format!("run {words} --quick --out run.jsonl");
+        place.run(&line).expect_code(0);
+        expect_one_measured_and_one_absent(&place.run_file(), what);
     }
-    let place = Place::new();
-    let words = "run os.process --set resident=0,1TiB --quick --out run.jsonl";
-    let words: Vec<&str> = words.split(' ').collect();
-    run(&mut place.costof(&words)).expect_code(0);
-    expect_one_measured_and_one_absent(&read(&place.path("run.jsonl")), "1TiB");
-}
-
-#[test]
-fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
-    let cpu = costof_os::sched::affinity::allowed().unwrap()[0].to_string();
-    let place = Place::new();
-    let words = "run sync.mutex --set threads=1,2 --quick --out run.jsonl --cpu";
-    let words: Vec<&str> = words.split(' ').chain([&*cpu]).collect();
-    run(&mut place.costof(&words)).expect_code(0);
-    expect_one_measured_and_one_absent(&read(&place.path("run.jsonl")), "--cpu");
 }
 
 #[test]
 fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
-    let allowed = costof_os::sched::affinity::allowed().unwrap();
+    let allowed = affinity::allowed().unwrap();
     let [.., other, last] = *allowed else {
-        eprintln!("skipped: this process may use one processor only");
-        return;
+        return skipped("this process may use one processor only");
     };
     let place = Place::new();
     let measured = |cpus: &str, file: &str| {
-        let words = "run null sync.core_to_core --quick --cpu";
-        let words: Vec<&str> = words.split(' ').chain([cpus, "--out", file]).collect();
-        run(&mut place.costof(&words)).expect_code(0);
-        read(&place.path(file))
+        let line = format!("run null sync.core_to_core --quick --cpu {cpus} --out {file}");
+        place.run(&line).expect_code(0);
+        place.read(file)
     };
     let alone = measured(&last.to_string(), "alone.jsonl");
     expect_one_measured_and_one_absent(&alone, &format!("this run's ({last})"));
 
     let both = measured(&format!("{last},{other}"), "both.jsonl");
     assert_eq!(both.failures, []);
-    let points: Vec<String> = both
-        .points
-        .iter()
-        .map(|row| row.point.to_string())
-        .collect();
-    let pair = format!("from={other} to={last}");
+    let points = both.points.iter().map(|row| row.point.to_string());
+    let points: Vec<String> = points.collect();
     assert_eq!(points.len(), 2, "{points:?}");
-    assert!(
-        points.iter().any(|point| point.contains(&pair)),
-        "{points:?}"
-    );
+    assert_contains(&points.concat(), &format!("from={other} to={last}"));
 }
 
 #[test]
 fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
-    let allowed = costof_os::sched::affinity::allowed().unwrap();
-    let place = Place::new();
-    let planned = |cpus: &[usize]| {
-        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-        let words = ["run", "sync.mutex", "--dry-run", "--cpu", &cpus.join(",")];
-        run(&mut place.costof(&words)).expect_code(0).out
-    };
-    assert!(!planned(&allowed[..1]).contains("threads=4"));
-    if allowed.len() > 1 {
-        assert!(planned(&allowed[..2]).contains("threads=4"));
+    let allowed = affinity::allowed().unwrap();
+    for count in [1, 2].into_iter().filter(|count| *count <= allowed.len()) {
+        let cpus: Vec<String> = allowed[..count].iter().map(ToString::to_string).collect();
+        let line = format!("run sync.mutex --dry-run --cpu {}", cpus.join(","));
+        let planned = Place::new().run(&line).expect_code(0).out;
+        assert_eq!(planned.contains("threads=4"), count > 1, "{planned}");
     }
 }
 
@@ -298,8 +236,9 @@ fn a_memlock_that_is_too_small_is_named() {
     let script = "ulimit -l 64 && case $(id -u) in \
                   0) exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"$@\";; \
                   *) exec \"$@\";; esac";
-    costof_by(script, &place, words).expect_code(0);
-    let run = read(&place.path("run.jsonl"));
+    let ended = run(&mut within_script(script, &place.costof(words)));
+    ended.expect_code(0);
+    let run = place.run_file();
     let absent = absent(&run);
     let [pinned] = absent.as_slice() else {
         panic!("{absent:?}");
@@ -325,6 +264,6 @@ fn expect_one_measured_and_one_absent(run: &Run, what: &str) {
     let absent = absent(run);
     assert_eq!(run.points.len(), 1, "{absent:?}");
     assert_eq!(absent.len(), 1);
-    assert!(absent[0].reason.contains(what), "{}", absent[0].reason);
+    assert_contains(&absent[0].reason, what);
     assert!(run.end.is_some());
 }

@@ -5,10 +5,10 @@
 //! machine gives none to whoever runs the tests, they say so and pass.
 
 use crate::common::{
-    Ended, Place, Running, assert_contains, assert_contains_all, read, run, signal, spawn, wait_for,
+    COSTOF, Ended, Place, Running, assert_contains, assert_contains_all, network_namespace, run,
+    signal, skipped, spawn, wait_for, within,
 };
 use costof_model::failure::FailureKind;
-use costof_model::rows::LaunchRow;
 use costof_os::process::namespace::Namespace;
 use rustix::process::{Signal, geteuid, kill_process};
 use std::fs;
@@ -25,43 +25,34 @@ use std::time::Instant;
 const EMULATED: &str = "delay=1ms,down.delay=2ms";
 
 /// Of `net.rtt` one point, over this link.
-fn over<'a>(link: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let usual = "run net.rtt --set size=56B --timeout 10 --seed 1 --out run.jsonl --link";
-    usual
-        .split(' ')
-        .chain([link])
-        .chain(more.iter().copied())
-        .collect()
+fn over(link: &str, more: &str) -> String {
+    format!("run net.rtt --set size=56B --timeout 10 --seed 1 --out run.jsonl --link {link} {more}")
 }
 
-/// Why there is no such link here, if that is so.
-fn refused(place: &Place, link: &str) -> Option<String> {
-    let ended = run(&mut place.costof(&over(link, &["--quick"])));
-    let lines = ended.out.lines();
-    let says = lines
-        .filter(|line| line.contains("cannot make the link"))
-        .collect::<String>();
+/// Whether there is no such link here, which is said with the reason.
+fn is_refused(place: &Place, link: &str) -> bool {
+    let ended = place.run(&over(link, "--quick"));
     let _ = fs::remove_file(place.path("run.jsonl"));
-    (!says.is_empty()).then(|| {
-        assert_eq!(ended.code, Some(3), "{says}");
-        let names = ["root", "/dev/net/tun", "user namespaces", "iproute2"];
-        assert!(
-            names.iter().any(|name| says.contains(name)),
-            "no way out: {says}"
-        );
-        says
-    })
+    let mut lines = ended.out.lines();
+    let Some(says) = lines.find(|line| line.contains("cannot make the link")) else {
+        return false;
+    };
+    assert_eq!(ended.code, Some(3), "{says}");
+    let names = ["root", "/dev/net/tun", "user namespaces", "iproute2"];
+    let has_way_out = names.iter().any(|name| says.contains(name));
+    assert!(has_way_out, "no way out: {says}");
+    skipped(format_args!("the link {link}: {says}"));
+    true
 }
 
 #[test]
 fn a_launch_says_what_its_emulated_link_did() {
     let place = Place::new();
-    if let Some(why) = refused(&place, EMULATED) {
-        eprintln!("skipped: {why}");
+    if is_refused(&place, EMULATED) {
         return;
     }
-    run(&mut place.costof(&over(EMULATED, &["--quick"]))).expect_code(0);
-    let run = read(&place.path("run.jsonl"));
+    place.run(&over(EMULATED, "--quick")).expect_code(0);
+    let run = place.run_file();
     assert!(!run.launches.is_empty());
     for launch in &run.launches {
         let link = launch.link.as_ref().expect("something emulates it");
@@ -93,8 +84,7 @@ fn a_launch_says_what_its_emulated_link_did() {
 fn what_is_killed_leaves_no_process_namespace_or_device() {
     let place = Place::new();
     for link in ["veth", EMULATED, "sink"] {
-        if let Some(why) = refused(&place, link) {
-            eprintln!("skipped: the link {link}: {why}");
+        if is_refused(&place, link) {
             continue;
         }
         for victim in ["run", "hold", "worker", "worker last"] {
@@ -110,8 +100,8 @@ fn what_is_killed_leaves_no_process_namespace_or_device() {
 /// What runs long enough over a link to be met in the middle.
 fn long_run(place: &Place, link: &str) -> Command {
     if link != "sink" {
-        let more = ["--full", "--set", "over=tcp", "--set", "wait=block,spin"];
-        return place.costof(&over(link, &more));
+        let more = "--full --set over=tcp --set wait=block,spin";
+        return place.costof(&over(link, more));
     }
     // Nothing of costof's own can be measured there.
     let words = "run test.two_ends --full --timeout 10 --seed 1 --out run.jsonl --link sink";
@@ -122,13 +112,13 @@ fn long_run(place: &Place, link: &str) -> Command {
 /// and says which namespaces there were.
 fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     let controller = spawn(&mut long_run(place, link));
-    let own = namespace("self");
+    let own = network_namespace("self");
     // The worker that has described the machine stays outside of the link.
     let of = |what: &str| -> Vec<Running> {
         let mut found = place.running();
         found.retain(|process| {
             process.command.split(' ').nth(1) == Some(what)
-                && (what == "hold" || namespace(&process.id().to_string()) != own)
+                && (what == "hold" || process.network_namespace() != own)
         });
         found
     };
@@ -136,9 +126,8 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     // Each worker has a second process, which reads its commands.
     wait_for("holder and workers at both ends", || {
         namespaces.clear();
-        for process in of("worker") {
-            namespaces.extend(namespace(&process.id().to_string()));
-        }
+        let workers = of("worker").into_iter();
+        namespaces.extend(workers.filter_map(|process| process.network_namespace()));
         namespaces.retain(|namespace| Some(namespace) != own.as_ref());
         namespaces.sort();
         namespaces.dedup();
@@ -171,7 +160,7 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
     if what != "run" {
         // Only the launch that was met is lost, and so no point.
-        let run = read(&place.path("run.jsonl"));
+        let run = place.run_file();
         for row in &run.failures {
             // A worker whose reader of commands was killed does not hear that it is to stop.
             let is_expected = match last {
@@ -183,12 +172,6 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
         }
     }
     namespaces
-}
-
-/// A process's network namespace.
-fn namespace(process: &str) -> Option<String> {
-    let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
-    Some(link.to_string_lossy().into_owned())
 }
 
 /// Whether anything keeps one of these namespaces: a process that is in it or
@@ -215,20 +198,19 @@ fn is_used(namespaces: &[String]) -> bool {
 #[test]
 fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
     if fs::metadata("/proc/net/if_inet6").is_err() {
-        eprintln!("skipped: this kernel has no IPv6");
-        return;
+        return skipped("this kernel has no IPv6");
     }
     let place = Place::new();
     for link in ["veth", EMULATED] {
-        if let Some(why) = refused(&place, link) {
-            eprintln!("skipped: the link {link}: {why}");
+        if is_refused(&place, link) {
             continue;
         }
-        let smallest = "run net.rtt --set over=udp --set size=1B --quick --out run.jsonl \
-                        --peer-address fd00:c057::1 --link";
-        let words: Vec<&str> = smallest.split_whitespace().chain([link]).collect();
-        run(&mut place.costof(&words)).expect_code(0);
-        let run = read(&place.path("run.jsonl"));
+        let line = format!(
+            "run net.rtt --set over=udp --set size=1B --quick --out run.jsonl \
+             --peer-address fd00:c057::1 --link {link}"
+        );
+        place.run(&line).expect_code(0);
+        let run = place.run_file();
         assert!(run.failures.is_empty(), "{:?}", run.failures);
         for report in run
             .launches
@@ -236,10 +218,8 @@ fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
             .filter_map(|launch| launch.link.as_ref())
         {
             // The headers of IP version 6 and of UDP; those of version 4 are smaller.
-            assert!(
-                report.up.bytes >= report.up.packets * (40 + 8 + 1),
-                "{report:?}"
-            );
+            let least = report.up.packets * (40 + 8 + 1);
+            assert!(report.up.bytes >= least, "{report:?}");
         }
         fs::remove_file(place.path("run.jsonl")).unwrap();
     }
@@ -248,12 +228,11 @@ fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
 #[test]
 fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
     let place = Place::new();
-    if let Some(why) = refused(&place, "sink") {
-        eprintln!("skipped: {why}");
+    if is_refused(&place, "sink") {
         return;
     }
-    let words = "run net.bandwidth net.rtt --set size=1KiB --link sink --quick";
-    let ended = run(&mut place.costof(words)).expect_code(3);
+    let line = "run net.bandwidth net.rtt --set size=1KiB --link sink --quick";
+    let ended = place.run(line).expect_code(3);
     for probe in ["net.bandwidth", "net.rtt"] {
         let absent = format!("absent: {probe}");
         let mut lines = ended.out.lines().filter(|line| line.starts_with(&absent));
@@ -268,38 +247,26 @@ fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
 fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
     const NOBODY: u32 = 65534;
     let place = Place::new();
-    let mut command = match geteuid().is_root() {
-        false => place.costof(&over("veth", &["--quick"])),
-        true => {
-            // The build's folder may be root's alone.
-            let program = place.path("costof");
-            fs::copy(env!("CARGO_BIN_EXE_costof"), &program).unwrap();
-            let folder = program.parent().unwrap();
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
-            let become_nobody = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
-            let program = program.to_string_lossy().into_owned();
-            let words: Vec<&str> = become_nobody.split(' ').chain([&*program]).collect();
-            let arguments = over("veth", &["--quick"]);
-            place.command(Path::new(words[0]), &[&words[1..], &arguments].concat())
-        }
-    };
+    let mut command = place.costof(&over("veth", "--quick"));
+    if geteuid().is_root() {
+        // The build's folder may be root's alone.
+        let program = place.path("costof");
+        fs::copy(COSTOF, &program).unwrap();
+        fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+        let line = format!("{} {}", program.display(), over("veth", "--quick"));
+        let become_nobody = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
+        let outer: Vec<&str> = become_nobody.split(' ').collect();
+        command = within(&outer, &place.command(&line));
+    }
     let ended = run(&mut command);
     if ended.code == Some(3) && ended.out.contains("user namespaces") {
-        eprintln!("skipped: {}", ended.out);
-        return;
+        return skipped(ended.out);
     }
     ended.expect_code(0);
-    let run = read(&place.path("run.jsonl"));
-    assert!(
-        !run.points.is_empty() && run.failures.is_empty(),
-        "{:?}",
-        run.failures
-    );
-    assert!(
-        run.launches
-            .iter()
-            .all(|launch: &LaunchRow| launch.link.is_none())
-    );
+    let run = place.run_file();
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    assert!(!run.points.is_empty());
+    assert!(run.launches.iter().all(|launch| launch.link.is_none()));
     place.expect_nothing_runs();
 }
 
@@ -307,96 +274,67 @@ fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
 #[test]
 fn the_named_link_is_up_until_it_is_taken_down() {
     let place = Place::new();
-    let link = |words: &str| -> Ended { run(&mut place.costof(words)) };
+    let link = |line: &str| place.run(&format!("link {line}"));
+    // What a command that must succeed says.
+    let says = |line: &str| link(line).expect_code(0).out;
     if !geteuid().is_root() {
-        let ended = link("link up");
-        ended.expect_wrong(&["/run/costof", "root"]);
-        eprintln!("skipped: named network namespaces need root");
-        return;
+        link("up").expect_wrong(&["/run/costof", "root"]);
+        return skipped("named network namespaces need root");
     }
-    if !link("link status")
-        .expect_code(0)
-        .out
-        .contains("no link is up")
-    {
-        eprintln!("skipped: a link is up that is not this test's");
-        return;
+    if !says("status").contains("no link is up") {
+        return skipped("a link is up that is not this test's");
     }
     let _taken_down = TakenDown(&place);
-    let made = link("link up");
+    let made = link("up");
     if made.code != Some(0) && made.err.contains("permitted") {
-        eprintln!("skipped: {}", made.err);
-        return;
+        return skipped(made.err);
     }
     let up = made.expect_code(0).out;
-    assert_contains(&up, "the link veth is up");
-    assert_contains_all(&up, &["costof-server", "10.0.0.1"]);
+    assert_contains_all(&up, &["the link veth is up", "costof-server", "10.0.0.1"]);
     reaches("10.0.0.1", "1");
     reaches("fd00:c057::1", "1");
-    assert!(
-        link("link up veth")
-            .expect_code(0)
-            .out
-            .contains("already up")
-    );
-    link("link up lan").expect_wrong(&["veth is up", "costof link down"]);
-    link("link up veth --seed 2").expect_wrong(&["with seed 1", "costof link down"]);
-    assert!(link("link down").expect_code(0).out.contains("is down"));
+    assert_contains(&says("up veth"), "already up");
+    link("up lan").expect_wrong(&["veth is up", "costof link down"]);
+    link("up veth --seed 2").expect_wrong(&["with seed 1", "costof link down"]);
+    assert_contains(&says("down"), "is down");
     expect_nothing_named(&place);
-    assert!(
-        link("link down")
-            .expect_code(0)
-            .out
-            .contains("no link was up")
-    );
-    link("link up loopback").expect_wrong(&["no two ends"]);
+    assert_contains(&says("down"), "no link was up");
+    link("up loopback").expect_wrong(&["no two ends"]);
 
-    let emulated = link("link up up.loss=30%,duplicate=5% --seed 7");
+    let emulated = link("up up.loss=30%,duplicate=5% --seed 7");
     if emulated.code != Some(0) {
         emulated.expect_wrong(&["/dev/net/tun", "netem"]);
         expect_nothing_named(&place);
-        eprintln!("skipped: no emulated link here");
-        return;
+        return skipped("no emulated link here");
     }
-    assert!(
-        emulated.out.contains("relay") || emulated.out.contains("netem"),
-        "{}",
-        emulated.out
-    );
+    let by = ["relay", "netem"];
+    let is_emulated = by.iter().any(|by| emulated.out.contains(by));
+    assert!(is_emulated, "{}", emulated.out);
     let first = answers_of_hundred();
     assert!(first.len() < 90, "{first:?}");
-    assert!(
-        link("link status")
-            .expect_code(0)
-            .out
-            .contains("up.loss=30%")
-    );
-    assert!(link("link down").expect_code(0).out.contains("is down"));
+    assert_contains(&says("status"), "up.loss=30%");
+    assert_contains(&says("down"), "is down");
     expect_nothing_named(&place);
     // The same seed loses the same packets, another one others.
     for (seed, is_same) in [("7", true), ("8", false)] {
-        let again = link(&format!("link up up.loss=30%,duplicate=5% --seed {seed}"));
-        again.expect_code(0);
+        says(&format!("up up.loss=30%,duplicate=5% --seed {seed}"));
         assert_eq!(answers_of_hundred() == first, is_same, "seed {seed}");
         reaches("fd00:c057::1", "20");
-        link("link down").expect_code(0);
+        says("down");
     }
 
-    let relays = link("link up delay=1ms,jitter=0.5ms").expect_code(0);
-    assert_contains(&relays.out, "relay");
-    let status = link("link status").expect_code(0).out;
-    assert_contains(&status, "from the client: 0 packets");
+    assert_contains(&says("up delay=1ms,jitter=0.5ms"), "relay");
+    assert_contains(&says("status"), "from the client: 0 packets");
     reaches("10.0.0.1", "2");
-    let status = link("link status").expect_code(0).out;
-    assert_contains(&status, "from the client: 2 packets");
+    assert_contains(&says("status"), "from the client: 2 packets");
     // Jitter is never left to netem, so there is a relay. Whatever comes next clears away what is left.
-    for next in ["link down", "link up delay=1ms,jitter=0.1ms"] {
+    for next in ["down", "up delay=1ms,jitter=0.1ms"] {
         kill_all(&place);
-        link("link status").expect_wrong(&["not all of it", "costof link down"]);
-        link(next).expect_code(0);
-        if next == "link down" {
+        link("status").expect_wrong(&["not all of it", "costof link down"]);
+        says(next);
+        if next == "down" {
             expect_nothing_named(&place);
-            link("link up delay=1ms,jitter=0.1ms").expect_code(0);
+            says("up delay=1ms,jitter=0.1ms");
         }
     }
     reaches("10.0.0.1", "1");
@@ -404,33 +342,33 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     // Who takes its device away has a relay that says so, as often as it is asked.
     ip("netns exec costof-client ip link delete costof");
     for _ in 0..2 {
-        link("link status").expect_wrong(&["the relay has ended", "device costof", "link down"]);
+        link("status").expect_wrong(&["the relay has ended", "device costof", "link down"]);
     }
-    link("link down").expect_code(0);
+    says("down");
     expect_nothing_named(&place);
 
     // A small packet leaves every 46 microseconds, which is too little to sleep
     // for: it answers all the same.
-    link("link up delay=1ms,jitter=0.1ms,rate=5Mbit,queue=60000").expect_code(0);
+    says("up delay=1ms,jitter=0.1ms,rate=5Mbit,queue=60000");
     let flood = Flood::start();
     let mut passed = String::new();
     wait_for("the queue to be full", || {
-        passed = link("link status").expect_code(0).out;
+        passed = says("status");
         passed.contains("dropped by the queue") && !passed.contains(" 0 dropped by the queue,")
     });
     for _ in 0..5 {
-        link("link status").expect_code(0);
+        says("status");
     }
     drop(flood);
-    link("link down").expect_code(0);
+    says("down");
     expect_nothing_named(&place);
 
     // Killed at some moment, `link up` leaves what the next one takes over.
     for part in 1..10 {
         let began = Instant::now();
-        link("link up delay=1ms").expect_code(0);
+        says("up delay=1ms");
         let usual = began.elapsed();
-        link("link down").expect_code(0);
+        says("down");
         let up = spawn(&mut place.costof("link up delay=1ms"));
         std::thread::sleep(usual * part / 10);
         signal(&up, Signal::KILL);
@@ -438,12 +376,12 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         // What it had begun ends by itself; only a relay that was told to stay does.
         wait_for("all but the relay to end", || place.running().len() <= 1);
         let next = if part % 2 == 0 {
-            "link down"
+            "down"
         } else {
-            "link up delay=1ms"
+            "up delay=1ms"
         };
-        link(next).expect_code(0);
-        link("link down").expect_code(0);
+        says(next);
+        says("down");
         expect_nothing_named(&place);
     }
 }

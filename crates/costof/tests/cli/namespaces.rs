@@ -1,5 +1,6 @@
 //! Two network namespaces of a test's own.
 
+use crate::common::within;
 use std::process::Command;
 
 /// A pair of named namespaces, joined by a cable, until it is dropped.
@@ -40,16 +41,7 @@ impl Namespaces {
 
     /// A command, at the near end.
     pub(crate) fn at_the_near_end(&self, command: &Command) -> Command {
-        let mut entered = Command::new("ip");
-        entered
-            .args(["netns", "exec", &self.near])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .current_dir(command.get_current_dir().unwrap());
-        for (name, value) in command.get_envs() {
-            entered.env(name, value.unwrap());
-        }
-        entered
+        within(&["ip", "netns", "exec", &self.near], command)
     }
 }
 

@@ -2,11 +2,11 @@
 //! are none; and of a remote file system that is mounted.
 
 use crate::common::{
-    Ended, Place, READER, assert_contains, assert_contains_all, ended, read, run, signal, spawn,
-    wait_for,
+    Ended, Place, READER, assert_contains, assert_contains_all, ended, expect_metrics, median,
+    point, run, signal, skipped, spawn, wait_for,
 };
 use crate::namespaces::Namespaces;
-use costof_model::failure::FailureKind;
+use costof_model::failure::FailureKind::{Error, Unsupported};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,27 +37,25 @@ impl Drop for Server {
 
 impl Server {
     /// None, and said so, where it cannot be had.
-    #[expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
     fn start(name: &str) -> Option<Server> {
-        let skipped = |why: &str| {
-            eprintln!("skipped: no NFS server here: {why}");
-            None
-        };
+        let started = Server::try_start(name);
+        started
+            .map_err(|why| skipped(format_args!("no NFS server here: {why}")))
+            .ok()
+    }
+
+    fn try_start(name: &str) -> Result<Server, String> {
         if !rustix::process::geteuid().is_root() {
-            return skipped("only root may run one");
+            return Err("only root may run one".to_owned());
         }
         for program in ["ganesha.nfsd", "rpcbind"] {
-            let found = Command::new("sh")
-                .args(["-c", &format!("command -v {program}")])
-                .output();
+            let found = format!("command -v {program}");
+            let found = Command::new("sh").args(["-c", &found]).output();
             if !found.is_ok_and(|found| found.status.success()) {
-                return skipped(&format!("{program} is not installed"));
+                return Err(format!("{program} is not installed"));
             }
         }
-        let namespaces = match Namespaces::new(name) {
-            Ok(namespaces) => namespaces,
-            Err(why) => return skipped(&why),
-        };
+        let namespaces = Namespaces::new(name)?;
         let place = Place::new();
         let export = place.path("export");
         // Others than root look things up here too.
@@ -78,16 +76,11 @@ impl Server {
             configuration.display(),
             log.display()
         );
-        let mut command = place.command(Path::new("ip"), &["netns", "exec", &namespaces.far]);
-        command.args([
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ]);
-        command.args(["sh", "-c", &script]);
+        let mut command = place.command(&format!(
+            "ip netns exec {} unshare --mount --pid --fork --kill-child --mount-proc sh -c",
+            namespaces.far
+        ));
+        command.arg(&script);
         let all = spawn(&mut command);
         let mut server = Server {
             place,
@@ -95,14 +88,12 @@ impl Server {
             all,
         };
         wait_for("the NFS server", || {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            assert!(
-                server.all.try_wait().unwrap().is_none(),
-                "the server has ended: {said}"
-            );
-            said.contains("NFS SERVER INITIALIZED")
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            let has_ended = server.all.try_wait().unwrap().is_some();
+            assert!(!has_ended, "the server has ended: {log}");
+            log.contains("NFS SERVER INITIALIZED")
         });
-        Some(server)
+        Ok(server)
     }
 
     fn export(&self) -> PathBuf {
@@ -114,13 +105,9 @@ impl Server {
     }
 
     /// `costof run file.remote` of this file, at the near end.
-    fn reading(&self, path: &str, more: &[&str]) -> Command {
-        let path = format!("path={path}");
-        let mut arguments = vec!["run", "file.remote", "--out", "run.jsonl"];
-        arguments.extend(["--set", &path]);
-        arguments.extend(more);
-        self.namespaces
-            .at_the_near_end(&self.place.costof(&arguments))
+    fn reading(&self, path: &str, more: &str) -> Command {
+        let line = format!("run file.remote --out run.jsonl --set path={path} {more}");
+        self.namespaces.at_the_near_end(&self.place.costof(&line))
     }
 
     /// The process that serves.
@@ -140,10 +127,6 @@ impl Server {
             })
         });
     }
-
-    fn run_file(&self) -> Run {
-        read(&self.place.path("run.jsonl"))
-    }
 }
 
 fn configured(export: &Path) -> String {
@@ -154,30 +137,15 @@ fn configured(export: &Path) -> String {
             path.display()
         )
     };
-    [
-        "NFS_CORE_PARAM { Protocols = 3; NFS_Port = 2049; MNT_Port = 20048;
-         Enable_NLM = false; Enable_RQUOTA = false; }
-         LOG { Default_Log_Level = EVENT; }\n"
-            .to_owned(),
-        export_of(
-            1,
-            &export.join("all"),
-            "Access_Type = RO; Squash = Root_Squash;",
-        ),
-        export_of(
-            2,
-            &export.join("others"),
-            "Access_Type = None; CLIENT { Clients = 10.77.0.77; Access_Type = RO; }",
-        ),
-    ]
-    .concat()
-}
-
-fn metric(row: &PointRow, name: &str) -> f64 {
-    let found = row.estimate(name);
-    found
-        .unwrap_or_else(|| panic!("{name} of {}", row.point))
-        .median
+    let all = "Access_Type = RO; Squash = Root_Squash;";
+    let others = "Access_Type = None; CLIENT { Clients = 10.77.0.77; Access_Type = RO; }";
+    format!(
+        "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = 2049; MNT_Port = 20048;
+         Enable_NLM = false; Enable_RQUOTA = false; }}
+         LOG {{ Default_Log_Level = EVENT; }}\n{}{}",
+        export_of(1, &export.join("all"), all),
+        export_of(2, &export.join("others"), others),
+    )
 }
 
 /// The reasons of a run that measured nothing.
@@ -196,50 +164,31 @@ fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
         return;
     };
     let url = server.url("file");
-    let mut command = server.reading(
-        &url,
-        &[
-            "file.remote_call",
-            "--quick",
-            "--set",
-            "block=4KiB,1MiB",
-            "--set",
-            "depth=1,16",
-            "--set",
-            "pattern=random,sequential",
-        ],
-    );
+    let axes = "--set block=4KiB,1MiB --set depth=1,16 --set pattern=random,sequential";
+    let mut command = server.reading(&url, &format!("file.remote_call --quick {axes}"));
     // An axis that one of both has not is no error.
     let done = run(&mut command).expect_code(0);
-    let read = server.run_file();
+    let read = server.place.run_file();
     assert_eq!(read.failures, [], "{}", done.err);
-    let reads: Vec<&PointRow> = read
-        .points
-        .iter()
-        .filter(|row| row.point.probe == "file.remote")
-        .collect();
+    let mut reads: Vec<&PointRow> = read.points.iter().collect();
+    reads.retain(|row| row.point.probe == "file.remote");
     assert_eq!(reads.len(), 8);
     for row in &reads {
         // One answer for each block that was asked for: what came took as long as it says.
-        let (latency, throughput) = (metric(row, "latency"), metric(row, "throughput"));
-        let (block, depth) = (row.axes().number("block"), row.axes().number("depth"));
-        assert!(latency > 0.0 && throughput > 0.0);
-        assert!(metric(row, "null_call") > 0.0 && metric(row, "handshake") > 0.0);
-        assert!(metric(row, "cpu") > 0.0);
-        let under_way = throughput * latency / 1e9 / block as f64;
-        assert!(
-            under_way < 4.0 * depth as f64,
-            "{} has {under_way} under way",
-            row.point
+        expect_metrics(
+            row,
+            &["latency", "throughput", "null_call", "handshake", "cpu"],
         );
+        let (block, depth) = (row.axes().number("block"), row.axes().number("depth"));
+        let bytes = median(row, "throughput") * median(row, "latency") / 1e9;
+        let in_flight = bytes / block as f64;
+        assert!(in_flight < 4.0 * depth as f64, "{row:?}: {in_flight}");
         assert!(row.prediction.is_some(), "{}", row.point);
     }
     let found = done.out;
     // Where others use the processor, nobody knows.
-    assert!(
-        found.contains("what limits it is") || found.contains("grade D"),
-        "{found}"
-    );
+    let is_limited = found.contains("what limits it is");
+    assert!(is_limited || found.contains("grade D"), "{found}");
     assert!(!found.contains("allocations happened"), "{found}");
     server.expect_only_it_runs();
 }
@@ -256,64 +205,40 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
     fs::write(export.join("secret"), vec![0; 8192]).unwrap();
     fs::set_permissions(export.join("secret"), PermissionsExt::from_mode(0o600)).unwrap();
     symlink("file", export.join("link")).unwrap();
+    let others = format!(
+        "nfs://10.77.0.1{}/others/file",
+        server.place.path("export").display()
+    );
+    let url = |name| server.url(name);
     for (path, why, kind) in [
-        (
-            server.url("absent"),
-            "there is no `absent`",
-            FailureKind::Error,
-        ),
-        (
-            server.url("folder"),
-            "it is a directory, not a file",
-            FailureKind::Error,
-        ),
-        (
-            server.url("file/below"),
-            "is no directory",
-            FailureKind::Error,
-        ),
-        (server.url("link"), "symbolic link", FailureKind::Error),
-        (server.url("empty"), "the file is empty", FailureKind::Error),
-        (
-            server.url("small"),
-            "a smaller --set block=",
-            FailureKind::Unsupported,
-        ),
+        (url("absent"), "there is no `absent`", Error),
+        (url("folder"), "it is a directory, not a file", Error),
+        (url("file/below"), "is no directory", Error),
+        (url("link"), "symbolic link", Error),
+        (url("empty"), "the file is empty", Error),
+        (url("small"), "a smaller --set block=", Unsupported),
         // The server takes root for nobody, who may not read it.
-        (
-            server.url("secret"),
-            "may not be read by this user",
-            FailureKind::Error,
-        ),
-        (
-            format!(
-                "nfs://10.77.0.1{}/others/file",
-                server.place.path("export").display()
-            ),
-            "not for this machine or user",
-            FailureKind::Error,
-        ),
+        (url("secret"), "may not be read by this user", Error),
+        (others, "not for this machine or user", Error),
         (
             "nfs://10.77.0.1/elsewhere/file".into(),
             "exports none of the file's folders",
-            FailureKind::Error,
+            Error,
         ),
         (
             "nfs://10.77.0.1:9/elsewhere/file".into(),
             "nobody listens there",
-            FailureKind::Error,
+            Error,
         ),
     ] {
-        let done = run(&mut server.reading(&path, &["--quick"]));
-        let read = server.run_file();
+        let done = run(&mut server.reading(&path, "--quick"));
+        let read = server.place.run_file();
         for reason in reasons(&done, &read) {
             assert!(reason.contains(why), "{path}: {reason} is not: {why}");
         }
-        assert!(
-            read.failures.iter().all(|row| row.kind == kind),
-            "{:?}",
-            read.failures
-        );
+        for row in &read.failures {
+            assert_eq!(row.kind, kind, "{row:?}");
+        }
         fs::remove_file(server.place.path("run.jsonl")).unwrap();
     }
 }
@@ -323,7 +248,7 @@ fn a_host_that_is_not_there_is_named() {
     let Some(server) = Server::start("costofnf") else {
         return;
     };
-    let mut reading = server.reading("nfs://10.77.0.9/elsewhere/file", &["--quick"]);
+    let mut reading = server.reading("nfs://10.77.0.9/elsewhere/file", "--quick");
     for reason in failed_first(&server.place, spawn(&mut reading)) {
         assert_contains(&reason, "the portmapper at 10.77.0.9:111");
     }
@@ -346,11 +271,8 @@ fn failed_first(place: &Place, reading: Child) -> Vec<String> {
     signal(&reading, Signal::INT);
     let done = ended(reading);
     assert!(!done.err.contains("panicked"), "{}", done.err);
-    read(&file)
-        .failures
-        .into_iter()
-        .map(|row| row.reason)
-        .collect()
+    let failures = place.run_file().failures.into_iter();
+    failures.map(|row| row.reason).collect()
 }
 
 /// What becomes of a run when something happens to its server after a launch or more: the reasons of what
@@ -358,7 +280,7 @@ fn failed_first(place: &Place, reading: Child) -> Vec<String> {
 fn half_way(name: &str, happens: impl FnOnce(&Server)) -> Option<Vec<String>> {
     let server = Server::start(name)?;
     let url = server.url("file");
-    let mut command = server.reading(&url, &["--set", "block=4KiB,16KiB,64KiB"]);
+    let mut command = server.reading(&url, "--set block=4KiB,16KiB,64KiB");
     let reading = spawn(&mut command);
     let file = server.place.path("run.jsonl");
     wait_for_row(&file, "launch");
@@ -408,11 +330,10 @@ fn a_file_that_shrinks_while_it_is_read_says_so() {
 /// What comes of a file of a server at a port of loopback.
 fn of_a_server_at(port: u16) -> Vec<String> {
     let place = Place::new();
-    let path = format!("path=nfs://127.0.0.1:{port}/export/file");
-    let out = ["--quick", "--out", "run.jsonl"];
-    let mut arguments = vec!["run", "file.remote", "--set", &path];
-    arguments.extend(out);
-    let reasons = failed_first(&place, spawn(&mut place.costof(&arguments)));
+    let line = format!(
+        "run file.remote --set path=nfs://127.0.0.1:{port}/export/file --quick --out run.jsonl"
+    );
+    let reasons = failed_first(&place, spawn(&mut place.costof(&line)));
     place.expect_nothing_runs();
     assert!(!reasons.is_empty());
     reasons
@@ -442,35 +363,24 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
     });
     for reason in of_a_server_at(port) {
         // It is no server that mounts, so the portmapper is asked, which is not there either.
-        assert!(
-            reason.contains("portmapper") || reason.contains("no NFS server"),
-            "{reason}"
-        );
+        let known = ["portmapper", "no NFS server"];
+        assert!(known.iter().any(|why| reason.contains(why)), "{reason}");
     }
 }
 
 #[test]
-fn a_path_that_cannot_be_one_is_a_wrong_command_or_a_failure_that_says_so() {
+fn a_path_that_cannot_be_one_is_a_failure_that_says_so() {
     let place = Place::new();
-    let set = |path: &str| {
-        let path = format!("path={path}");
-        run(&mut place.costof(&["run", "file.remote", "--quick", "--set", &path, "--json"]))
-    };
     // Names of hosts and people are in places.
-    let url = "path=nfs://localhost:1/secret/file,nfs://localhost:1/secret/other";
-    let out = ["--quick", "--out", "run.jsonl"];
-    run(place
-        .costof(&["run", "file.remote", "--set", url])
-        .args(out))
-    .expect_code(3);
-    let export = run(&mut place.costof("export run.jsonl --anonymous")).expect_code(0);
-    assert_contains_all(&export.out, &["\"path\":\"…1\"", "\"path\":\"…2\""]);
+    let line = "run file.remote --quick --out run.jsonl \
+                --set path=nfs://localhost:1/secret/file,nfs://localhost:1/secret/other";
+    place.run(line).expect_code(3);
+    let export = place.run("export run.jsonl --anonymous").expect_code(0).out;
+    assert_contains_all(&export, &["\"path\":\"…1\"", "\"path\":\"…2\""]);
     // Nor is what the name was resolved to.
     for secret in ["localhost", "secret", "127.0.0.1", "[::1]"] {
-        assert!(!export.out.contains(secret), "{}", export.out);
+        assert!(!export.contains(secret), "{export}");
     }
-    set("file").expect_wrong(&["path", "nfs://"]);
-    set("http://h/e/f").expect_wrong(&["http://h/e/f"]);
     for (path, why) in [
         ("nfs://h/f", "an export and a file"),
         ("nfs://[::1/e/f", "not closed"),
@@ -478,8 +388,8 @@ fn a_path_that_cannot_be_one_is_a_wrong_command_or_a_failure_that_says_so() {
         ("/nonexistent/costof", "No such file"),
         ("unset", "--set path=nfs://HOST/EXPORT/FILE"),
     ] {
-        let done = set(path).expect_code(3);
-        assert!(done.out.contains(why), "{path}: {}", done.out);
+        let line = format!("run file.remote --quick --set path={path} --json");
+        assert_contains(&place.run(&line).expect_code(3).out, why);
     }
 }
 
@@ -501,7 +411,6 @@ impl Drop for Mounted {
 
 impl Mounted {
     /// None, and said so, where it cannot be had.
-    #[expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
     fn new() -> Option<Mounted> {
         const SERVES: &str = "/usr/lib/openssh/sftp-server";
         let place = Place::new();
@@ -513,14 +422,17 @@ impl Mounted {
         let ssh = place.path("ssh");
         fs::write(&ssh, format!("#!/bin/sh\nexec {SERVES}\n")).unwrap();
         fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).unwrap();
-        let options = format!("ssh_command={},direct_io", ssh.display());
-        let served = format!("here:{}", place.path("served").display());
         let mounted = place.path("mounted");
-        let mut command = place.command(Path::new("sshfs"), &["-f", "-o", &options, &served]);
-        let sshfs = match command.arg(&mounted).spawn() {
+        let mut command = place.command(&format!(
+            "sshfs -f -o ssh_command={},direct_io here:{} {}",
+            ssh.display(),
+            place.path("served").display(),
+            mounted.display()
+        ));
+        let sshfs = match command.spawn() {
             Ok(sshfs) if Path::new(SERVES).exists() => sshfs,
             _ => {
-                eprintln!("skipped: sshfs or {SERVES} is not installed");
+                skipped(format_args!("sshfs or {SERVES} is not installed"));
                 return None;
             }
         };
@@ -531,7 +443,7 @@ impl Mounted {
             ended || mounted.join("file").exists()
         });
         if ended {
-            eprintln!("skipped: sshfs cannot mount here");
+            skipped("sshfs cannot mount here");
             return None;
         }
         Some(all)
@@ -544,39 +456,21 @@ fn a_file_of_a_mounted_remote_file_system_is_read_past_the_page_cache() {
         return;
     };
     let place = &mounted.place;
-    let file = |name: &str| format!("path={}", place.path("mounted").join(name).display());
-    let path = file("file");
-    let out = ["--quick", "--set", "depth=1,16", "--out", "run.jsonl"];
-    let mut arguments = vec!["run", "file.remote", "file.remote_call", "--set", &path];
-    arguments.extend(out);
-    run(&mut place.costof(&arguments)).expect_code(0);
-    let done = read(&place.path("run.jsonl"));
-    let [alone] = done
-        .points
-        .iter()
-        .filter(|row| row.point.probe == "file.remote")
-        .collect::<Vec<_>>()[..]
-    else {
-        panic!("not one point: {:?}", done.points);
-    };
-    assert!(metric(alone, "latency") > 0.0 && metric(alone, "null_call") > 0.0);
+    let folder = place.path("mounted").display().to_string();
+    let line = format!(
+        "run file.remote file.remote_call --set path={folder}/file --quick --set depth=1,16 \
+         --out run.jsonl"
+    );
+    place.run(&line).expect_code(0);
+    let done = place.run_file();
+    let alone = point(&done, "file.remote");
+    expect_metrics(alone, &["latency", "null_call"]);
     // Where its server is, this machine does not know.
     assert!(alone.estimate("handshake").is_none());
-    assert!(
-        done.failures
-            .iter()
-            .all(|row| row.reason.contains("one call at a time"))
-    );
     assert!(!done.failures.is_empty());
-    let folder = place.path("mounted").display().to_string();
-    let of_folder = format!("path={folder}");
-    let done = run(&mut place.costof(&[
-        "run",
-        "file.remote",
-        "--quick",
-        "--json",
-        "--set",
-        &of_folder,
-    ]));
-    assert!(done.expect_code(3).out.contains("it is a directory"));
+    for row in &done.failures {
+        assert_contains(&row.reason, "one call at a time");
+    }
+    let line = format!("run file.remote --quick --json --set path={folder}");
+    assert_contains(&place.run(&line).expect_code(3).out, "it is a directory");
 }

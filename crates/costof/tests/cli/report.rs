@@ -1,25 +1,21 @@
 //! `costof report`: a run as a page, as plots, as values and as a table, and what is said of files that
 //! are no whole run.
 
-use crate::common::{Place, assert_contains, run};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use crate::common::{Place, assert_contains, assert_contains_all};
+use std::fs::{self, File};
 
 /// A place with a run of the real costof in `run.jsonl`.
 fn measured() -> Place {
     let place = Place::new();
-    let words = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
-    run(&mut place.costof(words)).expect_code(0);
+    let line = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
+    place.run(line).expect_code(0);
     place
 }
 
-/// What `costof report` says with these arguments, and its exit code.
+/// What `costof report` says with these arguments, which end with this exit code.
+#[track_caller]
 fn report(place: &Place, arguments: &str, code: i32) -> (String, String) {
-    let arguments: Vec<&str> = arguments
-        .split(' ')
-        .filter(|word| !word.is_empty())
-        .collect();
-    let ended = run(place.costof("report").args(arguments)).expect_code(code);
+    let ended = place.run(&format!("report {arguments}")).expect_code(code);
     (ended.out, ended.err)
 }
 
@@ -31,44 +27,37 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     assert_eq!(out, "");
     assert_contains(&err, "the page is in run.html");
     let page = read("run.html");
-    for part in [
-        "<!DOCTYPE html>",
-        "clock read: counter",
-        "core clock",
-        "costof run null",
-        "<svg",
-    ] {
-        assert!(page.contains(part), "{part}");
-    }
+    assert_contains_all(
+        &page,
+        &[
+            "<!DOCTYPE html>",
+            "clock read: counter",
+            "core clock",
+            "costof run null",
+            "<svg",
+        ],
+    );
     fs::remove_file(place.path("run.html")).unwrap();
     let all = "run.jsonl --html page.html --svg plots --csv values.csv --markdown";
     let (out, _) = report(&place, all, 0);
     assert_contains(&out, "| clock read: counter |");
     assert_eq!(read("page.html"), page);
-    let plots: Vec<_> = fs::read_dir(place.path("plots"))
-        .unwrap()
-        .flatten()
-        .collect();
+    let plots = fs::read_dir(place.path("plots")).unwrap().flatten();
+    let plots: Vec<_> = plots.map(|plot| plot.path()).collect();
     assert!(!plots.is_empty());
     for plot in plots {
-        let text = fs::read_to_string(plot.path()).unwrap();
-        assert!(
-            text.starts_with("<svg xmlns=") && text.ends_with("</svg>"),
-            "{plot:?}"
-        );
+        let text = fs::read_to_string(&plot).unwrap();
+        let is_whole = text.starts_with("<svg xmlns=") && text.ends_with("</svg>");
+        assert!(is_whole, "{plot:?}");
     }
-    assert!(read("values.csv").contains("\r\ncpu.clock,"));
-    assert!(
-        !place.path("run.html").exists(),
-        "what was not asked is not written"
-    );
+    assert_contains(&read("values.csv"), "\r\ncpu.clock,");
+    // What was not asked is not written.
+    assert!(!place.path("run.html").exists());
     report(&place, "run.jsonl --csv values/", 0);
     assert_eq!(read("values/summary.csv"), read("values.csv"));
     let first = read("values/0001-null.csv");
-    assert!(
-        first.starts_with("launch,metric,operations,value\r\n0,cost,"),
-        "{first}"
-    );
+    let head = "launch,metric,operations,value\r\n0,cost,";
+    assert!(first.starts_with(head), "{first}");
 }
 
 #[test]
@@ -76,7 +65,7 @@ fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
     assert_contains(&err, "no run in the history");
-    run(&mut place.costof("run null --quick")).expect_code(0);
+    place.run("run null --quick").expect_code(0);
     let (out, _) = report(&place, "--markdown", 0);
     assert_contains(&out, "empty batch");
 }
@@ -116,10 +105,7 @@ fn what_is_no_run_is_refused_with_the_reason() {
     ] {
         fs::write(place.path("bad.jsonl"), text).unwrap();
         let (_, err) = report(&place, "bad.jsonl", 2);
-        assert!(
-            err.contains(says) && err.contains("bad.jsonl"),
-            "{text}: {err}"
-        );
+        assert_contains_all(&err, &[says, "bad.jsonl"]);
     }
     let (_, err) = report(&place, "none.jsonl", 2);
     assert_contains(&err, "cannot open none.jsonl");
@@ -139,14 +125,12 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
     // Broken in the middle, and a line of a gigabyte.
     let broken = format!("{text}{{\"type\":\"end\"}}\n{text}");
     fs::write(place.path("broken.jsonl"), &broken).unwrap();
-    let mut long = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(place.path("long.jsonl"))
-        .unwrap();
-    long.write_all(text.as_bytes()).unwrap();
+    fs::write(place.path("long.jsonl"), &text).unwrap();
+    let long = File::options().write(true).open(place.path("long.jsonl"));
     // A hole, so that no disk is filled.
-    File::set_len(&long, (text.len() as u64) + (1 << 30)).unwrap();
+    long.unwrap()
+        .set_len(text.len() as u64 + (1 << 30))
+        .unwrap();
     for (name, says) in [
         ("broken", "is broken"),
         ("long", "is longer than 67108864 bytes"),
@@ -154,7 +138,7 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
         let (_, err) = report(&place, &format!("{name}.jsonl"), 0);
         assert_contains(&err, says);
         let page = fs::read_to_string(place.path(&format!("{name}.html"))).unwrap();
-        assert!(page.contains("core clock") && page.contains(says));
+        assert_contains_all(&page, &["core clock", says]);
     }
 }
 

@@ -1,9 +1,7 @@
 //! What `--resume` accepts, and what it refuses with the reason.
 
-use crate::common::{
-    Place, assert_contains, ended, expect_complete, read, run, signal, spawn, wait_for,
-};
-use rustix::process::Signal;
+use crate::common::{Ended, Place, assert_contains, expect_complete, interrupt, read};
+use costof_model::run_file::Run;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -11,9 +9,22 @@ use std::path::Path;
 /// A place with a complete run of the good probe in `run.jsonl`.
 fn with_a_run() -> Place {
     let place = Place::new();
-    let arguments = "run test.good --quick --seed 1 --out run.jsonl";
-    run(&mut place.misbehaving(arguments)).expect_code(0);
+    let line = "run test.good --quick --seed 1 --out run.jsonl";
+    place.run_misbehaving(line).expect_code(0);
     place
+}
+
+/// Goes on with `run.jsonl`.
+fn resume(place: &Place, more: &str) -> Ended {
+    place.run_misbehaving(&format!("run --resume run.jsonl {more}"))
+}
+
+/// Where the row of this type and number is among lines.
+fn position_of(lines: &[String], kind: &str, number: usize) -> usize {
+    let start = format!("{{\"type\":\"{kind}\"");
+    let rows = lines.iter().enumerate();
+    let mut rows = rows.filter(|(_, line)| line.starts_with(&start));
+    rows.nth(number).unwrap().0
 }
 
 /// The lines of a file, each with its line feed.
@@ -32,21 +43,20 @@ fn cut(file: &Path, left: usize, after: &str) -> String {
 /// Changes the file's first row of a type.
 fn edit(file: &Path, kind: &str, change: impl FnOnce(&mut Value)) {
     let mut lines = lines(file);
-    let is_of_it = |line: &&mut String| line.starts_with(&format!("{{\"type\":\"{kind}\""));
-    let line = lines.iter_mut().find(is_of_it).unwrap();
-    let mut row = serde_json::from_str(line).unwrap();
+    let position = position_of(&lines, kind, 0);
+    let mut row = serde_json::from_str(&lines[position]).unwrap();
     change(&mut row);
-    *line = format!("{row}\n");
+    lines[position] = format!("{row}\n");
     fs::write(file, lines.concat()).unwrap();
 }
 
 #[test]
 fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     let place = Place::new();
-    let words = "run test.good --quick --launches 8 --seed 1 --out run.jsonl";
-    run(&mut place.misbehaving(words)).expect_code(0);
+    let line = "run test.good --quick --launches 8 --seed 1 --out run.jsonl";
+    place.run_misbehaving(line).expect_code(0);
     let file = place.path("run.jsonl");
-    let launches = |run: &costof_model::run_file::Run| {
+    let launches = |run: &Run| {
         expect_complete(run);
         assert!(run.launches.iter().all(|row| matches!(row.of, 0 | 8)));
         run.launches.len()
@@ -54,26 +64,16 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     let whole = launches(&read(&file));
     assert_eq!(whole % 8, 0);
     // Its pilots are written first, before anything says how many there are to be.
-    let is_launch = |line: &&String| line.starts_with("{\"type\":\"launch\"");
-    let all = lines(&file);
-    let first = all.iter().find(is_launch).unwrap();
-    let left = all.iter().position(|line| line == first).unwrap() + 1;
+    let left = position_of(&lines(&file), "launch", 0) + 1;
     cut(&file, left, "");
-    run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
+    resume(&place, "").expect_code(0);
     assert_eq!(launches(&read(&file)), whole);
     // A file may say anything.
     let begun = cut(&file, left, "");
     for asked in [0, 4_294_967_295_u32] {
         fs::write(&file, &begun).unwrap();
         edit(&file, "run", |row| row["plan"]["launches"] = json!(asked));
-        let told = run(&mut place.misbehaving("run --resume run.jsonl"));
-        let says = format!("{asked} launches");
-        assert!(told.expect_code(2).err.contains(&says));
-    }
-
-    for (number, says) in [("2", "3..=10000"), ("many", "invalid")] {
-        let told = run(&mut place.misbehaving(&["run", "test.good", "--launches", number]));
-        assert!(told.expect_code(2).err.contains(says));
+        resume(&place, "").expect_wrong(&[&format!("{asked} launches")]);
     }
 }
 
@@ -81,25 +81,16 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
 fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     let place = with_a_run();
     let file = place.path("run.jsonl");
-    let is_launch = |line: &String| line.starts_with("{\"type\":\"launch\"");
-    let second = lines(&file)
-        .iter()
-        .filter(|line| is_launch(line))
-        .nth(2)
-        .unwrap()
-        .clone();
-    let left = lines(&file)
-        .iter()
-        .position(|line| *line == second)
-        .unwrap();
+    let all = lines(&file);
+    let left = position_of(&all, "launch", 2);
     // Torn in its middle, and, stranger, torn with its line feed.
     for torn in [
-        &second[..second.len() / 2],
+        &all[left][..all[left].len() / 2],
         "{\"type\":\"launch\",\"block\":0}\n",
     ] {
         let whole = cut(&file, left, torn);
         assert_eq!(read(&file).launches.len(), 2);
-        run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
+        resume(&place, "").expect_code(0);
         assert!(fs::read_to_string(&file).unwrap().starts_with(&whole));
         let run = read(&file);
         expect_complete(&run);
@@ -117,14 +108,13 @@ fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_count
         ("test.panic", &[Some(0), Some(0), Some(1), None]),
     ] {
         let place = Place::new();
-        let arguments = ["run", probe, "--quick", "--seed", "1", "--out", "run.jsonl"];
-        run(&mut place.misbehaving(&arguments)).expect_code(3);
+        let line = format!("run {probe} --quick --seed 1 --out run.jsonl");
+        place.run_misbehaving(&line).expect_code(3);
         let file = place.path("run.jsonl");
-        let is_failure = |line: &String| line.starts_with("{\"type\":\"failure\"");
-        let first = lines(&file).iter().position(is_failure).unwrap();
+        let first = position_of(&lines(&file), "failure", 0);
         // The reason is written, the launch itself is not.
         cut(&file, first + 1, "");
-        run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(3);
+        resume(&place, "").expect_code(3);
         let whole = read(&file);
         let of: Vec<Option<u32>> = whole.failures.iter().map(|row| row.launch).collect();
         assert_eq!(of, failed, "{probe}");
@@ -137,38 +127,45 @@ fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_count
 fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
     let place = with_a_run();
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    let shown = run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
+    let shown = resume(&place, "").expect_code(0);
     assert_contains(&shown.out, "test.good");
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
 }
 
+/// What is changed in a row.
+type Change = fn(&mut Value);
+
+/// A run without its last rows, in which the first row of a type was changed so, is not gone on with by these
+/// options, and stays as it is.
+fn refused(kind: &str, change: Change, options: &str, named: &[&str]) -> Place {
+    let place = with_a_run();
+    let file = place.path("run.jsonl");
+    cut(&file, lines(&file).len() - 2, "");
+    edit(&file, kind, change);
+    let before = fs::read(&file).unwrap();
+    resume(&place, options).expect_wrong(named);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    place
+}
+
 #[test]
 fn another_build_or_machine_is_refused_unless_it_is_forced() {
-    let other_build = |row: &mut Value| row["build"] = json!("0123456789abcdef");
-    let other_kernel = |row: &mut Value| {
-        row["hosts"]["only"]["kernel"]["release"] = json!("2.6.32");
-    };
-    let other_host = |row: &mut Value| row["hosts"]["only"]["host_name"] = json!("elsewhere");
-    let other_processor = |row: &mut Value| {
-        row["hosts"]["only"]["cpu"]["model_name"] = json!("80486");
-    };
-    for (what, change) in [
-        ("costof", other_build as fn(&mut Value)),
-        ("kernel", other_kernel as fn(&mut Value)),
-        ("host", other_host as fn(&mut Value)),
-        ("processor", other_processor as fn(&mut Value)),
-    ] {
-        let place = with_a_run();
-        let file = place.path("run.jsonl");
-        cut(&file, lines(&file).len() - 2, "");
-        edit(&file, "attempt", change);
-        let before = fs::read(&file).unwrap();
-        let resume = ["run", "--resume", "run.jsonl"];
-        run(&mut place.misbehaving(&resume)).expect_wrong(&["another", what, "--force"]);
-        assert_eq!(fs::read(&file).unwrap(), before);
-        let forced = ["run", "--resume", "run.jsonl", "--force"];
-        run(&mut place.misbehaving(&forced)).expect_code(0);
-        expect_complete(&read(&file));
+    let changes: [(&str, Change); 4] = [
+        ("costof", |row| row["build"] = json!("0123456789abcdef")),
+        ("kernel", |row| {
+            row["hosts"]["only"]["kernel"]["release"] = json!("2.6.32");
+        }),
+        ("host", |row| {
+            row["hosts"]["only"]["host_name"] = json!("elsewhere");
+        }),
+        ("processor", |row| {
+            row["hosts"]["only"]["cpu"]["model_name"] = json!("80486");
+        }),
+    ];
+    for (what, change) in changes {
+        let place = refused("attempt", change, "", &["another", what, "--force"]);
+        resume(&place, "--force").expect_code(0);
+        expect_complete(&place.run_file());
     }
 }
 
@@ -177,67 +174,38 @@ fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
     let place = with_a_run();
     let file = place.path("run.jsonl");
     cut(&file, lines(&file).len() - 1, "");
-    let resume = ["run", "--resume", "run.jsonl", "--force"];
-    run(&mut place.costof(&resume)).expect_wrong(&["no probe test.good"]);
+    let ended = place.run("run --resume run.jsonl --force");
+    ended.expect_wrong(&["no probe test.good"]);
 }
 
 #[test]
 fn other_methods_points_and_processors_that_are_gone_are_refused_even_if_forced() {
-    let other_method = |row: &mut Value| row["method"] = json!(0);
-    let other_processors = |row: &mut Value| row["plan"]["placement"]["only"] = json!([60_000]);
-    let other_axes = |row: &mut Value| {
-        row["plan"]["blocks"][0]["points"][0]["axes"] = json!({"colour": "red"});
-    };
-    for (kind, named, change) in [
-        (
-            "run",
-            "no point test.good colour=red",
-            other_axes as fn(&mut Value),
-        ),
-        (
-            "probe",
-            "method 0 of test.good",
-            other_method as fn(&mut Value),
-        ),
-        (
-            "run",
-            "may not use now: 60000",
-            other_processors as fn(&mut Value),
-        ),
-    ] {
-        let place = with_a_run();
-        let file = place.path("run.jsonl");
-        cut(&file, lines(&file).len() - 2, "");
-        edit(&file, kind, change);
-        let before = fs::read(&file).unwrap();
-        let resume = ["run", "--resume", "run.jsonl", "--force"];
-        run(&mut place.misbehaving(&resume)).expect_wrong(&[named]);
-        assert_eq!(fs::read(&file).unwrap(), before);
+    let changes: [(&str, &str, Change); 3] = [
+        ("run", "no point test.good colour=red", |row| {
+            row["plan"]["blocks"][0]["points"][0]["axes"] = json!({"colour": "red"});
+        }),
+        ("probe", "method 0 of test.good", |row| {
+            row["method"] = json!(0);
+        }),
+        ("run", "may not use now: 60000", |row| {
+            row["plan"]["placement"]["only"] = json!([60_000]);
+        }),
+    ];
+    for (kind, named, change) in changes {
+        refused(kind, change, "--force", &[named]);
     }
 }
 
 #[test]
 fn a_file_that_is_being_written_is_refused() {
     let place = Place::new();
-    let arguments = [
-        "run",
-        "test.hang",
-        "--set",
-        "how=sleep",
-        "--out",
-        "run.jsonl",
-    ];
-    let writer = spawn(&mut place.misbehaving(&arguments));
-    wait_for("the probe to hang", || place.path("hanging").exists());
+    let line = "run test.hang --set how=sleep --out run.jsonl";
+    let writer = place.hanging(&mut place.misbehaving(line));
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    run(&mut place.misbehaving("run --resume run.jsonl")).expect_wrong(&[
-        "run.jsonl",
-        "being written by another costof",
-        "wait",
-    ]);
+    let named = ["run.jsonl", "being written by another costof", "wait"];
+    resume(&place, "").expect_wrong(&named);
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
-    signal(&writer, Signal::INT);
-    ended(writer).expect_code(130);
+    interrupt(writer);
 }
 
 #[test]
@@ -251,18 +219,12 @@ fn what_is_no_run_file_is_refused_with_the_reason() {
         (&format!("{newer}\n"), "newer costof"),
     ] {
         fs::write(place.path("run.jsonl"), text).unwrap();
-        for command in [
-            &["run", "--resume", "run.jsonl"][..],
-            &["export", "run.jsonl"],
-        ] {
-            run(&mut place.costof(command)).expect_wrong(&["run.jsonl", named]);
+        for command in ["run --resume", "export"] {
+            let ended = place.run(&format!("{command} run.jsonl"));
+            ended.expect_wrong(&["run.jsonl", named]);
         }
         assert_eq!(fs::read_to_string(place.path("run.jsonl")).unwrap(), text);
     }
-    run(&mut place.costof("run --resume none.jsonl")).expect_wrong(&["none.jsonl", "No such file"]);
-    // What the file says cannot be asked again.
-    run(&mut place.costof("run null --resume run.jsonl"))
-        .expect_wrong(&["--resume", "cannot be used with"]);
 }
 
 #[test]
@@ -272,6 +234,5 @@ fn a_broken_line_in_the_middle_is_named() {
     let mut all = lines(&file);
     all[2] = "{\"type\":\"launch\"\n".to_owned();
     fs::write(&file, all.concat()).unwrap();
-    run(&mut place.misbehaving("run --resume run.jsonl"))
-        .expect_wrong(&["run.jsonl", "line 3 is broken"]);
+    resume(&place, "").expect_wrong(&["run.jsonl", "line 3 is broken"]);
 }

@@ -1,7 +1,8 @@
 //! `costof send`: two terminals, and what comes between them.
 
 use crate::common::{
-    Ended, Place, assert_contains, assert_contains_all, ended, run, signal, spawn, wait_for,
+    Ended, Place, assert_contains, assert_contains_all, ended, interrupt, run, signal, spawn,
+    wait_for,
 };
 use rustix::process::Signal;
 use std::fs::{self, File};
@@ -18,10 +19,10 @@ struct Listening<'a> {
 }
 
 impl<'a> Listening<'a> {
-    fn start(place: &'a Place, at: &str, more: &[&str]) -> Listening<'a> {
-        let arguments = [&["send", "--listen", at], more].concat();
+    /// At this address, behind which options may stand.
+    fn start(place: &'a Place, at: &str) -> Listening<'a> {
         let child = place
-            .costof(&arguments)
+            .costof(&format!("send --listen {at}"))
             .env_remove("COSTOF_TOKEN")
             .stdin(Stdio::null())
             .stdout(File::create(place.path("out")).unwrap())
@@ -34,12 +35,15 @@ impl<'a> Listening<'a> {
             address: String::new(),
         };
         listening.wait_for("senders: ");
-        let told = listening.err();
-        let line = told
-            .lines()
-            .find_map(|line| line.split_once("listening at "));
-        listening.address = line.unwrap().1.split(' ').next().unwrap().to_owned();
+        listening.address = listening.word_after("listening at ");
         listening
+    }
+
+    /// The first word that it wrote behind this.
+    fn word_after(&self, before: &str) -> String {
+        let err = self.err();
+        let (_, after) = err.split_once(before).unwrap();
+        after.split_whitespace().next().unwrap().to_owned()
     }
 
     fn err(&self) -> String {
@@ -50,26 +54,21 @@ impl<'a> Listening<'a> {
         fs::read_to_string(self.place.path("out")).unwrap()
     }
 
-    fn wait_for(&mut self, told: &str) {
-        let place = self.place;
-        wait_for(told, || {
+    fn wait_for(&mut self, text: &str) {
+        wait_for(text, || {
             assert_eq!(self.child.try_wait().unwrap(), None, "{}", self.err());
-            fs::read_to_string(place.path("err"))
-                .unwrap()
-                .contains(told)
+            self.err().contains(text)
         });
     }
 
     /// The token in the command that it shows.
     fn token(&self) -> String {
-        let told = self.err();
-        let (_, token) = told.split_once("COSTOF_TOKEN=").unwrap();
-        token.split(' ').next().unwrap().to_owned()
+        self.word_after("COSTOF_TOKEN=")
     }
 
-    fn sender(&self, token: &str, arguments: &[&str]) -> Command {
-        let to = ["send", "--to", &self.address];
-        let mut command = self.place.costof(&[&to, arguments].concat());
+    fn sender(&self, token: &str, options: &str) -> Command {
+        let line = format!("send --to {} {options}", self.address);
+        let mut command = self.place.costof(&line);
         command.env("COSTOF_TOKEN", token);
         command
     }
@@ -95,25 +94,17 @@ impl<'a> Listening<'a> {
 #[test]
 fn every_pattern_says_what_both_ends_measured() {
     let place = Place::new();
-    let listening = Listening::start(&place, "127.0.0.1:0", &[]);
+    let listening = Listening::start(&place, "127.0.0.1:0");
     let token = listening.token();
     let stream = "--primitive one_copy --size 4KiB --count 3000 --threads 2";
-    let stream: Vec<&str> = stream.split(' ').collect();
-    let sent = run(&mut listening.sender(&token, &stream)).expect_code(0);
+    let sent = run(&mut listening.sender(&token, stream)).expect_code(0);
     // Messages of each connection, and not one less.
     assert_contains(&sent.out, ": 6000 messages");
-    for metric in [
-        "throughput",
-        "rate",
-        "cpu_sender",
-        "cpu_receiver",
-        "system_calls",
-    ] {
+    for metric in "throughput rate cpu_sender cpu_receiver system_calls".split(' ') {
         assert_contains(&sent.out, &format!("\n {metric} "));
     }
     let echo = "--pattern echo --in-flight 4 --size 64 --duration 200ms --json";
-    let echo: Vec<&str> = echo.split(' ').collect();
-    let sent = run(&mut listening.sender(&token, &echo)).expect_code(0);
+    let sent = run(&mut listening.sender(&token, echo)).expect_code(0);
     assert_eq!(sent.out.lines().count(), 1, "{}", sent.out);
     assert_contains_all(
         &sent.out,
@@ -124,13 +115,12 @@ fn every_pattern_says_what_both_ends_measured() {
         ],
     );
     let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
-    let trigger: Vec<&str> = trigger.split(' ').collect();
-    let sent = run(&mut listening.sender(&token, &trigger)).expect_code(0);
+    let sent = run(&mut listening.sender(&token, trigger)).expect_code(0);
     assert_contains(&sent.out, ": 1000 messages");
     assert_contains(&sent.out, "\n latency ");
     let heard = listening.end();
-    assert_contains(&heard.out, "client 1 (127.0.0.1:");
-    assert_contains(&heard.out, "client 2 (127.0.0.1:");
+    let clients = ["client 1 (127.0.0.1:", "client 2 (127.0.0.1:"];
+    assert_contains_all(&heard.out, &clients);
     assert_contains(&heard.out, "\n cpu_receiver ");
 }
 
@@ -139,12 +129,12 @@ fn sends_without_a_copy_have_their_verdict() {
     let place = Place::new();
     // Where the machine has IPv6, by it.
     let at = match TcpListener::bind("[::1]:0") {
-        Ok(_) => "[::1]:0",
-        Err(_) => "127.0.0.1:0",
+        Ok(_) => "[::1]:0 --open",
+        Err(_) => "127.0.0.1:0 --open",
     };
-    let listening = Listening::start(&place, at, &["--open"]);
-    let zero_copy = ["--primitive", "zero_copy", "--duration", "300ms"];
-    let sent = run(&mut listening.sender("", &zero_copy)).expect_code(0);
+    let listening = Listening::start(&place, at);
+    let zero_copy = "--primitive zero_copy --duration 300ms";
+    let sent = run(&mut listening.sender("", zero_copy)).expect_code(0);
     let verdict = "copied 100 %: the receiver is on this machine (loopback)";
     assert_contains(&sent.out, verdict);
     listening.end();
@@ -153,14 +143,13 @@ fn sends_without_a_copy_have_their_verdict() {
 #[test]
 fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     let place = Place::new();
-    let mut listening = Listening::start(&place, "127.0.0.1:0", &[]);
+    let mut listening = Listening::start(&place, "127.0.0.1:0");
     let token = listening.token();
-    let lasting = ["--duration", "1h", "--size", "1MiB"];
-    let going_on = spawn(&mut listening.sender(&token, &lasting));
+    let lasting = "--duration 1h --size 1MiB";
+    let going_on = spawn(&mut listening.sender(&token, lasting));
     listening.wait_for("client 1 ");
-    let echo = ["--duration", "1h", "--pattern", "echo"];
-    for (client, arguments) in [(2, &lasting[..]), (3, &echo[..])] {
-        let vanishing = spawn(&mut listening.sender(&token, arguments));
+    for (client, options) in [(2, lasting), (3, "--duration 1h --pattern echo")] {
+        let vanishing = spawn(&mut listening.sender(&token, options));
         listening.wait_for(&format!("client {client} "));
         // Until some of it has come: it goes in the midst of a message.
         std::thread::sleep(std::time::Duration::from_millis(200));
@@ -180,30 +169,28 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     }
     let silent = TcpStream::connect(&listening.address).unwrap();
     // One that comes after all of them is served while the first one goes on.
-    run(&mut listening.sender(&token, &["--count", "100"])).expect_code(0);
+    run(&mut listening.sender(&token, "--count 100")).expect_code(0);
     drop(silent);
-    signal(&going_on, Signal::INT);
-    let going_on = ended(going_on).expect_code(130);
-    assert_contains(&going_on.out, "\n throughput ");
+    assert_contains(&interrupt(going_on).out, "\n throughput ");
     let heard = listening.end();
     assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
-    assert_contains(&heard.err, "went away in the midst of it");
-    assert_contains(&heard.err, "it is no `costof send`");
+    let named = ["went away in the midst of it", "it is no `costof send`"];
+    assert_contains_all(&heard.err, &named);
 }
 
 #[test]
 fn only_who_has_the_token_is_served() {
     let place = Place::new();
-    let listening = Listening::start(&place, "127.0.0.1:0", &["--max-clients", "1"]);
+    let mut listening = Listening::start(&place, "127.0.0.1:0 --max-clients 1");
     for (token, says) in [("wrong", "another token"), ("", "no token")] {
-        run(&mut listening.sender(token, &["--count", "10"])).expect_wrong(&[says, "--token"]);
+        run(&mut listening.sender(token, "--count 10")).expect_wrong(&[says, "--token"]);
     }
     let token = listening.token();
-    run(&mut listening.sender("", &["--count", "10", "--token", &token])).expect_code(0);
-    let mut listening = listening;
-    let first = spawn(&mut listening.sender(&token, &["--duration", "1h"]));
+    let with_token = format!("--count 10 --token {token}");
+    run(&mut listening.sender("", &with_token)).expect_code(0);
+    let first = spawn(&mut listening.sender(&token, "--duration 1h"));
     listening.wait_for("client 2 ");
-    let second = run(&mut listening.sender(&token, &["--count", "10"])).expect_code(3);
+    let second = run(&mut listening.sender(&token, "--count 10")).expect_code(3);
     assert_contains(&second.err, "--max-clients");
     // Who listens may end it too.
     let heard = listening.end();
@@ -217,20 +204,17 @@ fn only_who_has_the_token_is_served() {
 fn a_receiver_that_is_killed_is_told_by_who_sends() {
     for pattern in ["stream", "echo"] {
         let place = Place::new();
-        let mut listening = Listening::start(&place, "127.0.0.1:0", &["--open"]);
-        let sending = ["--duration", "1h", "--pattern", pattern];
+        let mut listening = Listening::start(&place, "127.0.0.1:0 --open");
+        let sending = format!("--duration 1h --pattern {pattern}");
         let sending = spawn(&mut listening.sender("", &sending));
         listening.wait_for("client 1 ");
         listening.child.kill().unwrap();
         listening.child.wait().unwrap();
         let sent = ended(sending).expect_code(3);
         // In the midst of it, or before anything was sent.
-        let told = ["went away in the midst of it", "has hung up"];
-        assert!(
-            told.iter().any(|told| sent.err.contains(told)),
-            "{}",
-            sent.err
-        );
+        let reasons = ["went away in the midst of it", "has hung up"];
+        let is_known = reasons.iter().any(|why| sent.err.contains(why));
+        assert!(is_known, "{}", sent.err);
         place.expect_nothing_runs();
     }
 }
@@ -238,28 +222,23 @@ fn a_receiver_that_is_killed_is_told_by_who_sends() {
 #[test]
 fn a_unix_socket_and_a_token_file_leave_nothing() {
     let place = Place::new();
-    let more = ["--token-file", "token"];
-    let listening = Listening::start(&place, "unix:socket", &more);
-    let mode = fs::metadata(place.path("token"))
-        .unwrap()
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let again = place.costof("send --listen unix:socket").output().unwrap();
-    assert_eq!(again.status.code(), Some(2), "{again:?}");
-    let count = [&more[..], &["--count", "50"]].concat();
-    let sent = run(&mut listening.sender("", &count)).expect_code(0);
+    let listening = Listening::start(&place, "unix:socket --token-file token");
+    let permissions = fs::metadata(place.path("token")).unwrap().permissions();
+    assert_eq!(permissions.mode() & 0o777, 0o600);
+    place.run("send --listen unix:socket").expect_code(2);
+    let with_file = "--token-file token --count 50";
+    let sent = run(&mut listening.sender("", with_file)).expect_code(0);
     assert_contains(&sent.out, "over=unix over loopback");
     listening.end();
     for left in ["socket", "token"] {
         assert!(!place.path(left).exists(), "{left}");
     }
     // What one that was killed has left is no hindrance.
-    let mut killed = Listening::start(&place, "unix:socket", &[]);
+    let mut killed = Listening::start(&place, "unix:socket");
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
     assert!(place.path("socket").exists());
-    Listening::start(&place, "unix:socket", &[]).end();
+    Listening::start(&place, "unix:socket").end();
 }
 
 #[test]
@@ -267,45 +246,16 @@ fn what_cannot_be_is_told_with_the_way_out() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken_at = taken.local_addr().unwrap().to_string();
-    let wrong: [(&[&str], &[&str]); 8] = [
-        (
-            &["--listen", &taken_at],
-            &["another process listens", "another port"],
-        ),
-        (
-            &["--listen", "192.0.2.1:7000"],
-            &["192.0.2.1:7000", "no such address"],
-        ),
-        (&["--to", "7000"], &["HOST:PORT"]),
-        (&[], &["--listen", "--to"]),
-        (
-            &["--to", "127.0.0.1:7", "--listen", "127.0.0.1:7"],
-            &["cannot be used with"],
-        ),
-        (
-            &["--to", "127.0.0.1:7", "--primitive", "three_copy"],
-            &["two_copy"],
-        ),
-        (
-            &["--to", "127.0.0.1:7", "--size", "1"],
-            &["axis size", "64"],
-        ),
-        (
-            &["--to", "127.0.0.1:7", "--buffers", "registered"],
-            &["uring_send"],
-        ),
-    ];
-    for (arguments, says) in wrong {
-        run(&mut place.costof(&[&["send"], arguments].concat())).expect_wrong(says);
-    }
+    let listening = place.run(&format!("send --listen {taken_at}"));
+    listening.expect_wrong(&["another process listens", "another port"]);
     // A port at which nobody is.
     drop(taken);
-    let nobody = run(&mut place.costof(&["send", "--to", &taken_at])).expect_code(3);
+    let nobody = place.run(&format!("send --to {taken_at}")).expect_code(3);
     assert_contains(&nobody.err, "costof send --listen");
     // And one at which somebody else is.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let other_at = other.local_addr().unwrap().to_string();
-    let sender = spawn(&mut place.costof(&["send", "--to", &other_at]));
+    let sender = spawn(&mut place.costof(&format!("send --to {other_at}")));
     let (mut stream, _) = other.accept().unwrap();
     stream.write_all(b"220 mail.example ESMTP\r\n").unwrap();
     let ended = ended(sender).expect_code(3);
@@ -313,17 +263,10 @@ fn what_cannot_be_is_told_with_the_way_out() {
 }
 
 #[test]
-fn what_is_not_there_says_so_by_its_axis() {
+fn help_has_the_words_of_the_probe() {
     let place = Place::new();
-    let arguments = "send --to 127.0.0.1:7 --set colour=red";
-    run(&mut place.costof(arguments)).expect_wrong(&["colour", "primitive"]);
-    let help = run(&mut place.costof("send --help")).expect_code(0);
-    // The words are the probe's own.
-    let explained = run(&mut place.costof("explain copy.send")).expect_code(0);
-    for word in ["sendfile_memory", "uring_zero_copy", "echo"] {
-        assert!(
-            help.out.contains(word) && explained.out.contains(word),
-            "{word}"
-        );
+    for line in ["send --help", "explain copy.send"] {
+        let words = ["sendfile_memory", "uring_zero_copy", "echo"];
+        assert_contains_all(&place.run(line).expect_code(0).out, &words);
     }
 }

@@ -1,12 +1,12 @@
 //! Over a real sshd, with keys of the test's own, on a port of loopback.
 
 use crate::common::{
-    Place, assert_contains, assert_contains_all, ended, expect_complete, point, read, run, signal,
-    spawn, wait_for,
+    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete, misbehaving,
+    or_skip, point, run, signal, wait_for,
 };
+use crate::hosts::{addresses, expect_whole};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
-use costof_model::run_file::Run;
 use rustix::process::{Signal, kill_process};
 use std::fs::{self, File};
 use std::io;
@@ -168,20 +168,16 @@ impl There {
     }
 
     /// costof in this place, and the same one there.
-    pub(crate) fn costof(&self, words: &str) -> Command {
-        let costof = self.place.costof(words);
-        self.with_itself_there(costof)
+    pub(crate) fn costof(&self, line: &str) -> Command {
+        self.with_its_ssh(
+            self.place
+                .costof(&format!("{line} --remote-costof {COSTOF}")),
+        )
     }
 
-    fn misbehaving(&self, words: &str) -> Command {
-        let costof = self.place.misbehaving(words);
-        self.with_itself_there(costof)
-    }
-
-    fn with_itself_there(&self, mut costof: Command) -> Command {
-        let program = Place::program(&costof).to_owned();
-        costof.args(["--remote-costof", &program]);
-        self.with_its_ssh(costof)
+    fn misbehaving(&self, line: &str) -> Command {
+        let line = format!("{line} --remote-costof {}", misbehaving());
+        self.with_its_ssh(self.place.misbehaving(&line))
     }
 
     fn with_its_ssh(&self, mut costof: Command) -> Command {
@@ -189,10 +185,6 @@ impl There {
         let bin = self.place.path("bin");
         costof.env("PATH", format!("{}:{path}", bin.display()));
         costof
-    }
-
-    pub(crate) fn read(&self) -> Run {
-        read(&self.place.path("run.jsonl"))
     }
 
     /// Kills the process whose command line has all of these words: the latest,
@@ -220,25 +212,14 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A sshd, or the end of the test, which says why.
-macro_rules! there {
-    () => {
-        match There::new() {
-            Ok(there) => there,
-            Err(why) => return eprintln!("skipped: {why}"),
-        }
-    };
-}
-
 #[test]
 fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
-    let there = there!();
+    let there = or_skip!(There::new());
     let words = "run null cpu.clock --quick --out run.jsonl --on ssh:there";
     run(&mut there.costof(words)).expect_code(0);
     there.place.expect_nothing_runs();
-    let measured = there.read();
-    expect_complete(&measured);
-    assert!(measured.failures.is_empty(), "{:?}", measured.failures);
+    let measured = there.place.run_file();
+    expect_whole(&measured);
     assert_eq!(measured.run.plan.hosts.on.as_deref(), Some("ssh:there"));
     // What the file lacks is measured there again.
     let file = there.place.path("run.jsonl");
@@ -246,23 +227,22 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     fs::write(&file, lines[..lines.len() - 4].concat()).unwrap();
     // The file names the costof there, which is a command.
-    let words = "run --resume run.jsonl --force";
-    let resumed = there.with_its_ssh(there.place.costof(words));
-    run(&mut { resumed }).expect_code(0);
-    expect_complete(&there.read());
-    assert_eq!(there.read().attempts.len(), 2);
+    let resumed = there.place.costof("run --resume run.jsonl --force");
+    run(&mut there.with_its_ssh(resumed)).expect_code(0);
+    let whole = there.place.run_file();
+    expect_complete(&whole);
+    assert_eq!(whole.attempts.len(), 2);
 }
 
 #[test]
 fn the_other_end_may_be_where_ssh_leads() {
-    let there = there!();
+    let there = or_skip!(There::new());
     for ends in ["--peer ssh:there", "--on ssh:there --peer local"] {
         let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
         run(&mut there.costof(&words)).expect_code(0);
         there.place.expect_nothing_runs();
-        let run = there.read();
-        assert!(run.failures.is_empty(), "{:?}", run.failures);
-        expect_complete(&run);
+        let run = there.place.run_file();
+        expect_whole(&run);
         fs::remove_file(there.place.path("run.jsonl")).unwrap();
     }
 }
@@ -273,66 +253,52 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
         let there = There::across(&namespaces)?;
         Ok((there, namespaces))
     });
-    let (there, namespaces) = match made {
-        Ok(made) => made,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    for (ends, addresses) in [
+    let (there, namespaces) = or_skip!(made);
+    for (ends, expected) in [
         ("--peer ssh:there", ["10.77.0.2", "10.77.0.1"]),
         ("--on ssh:there --peer local", ["10.77.0.1", "10.77.0.2"]),
     ] {
         let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
         run(&mut namespaces.at_the_near_end(&there.costof(&words))).expect_code(0);
         there.place.expect_nothing_runs();
-        let run = there.read();
-        assert!(run.failures.is_empty(), "{:?}", run.failures);
-        expect_complete(&run);
+        let run = there.place.run_file();
+        expect_whole(&run);
         assert!(run.points.iter().all(|row| row.point.link == "remote"));
-        let (near, far) = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
-        assert_eq!([near.to_string(), far.to_string()], addresses);
+        assert_eq!(addresses(&run), expected);
         fs::remove_file(there.place.path("run.jsonl")).unwrap();
     }
 }
 
 #[test]
 fn what_stands_in_the_way_of_ssh_is_named() {
-    let there = there!();
-    let expect = |words: &str, path: &str, named: &[&str]| {
-        let mut costof = there.with_its_ssh(there.place.costof(words));
-        let ended = run(costof.args(["--remote-costof", path])).expect_code(3);
-        for name in named {
-            assert_contains(&ended.err, name);
-        }
+    let there = or_skip!(There::new());
+    let expect = |path: &str, named: &[&str]| {
+        let line = format!("run null --quick --on ssh:there --remote-costof {path}");
+        let ended = run(&mut there.with_its_ssh(there.place.costof(&line)));
+        assert_contains_all(&ended.expect_code(3).err, named);
         there.place.expect_nothing_runs();
     };
     expect(
-        "run null --quick --on ssh:there",
         "/nowhere/costof",
         &["exit code 127", "--remote-costof", "/nowhere/costof"],
     );
     fs::write(there.place.path("known"), "").unwrap();
+    let failed = "Host key verification failed";
     expect(
-        "run null --quick --on ssh:there",
         "costof",
-        &[
-            "exit code 255",
-            "BatchMode=yes there true",
-            "Host key verification failed",
-        ],
+        &["exit code 255", "BatchMode=yes there true", failed],
     );
 }
 
 /// A run over ssh whose worker hangs in its first launch and in no other.
 fn hanging(there: &There) -> Child {
     let words = "run test.hang --set how=once --quick --out run.jsonl --on ssh:there";
-    let controller = spawn(&mut there.misbehaving(words));
-    wait_for("the probe to hang", || there.place.path("hanging").exists());
-    controller
+    there.place.hanging(&mut there.misbehaving(words))
 }
 
 #[test]
 fn when_the_controller_is_killed_nothing_is_left_at_either_end() {
-    let there = there!();
+    let there = or_skip!(There::new());
     let controller = hanging(&there);
     signal(&controller, Signal::KILL);
     ended(controller);
@@ -347,12 +313,12 @@ fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
         // Its guard: it goes with it.
         (&["misbehaving worker"], "ssh:there"),
     ] {
-        let there = there!();
+        let there = or_skip!(There::new());
         let controller = hanging(&there);
         there.kill(killed);
         ended(controller).expect_code(0);
         there.place.expect_nothing_runs();
-        let run = there.read();
+        let run = there.place.run_file();
         let [failure] = run.failures.as_slice() else {
             panic!("{:?}", run.failures);
         };
@@ -366,26 +332,26 @@ fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
 fn a_worker_there_that_hangs_is_ended_at_both_ends() {
     // Even one that is stopped, and sees no end of its input.
     for how in ["spin", "stop"] {
-        let there = there!();
+        let there = or_skip!(There::new());
         let words = format!(
             "run test.hang --set how={how} --quick --timeout 5 --out run.jsonl --on ssh:there"
         );
         run(&mut there.misbehaving(&words)).expect_code(3);
         there.place.expect_nothing_runs();
-        let run = there.read();
+        let run = there.place.run_file();
         assert_eq!(run.failures[0].kind, FailureKind::TimedOut);
-        assert!(run.failures[0].reason.contains("ssh:there"));
+        assert_contains(&run.failures[0].reason, "ssh:there");
     }
 }
 
 #[test]
 fn what_a_probe_leaves_behind_there_is_ended_too() {
     for end in ["well", "crash"] {
-        let there = there!();
+        let there = or_skip!(There::new());
         let words =
             format!("run test.leaves_child --set end={end} --quick --out run.jsonl --on ssh:there");
         run(&mut there.misbehaving(&words));
         there.place.expect_nothing_runs();
-        assert!(there.read().end.is_some());
+        assert!(there.place.run_file().end.is_some());
     }
 }

@@ -1,26 +1,36 @@
 //! One machine is measured by one costof at a time.
 
 use crate::common::{
-    Place, assert_contains, assert_contains_all, ended, expect_complete, read, run, signal, spawn,
-    wait_for,
+    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete, interrupt,
+    misbehaving, run, signal, spawn,
 };
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
+use std::process::Child;
 
 /// A run that holds the machine until it is interrupted.
-const HANGS: [&str; 4] = ["run", "test.hang", "--set", "how=sleep"];
+fn holding(place: &Place) -> Child {
+    place.hanging(&mut place.misbehaving("run test.hang --set how=sleep"))
+}
+
+/// Another run, and what it says first.
+fn waiting(place: &Place) -> (Child, String) {
+    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
+    let mut line = String::new();
+    let err = second.stderr.as_mut().unwrap();
+    BufReader::new(err).read_line(&mut line).unwrap();
+    (second, line)
+}
 
 #[test]
 fn who_does_not_wait_is_told_whose_turn_it_is() {
     let place = Place::new();
-    let first = spawn(&mut place.misbehaving(&HANGS));
-    wait_for("the probe to hang", || place.path("hanging").exists());
-    let second = ["run", "null", "--quick", "--no-wait", "--out", "run.jsonl"];
+    let first = holding(&place);
     // A folder of its own for temporary files is no machine of its own.
-    let mut second = place.costof(&second);
-    let told = run(second.env("TMPDIR", "/nowhere")).expect_code(3);
+    let mut second = place.costof("run null --quick --no-wait --out run.jsonl");
+    let second = run(second.env("TMPDIR", "/nowhere")).expect_code(3);
     assert_contains_all(
-        &told.err,
+        &second.err,
         &[
             "this machine is being measured by process",
             "test.hang",
@@ -29,58 +39,43 @@ fn who_does_not_wait_is_told_whose_turn_it_is() {
         ],
     );
     assert!(!place.path("run.jsonl").exists());
-    signal(&first, Signal::INT);
-    ended(first).expect_code(130);
+    interrupt(first);
 }
 
 #[test]
 fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
     let place = Place::new();
-    let first = spawn(&mut place.misbehaving(&HANGS));
-    wait_for("the probe to hang", || place.path("hanging").exists());
-    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
-    let mut line = String::new();
-    BufReader::new(second.stderr.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let first = holding(&place);
+    let (second, line) = waiting(&place);
     assert_contains(&line, "waiting: this machine is being measured by process");
     assert!(!place.path("run.jsonl").exists());
     signal(&first, Signal::KILL);
     ended(first);
     ended(second).expect_code(0);
-    expect_complete(&read(&place.path("run.jsonl")));
+    expect_complete(&place.run_file());
     place.expect_nothing_runs();
 }
 
 #[test]
 fn who_waits_can_be_interrupted() {
     let place = Place::new();
-    let first = spawn(&mut place.misbehaving(&HANGS));
-    wait_for("the probe to hang", || place.path("hanging").exists());
-    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
-    let mut line = String::new();
-    BufReader::new(second.stderr.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    signal(&second, Signal::INT);
-    ended(second).expect_code(130);
-    signal(&first, Signal::INT);
-    ended(first).expect_code(130);
+    let first = holding(&place);
+    let (second, _) = waiting(&place);
+    interrupt(second);
+    interrupt(first);
     place.expect_nothing_runs();
 }
 
 #[test]
 fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     let place = Place::new();
-    let costof = place.misbehaving(&[]);
-    let other = format!("exec:{} worker", Place::program(&costof));
+    let other = format!("exec:{} worker", misbehaving());
     // It lasts longer than the end of another run's worker is waited for.
-    let words = "run test.slow --no-wait --out runs --on local --on";
-    let words: Vec<&str> = words.split(' ').chain([&*other]).collect();
-    let told = run(&mut place.misbehaving(&words)).expect_code(0);
+    let line = format!("run test.slow --no-wait --out runs --on local --on '{other}'");
+    let done = place.run_misbehaving(&line).expect_code(0);
     place.expect_nothing_runs();
     // They did not even wait for each other's lock.
-    assert!(!told.err.contains("waiting"), "{}", told.err);
+    assert!(!done.err.contains("waiting"), "{}", done.err);
     let files = std::fs::read_dir(place.path("runs")).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
@@ -88,27 +83,25 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
         panic!("{files:?}");
     };
     assert!(local.ends_with("local.jsonl"));
-    let (local, exec) = (read(local), read(exec));
+    let [local, exec] = [local, exec].map(|file| place.read(file.to_str().unwrap()));
     expect_complete(&local);
     expect_complete(&exec);
     assert_eq!(local.run.plan.hosts.on.as_deref(), Some("local"));
     assert_eq!(exec.run.plan.hosts.on.as_ref(), Some(&other));
-    assert_contains_all(&told.out, &["local:", "exec:"]);
+    assert_contains_all(&done.out, &["local:", "exec:"]);
 }
 
 #[test]
 fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     let place = Place::new();
-    let costof = place.costof(&[]);
-    let worker = format!("{} worker", Place::program(&costof));
     // Its input closes late, as behind a network, and nothing else ends it.
     // It is late by far less than it is waited for, since a busy machine adds to it.
-    let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {worker}");
-    let words = "run null --quick --no-wait --out runs --on";
-    let mut costof = place.costof(words);
+    let late =
+        |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {COSTOF} worker");
+    let mut costof = place.costof("run null --quick --no-wait --out runs --on");
     costof.args([&late("0.2"), "--on", &late("0.3")]);
-    let told = run(&mut costof).expect_code(0);
-    assert!(!told.err.contains("waiting"), "{}", told.err);
+    let done = run(&mut costof).expect_code(0);
+    assert!(!done.err.contains("waiting"), "{}", done.err);
     assert_eq!(std::fs::read_dir(place.path("runs")).unwrap().count(), 2);
     place.expect_nothing_runs();
 }
@@ -116,8 +109,8 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
 #[test]
 fn a_host_that_is_not_there_costs_its_own_run_only() {
     let place = Place::new();
-    let words = "run null --quick --out runs --on exec:false --on local";
-    let told = run(&mut place.costof(words)).expect_code(3);
-    assert_contains(&told.err, "exec:false");
-    expect_complete(&read(&place.path("runs/local.jsonl")));
+    let line = "run null --quick --out runs --on exec:false --on local";
+    let ended = place.run(line).expect_code(3);
+    assert_contains(&ended.err, "exec:false");
+    expect_complete(&place.read("runs/local.jsonl"));
 }

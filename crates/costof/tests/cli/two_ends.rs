@@ -1,61 +1,37 @@
 //! Every probe between two ends, over every kind of path between them.
 
 use crate::common::{
-    Place, ended, expect_complete, read, run, signal, spawn, wait_for, was_starved,
+    Place, expect_complete, interrupt, or_skip, run, skipped, spawn, wait_for, was_starved,
 };
 use crate::namespaces::Namespaces;
 use crate::ssh::There;
 use costof_model::point::Point;
 use costof_model::rows::{FailureRow, State};
 use costof_model::run_file::Run;
-use rustix::process::{Signal, geteuid};
+use rustix::process::geteuid;
 use std::fs;
 
 /// Each probe, and what its points must have.
-const PROBES: [(&str, &[&str]); 10] = [
-    ("net.rtt", &["latency"]),
-    ("net.ping", &["latency", "lost"]),
-    (
-        "net.connect",
-        &["latency", "close", "tear_down", "accept", "server_close"],
-    ),
-    (
-        "net.bandwidth",
-        &["throughput", "cost", "cpu_sender", "cpu_receiver"],
-    ),
+const PROBES: [(&str, &str); 10] = [
+    ("net.rtt", "latency"),
+    ("net.ping", "latency lost"),
+    ("net.connect", "latency close tear_down accept server_close"),
+    ("net.bandwidth", "throughput cost cpu_sender cpu_receiver"),
     (
         "net.stages",
-        &[
-            "latency",
-            "send_to_queue",
-            "queue_to_driver",
-            "driver_to_stack",
-            "stack_to_receive",
-        ],
+        "latency send_to_queue queue_to_driver driver_to_stack stack_to_receive",
     ),
-    (
-        "copy.send",
-        &["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"],
-    ),
-    ("rudp.rtt", &["latency", "lost"]),
+    ("copy.send", "throughput rate cost cpu_sender cpu_receiver"),
+    ("rudp.rtt", "latency lost"),
     (
         "rudp.stages",
-        &[
-            "client",
-            "client_send",
-            "client_receive",
-            "server",
-            "server_receive",
-            "server_send",
-            "latency",
-            "missing",
-        ],
+        "client client_send client_receive server server_receive server_send latency missing",
     ),
     (
         "rudp.bandwidth",
-        &["throughput", "start_up", "cpu_sender", "cpu_receiver"],
+        "throughput start_up cpu_sender cpu_receiver",
     ),
-    ("rudp.loss", &["throughput", "latency", "starved"]),
+    ("rudp.loss", "throughput latency starved"),
 ];
 
 /// Something emulates this one.
@@ -86,8 +62,7 @@ fn expect_measured(run: &Run, links: &[&str]) {
 
 /// The point has its row and metrics, or there is no such thing here, which is said.
 #[track_caller]
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
-fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
+fn expect_point(run: &Run, point: &Point, metrics: &str) {
     let failures = run.failures.iter().filter(|row| row.point == *point);
     let Some(row) = run.points.iter().find(|row| row.point == *point) else {
         let failures: Vec<_> = failures.collect();
@@ -96,11 +71,11 @@ fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
                 || (point.probe == "net.ping" && !geteuid().is_root())
         };
         assert!(failures.iter().any(is_not_to_be_had), "{failures:?}");
-        return eprintln!("skipped: {point}: {}", failures[0].reason);
+        return skipped(format_args!("{point}: {}", failures[0].reason));
     };
     assert_eq!(row.state, State::Ok, "{row:?}");
-    for metric in metrics {
-        let has = row.metrics.iter().any(|own| own.name == *metric);
+    for metric in metrics.split(' ') {
+        let has = row.metrics.iter().any(|own| own.name == metric);
         assert!(has, "{metric} is missing in {row:?}");
     }
     let lost: Vec<_> = failures.filter(|row| !was_starved(row)).collect();
@@ -111,41 +86,33 @@ fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
 fn every_probe_is_measured_over_several_links_in_one_run() {
     let place = Place::new();
     let path = format!("--link loopback --link veth --link {EMULATED}");
-    let words = words(&path);
-    run(&mut place.costof(&words)).expect_code(0);
+    place.run(&words(&path)).expect_code(0);
     place.expect_nothing_runs();
-    let run = read(&place.path("run.jsonl"));
-    expect_measured(&run, &["loopback", "veth", EMULATED]);
+    expect_measured(&place.run_file(), &["loopback", "veth", EMULATED]);
 }
 
 #[test]
 fn every_probe_is_measured_between_named_namespaces() {
-    let namespaces = match Namespaces::new("costofall") {
-        Ok(namespaces) => namespaces,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let namespaces = or_skip!(Namespaces::new("costofall"));
     let place = Place::new();
     let words = words(&format!("--peer netns:{}", namespaces.far));
     let costof = place.costof(&words);
     run(&mut namespaces.at_the_near_end(&costof)).expect_code(0);
     place.expect_nothing_runs();
-    expect_measured(&read(&place.path("run.jsonl")), &["remote"]);
+    expect_measured(&place.run_file(), &["remote"]);
 }
 
 #[test]
 fn every_probe_is_measured_to_where_ssh_leads() {
     let namespaces = Namespaces::new("costofssh2");
-    if let Err(why) = &namespaces {
-        eprintln!("to a sshd on loopback only: {why}");
-    }
     let there = match &namespaces {
         Ok(namespaces) => There::across(namespaces),
-        Err(_) => There::new(),
+        Err(why) => {
+            skipped(format_args!("a sshd elsewhere than on loopback: {why}"));
+            There::new()
+        }
     };
-    let there = match there {
-        Ok(there) => there,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let there = or_skip!(there);
     let mut costof = there.costof(&words("--peer ssh:there"));
     let link = match &namespaces {
         Ok(namespaces) => {
@@ -156,7 +123,7 @@ fn every_probe_is_measured_to_where_ssh_leads() {
     };
     run(&mut costof).expect_code(0);
     there.place.expect_nothing_runs();
-    expect_measured(&there.read(), &[link]);
+    expect_measured(&there.place.run_file(), &[link]);
 }
 
 #[test]
@@ -169,15 +136,14 @@ fn an_interrupted_run_with_a_peer_goes_on_with_it() {
         let text = fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
         text.contains("\n{\"type\":\"launch\"")
     });
-    signal(&controller, Signal::INT);
-    ended(controller).expect_code(130);
+    interrupt(controller);
     place.expect_nothing_runs();
-    let kept = read(&place.path("run.jsonl"));
+    let kept = place.run_file();
     assert!(kept.end.is_none());
 
-    run(&mut place.costof("run --resume run.jsonl")).expect_code(0);
+    place.run("run --resume run.jsonl").expect_code(0);
     place.expect_nothing_runs();
-    let whole = read(&place.path("run.jsonl"));
+    let whole = place.run_file();
     expect_complete(&whole);
     assert!(whole.failures.is_empty(), "{:?}", whole.failures);
     assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);

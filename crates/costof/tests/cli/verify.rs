@@ -1,15 +1,18 @@
 //! costof beside programs that stand for the tools: what is compared, absent, failed, interrupted.
 
-use crate::common::{Ended, Place, ended, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, ended, interrupt, run, signal, spawn,
+    wait_for,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// `costof verify` of system calls with these options, where nothing is on the path but what it takes
 /// to start a tool, and `perf` where there is a script for it.
-fn verify(place: &Place, perf: Option<&str>, options: &[&str]) -> Command {
+fn verify(place: &Place, perf: Option<&str>, options: &str) -> Command {
     let bin = place.path("bin");
     for folder in [&bin, &place.path("temporary")] {
         fs::create_dir_all(folder).unwrap();
@@ -24,21 +27,19 @@ fn verify(place: &Place, perf: Option<&str>, options: &[&str]) -> Command {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let mut command = place.costof("verify --rounds 3");
-    command
-        .args(options)
-        .env("PATH", &bin)
-        .env("TMPDIR", place.path("temporary"));
+    let mut command = place.costof(&format!("verify --rounds 3 {options}"));
+    command.env("PATH", &bin);
+    command.env("TMPDIR", place.path("temporary"));
     command
 }
 
 /// The row of the tool among lines of JSON.
 fn row(ended: &Ended, tool: &str) -> Value {
-    let mut rows = ended.out.lines().map(|line| {
-        let row: Value = serde_json::from_str(line).unwrap();
-        row
-    });
-    rows.find(|row| row["tool"] == tool).unwrap()
+    let mut rows = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    rows.find(|row: &Value| row["tool"] == tool).unwrap()
 }
 
 /// Nothing is left but what the test itself has put there.
@@ -52,7 +53,7 @@ fn expect_nothing_written(place: &Place) {
 fn a_tool_is_compared_and_nothing_else_is_written() {
     let place = Place::new();
     let script = "echo '   0.100000 usecs/op'";
-    let done = run(&mut verify(&place, Some(script), &["os.syscall", "--json"])).expect_code(0);
+    let done = run(&mut verify(&place, Some(script), "os.syscall --json")).expect_code(0);
     let perf = row(&done, "perf");
     assert_eq!(perf["state"], "compared", "{done:?}");
     assert_eq!(perf["probe"], "os.syscall");
@@ -71,11 +72,10 @@ fn a_tool_is_compared_and_nothing_else_is_written() {
 fn a_ratio_far_from_what_is_expected_is_an_exit_code_only_if_asked_for() {
     let place = Place::new();
     let script = "echo '   100.0 usecs/op'";
-    let asked = ["os.syscall", "--threshold", "5"];
-    let done = run(&mut verify(&place, Some(script), &asked)).expect_code(1);
-    assert!(done.out.contains("not as expected"), "{done:?}");
-    assert!(done.out.contains("why they may differ"), "{done:?}");
-    run(&mut verify(&place, Some(script), &asked[..1])).expect_code(0);
+    let threshold = "os.syscall --threshold 5";
+    let done = run(&mut verify(&place, Some(script), threshold)).expect_code(1);
+    assert_contains_all(&done.out, &["not as expected", "why they may differ"]);
+    run(&mut verify(&place, Some(script), "os.syscall")).expect_code(0);
 }
 
 #[test]
@@ -85,43 +85,35 @@ fn what_cannot_be_read_or_fails_is_a_row_of_its_own() {
         ("echo 'not permitted' >&2; exit 3", "not permitted"),
     ] {
         let place = Place::new();
-        let done = run(&mut verify(&place, Some(script), &["perf", "--json"])).expect_code(3);
+        let done = run(&mut verify(&place, Some(script), "perf --json")).expect_code(3);
         let perf = row(&done, "perf");
         assert_eq!(perf["state"], "failed");
-        assert!(perf["reason"].as_str().unwrap().contains(why), "{perf}");
-        assert!(done.err.contains("nothing could be compared"), "{done:?}");
+        assert_contains(perf["reason"].as_str().unwrap(), why);
+        assert_contains(&done.err, "nothing could be compared");
     }
 }
 
 #[test]
 fn what_is_not_installed_is_named_with_its_package() {
     let place = Place::new();
-    let done = run(&mut verify(&place, None, &["mbw"])).expect_code(3);
-    assert!(
-        done.out
-            .contains("there is no mbw here (install mbw on Debian)"),
-        "{done:?}"
-    );
+    let done = run(&mut verify(&place, None, "mbw")).expect_code(3);
+    assert_contains(&done.out, "there is no mbw here (install mbw on Debian)");
 }
 
-#[test]
-fn what_is_neither_a_tool_nor_a_probe_is_named_with_what_is() {
-    let place = Place::new();
-    run(&mut verify(&place, None, &["prf"])).expect_wrong(&["`prf`", "sockperf", "net.rtt"]);
+/// `costof verify` while its tool runs, which does not end by itself.
+fn running(place: &Place) -> Child {
+    let child = spawn(&mut verify(place, Some("exec sleep 600"), "os.syscall"));
+    wait_for("the tool to run", || {
+        let mut all = place.running().into_iter();
+        all.any(|process| process.command.contains("sleep 600"))
+    });
+    child
 }
 
 #[test]
 fn an_interrupt_ends_the_tool_too() {
     let place = Place::new();
-    let mut command = verify(&place, Some("exec sleep 600"), &["os.syscall"]);
-    let child = spawn(&mut command);
-    let sleeps = |place: &Place| {
-        let mut all = place.running().into_iter();
-        all.any(|process| process.command.contains("sleep 600"))
-    };
-    wait_for("the tool to run", || sleeps(&place));
-    signal(&child, Signal::INT);
-    ended(child).expect_code(130);
+    interrupt(running(&place));
     place.expect_nothing_runs();
     expect_nothing_written(&place);
 }
@@ -129,12 +121,7 @@ fn an_interrupt_ends_the_tool_too() {
 #[test]
 fn a_tool_ends_with_a_costof_that_was_killed() {
     let place = Place::new();
-    let mut command = verify(&place, Some("exec sleep 600"), &["os.syscall"]);
-    let child = spawn(&mut command);
-    wait_for("the tool to run", || {
-        let mut all = place.running().into_iter();
-        all.any(|process| process.command.contains("sleep 600"))
-    });
+    let child = running(&place);
     signal(&child, Signal::KILL);
     ended(child);
     place.expect_nothing_runs();

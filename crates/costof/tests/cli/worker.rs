@@ -1,8 +1,8 @@
 //! A worker as its controller meets it: through its input and output.
 
-use crate::common::{Place, READER, Running, wait_for};
+use crate::common::{Place, READER, status_of, wait_for};
 use costof_model::protocol::{Answer, Command, Launch, Offers};
-use std::fs;
+use rustix::process::{Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
@@ -14,8 +14,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(place: &Place, arguments: &[&str]) -> Worker {
-        let mut command = place.costof(arguments);
+    fn start(place: &Place, line: &str) -> Worker {
+        let mut command = place.costof(line);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = piped.spawn().unwrap();
         let mut worker = Worker {
@@ -27,7 +27,7 @@ impl Worker {
         worker
     }
 
-    fn tell(&mut self, command: &Command) {
+    fn send(&mut self, command: &Command) {
         let line = serde_json::to_string(command).unwrap();
         writeln!(self.input, "{line}").unwrap();
     }
@@ -39,7 +39,7 @@ impl Worker {
     }
 
     fn ask(&mut self, command: &Command) -> Answer {
-        self.tell(command);
+        self.send(command);
         self.answer()
     }
 
@@ -62,20 +62,11 @@ impl Worker {
     }
 }
 
-/// How many threads a process has.
-fn threads(process: &Running) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    let threads = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Threads:"));
-    threads.unwrap().trim().parse().unwrap()
-}
-
 #[test]
 fn a_worker_measures_with_one_thread() {
-    for arguments in [&["worker", "--end-with-parent"][..], &["worker"]] {
+    for line in ["worker --end-with-parent", "worker"] {
         let place = Place::new();
-        let mut worker = Worker::start(&place, arguments);
+        let mut worker = Worker::start(&place, line);
         worker.open("null");
         let expect_one = |when: &str| {
             let mut measuring = place.running();
@@ -83,7 +74,7 @@ fn a_worker_measures_with_one_thread() {
             let [measuring] = &measuring[..] else {
                 panic!("{when}: {measuring:?}");
             };
-            assert_eq!(threads(measuring), 1, "{when}");
+            assert_eq!(status_of(measuring.id(), "Threads"), Some(1), "{when}");
         };
         expect_one("when it is open");
         let prepare = Command::Prepare {
@@ -103,17 +94,15 @@ fn a_worker_measures_with_one_thread() {
 fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
     for closes in [false, true] {
         let place = Place::new();
-        let mut worker = Worker::start(&place, &["worker"]);
+        let mut worker = Worker::start(&place, "worker");
         worker.open("null");
         let mut readers = place.running();
         readers.retain(|process| process.command == READER);
         assert_eq!(readers.len(), 1, "{readers:?}");
-        match closes {
-            true => drop(worker.input),
-            false => {
-                rustix::process::kill_process(readers[0].pid, rustix::process::Signal::KILL)
-                    .unwrap();
-            }
+        if closes {
+            drop(worker.input);
+        } else {
+            kill_process(readers[0].pid, Signal::KILL).unwrap();
         }
         wait_for("the worker to end", || {
             worker.process.try_wait().unwrap().is_some()
@@ -125,14 +114,10 @@ fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
 #[test]
 fn a_stop_is_no_command_to_answer_and_long_lines_arrive_whole() {
     let place = Place::new();
-    let mut worker = Worker::start(&place, &["worker"]);
-    worker.tell(&Command::Stop);
-    writeln!(
-        worker.input,
-        "{{\"do\":\"none\",\"x\":\"{}\"}}",
-        "x".repeat(1 << 20)
-    )
-    .unwrap();
+    let mut worker = Worker::start(&place, "worker");
+    worker.send(&Command::Stop);
+    let long = "x".repeat(1 << 20);
+    writeln!(worker.input, r#"{{"do":"none","x":"{long}"}}"#).unwrap();
     assert!(matches!(worker.answer(), Answer::Failed(failure)
         if failure.reason.contains("unknown variant `none`")));
     worker.open("null");

@@ -1,7 +1,7 @@
 //! fio(1): reads of a file that is made for it, without a name, in the folder that costof takes.
 
 use crate::error::{Result, failed};
-use crate::tool::{Statistic, Tool, words};
+use crate::tool::{Reading, Statistic, Tool, words};
 use costof_os::file::data::DataFile;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
@@ -40,7 +40,7 @@ pub fn read(read: Read) -> Tool<'static> {
             let new = new_file(read.bytes)?;
             Ok(arguments(read, file.insert(new)))
         }),
-        ..Tool::simple("fio", statistic, "", number)
+        ..Tool::simple("fio", statistic, "", Reading::By(number))
     }
 }
 

@@ -1,7 +1,7 @@
 //! iperf3(1): one connection over loopback, and what its server's line says.
 
 use crate::server::Transport;
-use crate::tool::{Statistic, Tool, words};
+use crate::tool::{Reading, Statistic, Tool, words};
 
 /// Writes of 128 KiB from one buffer by this congestion control, for so many seconds after one that
 /// is left out: what the receiver got.
@@ -16,16 +16,14 @@ pub fn tcp(congestion_control: &'static str, seconds: u32) -> Tool<'static> {
                 "--client 127.0.0.1 --port PORT --length 128K --congestion {congestion_control} \
                  --omit 1 --time {seconds} --format m"
             ),
-            bytes_per_second,
+            Reading::By(bytes_per_second),
         )
     }
 }
 
 /// From the line `[  5]   0.00-2.00   sec  2.46 GBytes  10568 Mbits/sec    receiver`.
 fn bytes_per_second(output: &str) -> Option<f64> {
-    let (before, _) = receiver(output)?.split_once(" Mbits/sec")?;
-    let megabits: f64 = before.split_whitespace().last()?.parse().ok()?;
-    Some(megabits * 1e6 / 8.0)
+    Some(received(output, " Mbits/sec")? * 1e6 / 8.0)
 }
 
 /// Of `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms  9987/100000 (10%)  receiver`
@@ -38,7 +36,12 @@ pub fn lost_of(output: &str) -> Option<(f64, f64)> {
 
 /// From `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
 pub fn kilobits_received(output: &str) -> Option<f64> {
-    let (before, _) = receiver(output)?.split_once(" Kbits/sec")?;
+    received(output, " Kbits/sec")
+}
+
+/// The number before this unit in the receiver's line.
+fn received(output: &str, unit: &str) -> Option<f64> {
+    let (before, _) = receiver(output)?.split_once(unit)?;
     before.split_whitespace().last()?.parse().ok()
 }
 

@@ -4,37 +4,33 @@
 //! non-free.
 
 use crate::packages;
-use crate::tool::{Statistic, Tool};
+use crate::tool::{Reading, Statistic, Tool};
 
 /// What people call all of its programs.
 pub const NAME: &str = "lmbench";
 
 /// `getppid()`, five times timed.
 pub fn syscall() -> Tool<'static> {
-    program("lat_syscall", "-N 5 null", |output| {
-        microseconds_after(output, "Simple syscall:")
-    })
+    // `Simple syscall: 0.1653 microseconds`
+    let read = Reading::Before("microseconds", 1e3);
+    program("lat_syscall", "-N 5 null", read)
 }
 
 /// A token of one byte handed to and fro through two pipes by two processes: half of a round trip.
 pub fn pipe() -> Tool<'static> {
-    program("lat_pipe", "-N 1", |output| {
-        // Each round trip is two switches.
-        Some(microseconds_after(output, "Pipe latency:")? / 2.0)
-    })
+    // `Pipe latency: 5.2255 microseconds`, of which each round trip is two switches.
+    let read = Reading::Before("microseconds", 1e3 / 2.0);
+    program("lat_pipe", "-N 1", read)
 }
 
 /// Loads that depend on each other, a line of 64 bytes each, on another page each time (`-t`), in as
 /// many MiB, the last of all sizes that it prints.
 pub fn memory_latency(size_mib: u64) -> Tool<'static> {
-    program(
-        "lat_mem_rd",
-        &format!("-N 1 -t {size_mib} 64"),
-        last_size_ns,
-    )
+    let arguments = format!("-N 1 -t {size_mib} 64");
+    program("lat_mem_rd", &arguments, Reading::By(last_size_ns))
 }
 
-fn program(program: &'static str, arguments: &str, read: fn(&str) -> Option<f64>) -> Tool<'static> {
+fn program(program: &'static str, arguments: &str, read: Reading) -> Tool<'static> {
     Tool {
         program: packages::find(program).unwrap_or_else(|| program.into()),
         // A time of 10 ms is long enough. It would look for that by itself for a second, and on a
@@ -42,20 +38,6 @@ fn program(program: &'static str, arguments: &str, read: fn(&str) -> Option<f64>
         environment: &[("ENOUGH", "10000")],
         ..Tool::simple(NAME, Statistic::Median, arguments, read)
     }
-}
-
-/// From a line as `Simple syscall: 0.1653 microseconds`.
-fn microseconds_after(output: &str, name: &str) -> Option<f64> {
-    let line = output
-        .lines()
-        .find_map(|line| line.trim().strip_prefix(name))?;
-    let microseconds: f64 = line
-        .trim()
-        .strip_suffix("microseconds")?
-        .trim()
-        .parse()
-        .ok()?;
-    Some(1e3 * microseconds)
 }
 
 /// From lines as `64.00000 120.500`, MiB and nanoseconds, below `"stride=64`.
@@ -87,7 +69,7 @@ mod tests {
 
     #[test]
     fn times_are_read_where_it_prints_them() {
-        let read = |tool: Tool<'_>, output| (tool.read)(output);
+        let read = |tool: Tool<'_>, output| tool.read.number(output);
         let close = |found: Option<f64>, ns: f64| (found.unwrap() - ns).abs() < 1e-9;
         assert!(close(
             read(syscall(), "Simple syscall: 0.1653 microseconds\n"),

@@ -1,7 +1,7 @@
 //! `mbw`: the C library's memcpy, between two arrays.
 
 use super::MIB;
-use crate::tool::{Statistic, Tool, number_before};
+use crate::tool::{Reading, Statistic, Tool, number_before};
 use costof_stats::median;
 
 /// So many copies of one array of this size to another: the median of what each of them gives.
@@ -11,7 +11,7 @@ pub fn copy(size_mib: u64, copies: u32) -> Tool<'static> {
         // A median of means: each copy is one long time, which holds interruptions.
         Statistic::Mean,
         &format!("-q -n {copies} -t0 {size_mib}"),
-        bytes_per_second,
+        Reading::By(bytes_per_second),
     )
 }
 

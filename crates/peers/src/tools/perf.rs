@@ -1,33 +1,24 @@
 //! `perf bench` (perf-bench(1)): one long time by its operations.
 
-use crate::tool::{Statistic, Tool, number_before};
+use crate::tool::{Reading, Statistic, Tool};
 
 /// 10 million calls of the C library's `getppid()`.
 pub fn syscall() -> Tool<'static> {
-    Tool::simple(
-        "perf",
-        Statistic::Mean,
-        "bench syscall basic",
-        ns_per_operation,
-    )
+    bench("syscall basic", 1)
 }
 
 /// A token of four bytes handed to and fro through two pipes, so many times, by two processes or
 /// threads: half of a round trip.
 pub fn sched_pipe(threads: bool, round_trips: u32) -> Tool<'static> {
     let threaded = if threads { "-T" } else { "" };
-    Tool::simple(
-        "perf",
-        Statistic::Mean,
-        &format!("bench sched pipe -l {round_trips} {threaded}"),
-        // Each round trip is two switches.
-        |output| Some(ns_per_operation(output)? / 2.0),
-    )
+    // Each round trip is two switches.
+    bench(&format!("sched pipe -l {round_trips} {threaded}"), 2)
 }
 
-/// What an operation of `perf bench` takes, from its words: `0.110355 usecs/op`.
-fn ns_per_operation(output: &str) -> Option<f64> {
-    Some(1000.0 * number_before(output, "usecs/op")?)
+/// An operation of so many parts takes as long as `0.110355 usecs/op` says.
+fn bench(arguments: &str, parts: u32) -> Tool<'static> {
+    let read = Reading::Before("usecs/op", 1e3 / f64::from(parts));
+    Tool::simple("perf", Statistic::Mean, &format!("bench {arguments}"), read)
 }
 
 #[cfg(test)]
@@ -56,10 +47,10 @@ mod tests {
     #[test]
     fn an_operations_time_is_read() {
         let close = |found: Option<f64>, ns: f64| (found.unwrap() - ns).abs() < 1e-9;
-        assert!(close((syscall().read)(SYSCALL), 176.76));
-        assert!(close((sched_pipe(false, 1).read)(PIPE), 2809.8025));
+        assert!(close(syscall().read.number(SYSCALL), 176.76));
+        assert!(close(sched_pipe(false, 1).read.number(PIPE), 2809.8025));
         for output in ["", "Total time: 1.1 [sec]", "zero usecs/op"] {
-            assert_eq!(ns_per_operation(output), None);
+            assert_eq!(syscall().read.number(output), None);
         }
     }
 

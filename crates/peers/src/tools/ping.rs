@@ -1,6 +1,6 @@
 //! ping(8).
 
-use crate::tool::{Statistic, Tool};
+use crate::tool::{Reading, Statistic, Tool};
 use costof_stats::median;
 
 /// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
@@ -10,7 +10,7 @@ pub fn loopback(bytes: u32, requests: u32) -> Tool<'static> {
         "ping",
         Statistic::Median,
         &format!("-n -c {requests} -i 0.002 -s {bytes} 127.0.0.1"),
-        median_ns,
+        Reading::By(median_ns),
     )
 }
 

@@ -2,7 +2,7 @@
 //! unless told not to. It has TCP_NODELAY.
 
 use crate::server::Transport;
-use crate::tool::{Statistic, Tool, words};
+use crate::tool::{Reading, Statistic, Tool, words};
 
 /// Round trips of messages of so many bytes over `tcp` or `udp`; where `spins`, neither end blocks.
 pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'static> {
@@ -21,7 +21,7 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
             "sockperf",
             Statistic::Median,
             &format!("ping-pong {both} -m {bytes} -t {seconds} --full-rtt"),
-            median_ns,
+            Reading::By(median_ns),
         )
     }
 }

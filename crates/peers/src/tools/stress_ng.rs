@@ -1,7 +1,7 @@
 //! `stress-ng`, of what it has: `memrate` and `vfork`.
 
 use super::MIB;
-use crate::tool::{Statistic, Tool};
+use crate::tool::{Reading, Statistic, Tool};
 
 /// It goes through its memory in some twenty ways, and says nothing of those for which the time was too
 /// short: with so many MiB for each second it comes to all of them, on slow machines too.
@@ -20,25 +20,18 @@ pub fn writes(size_mib: u64, seconds: u32) -> Tool<'static> {
 
 /// vfork and wait4, and no other system call (its fork has several in the child).
 pub fn vfork(seconds: u32) -> Tool<'static> {
-    Tool::simple(
-        "stress-ng",
-        Statistic::Mean,
-        &format!("--vfork 1 --timeout {seconds} --metrics --log-file /dev/stdout"),
-        ns_per_vfork,
-    )
+    stressor("--vfork 1", seconds, ns_per_vfork)
 }
 
 fn memrate(size_mib: u64, seconds: u32, read: fn(&str) -> Option<f64>) -> Tool<'static> {
-    let seconds = u64::from(seconds).max(size_mib / MIB_A_SECOND);
-    Tool::simple(
-        "stress-ng",
-        Statistic::Mean,
-        &format!(
-            "--memrate 1 --memrate-bytes {size_mib}M --timeout {seconds} --metrics \
-             --log-file /dev/stdout"
-        ),
-        read,
-    )
+    let least = u32::try_from(size_mib / MIB_A_SECOND).unwrap_or(u32::MAX);
+    let stress = format!("--memrate 1 --memrate-bytes {size_mib}M");
+    stressor(&stress, seconds.max(least), read)
+}
+
+fn stressor(stress: &str, seconds: u32, read: fn(&str) -> Option<f64>) -> Tool<'static> {
+    let arguments = format!("{stress} --timeout {seconds} --metrics --log-file /dev/stdout");
+    Tool::simple("stress-ng", Statistic::Mean, &arguments, Reading::By(read))
 }
 
 fn best_reading(output: &str) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! `sysbench`, of what it has: `memory`, words one after the other in one block, and `mutex`.
 
 use super::MIB;
-use crate::tool::{Statistic, Tool, number_before};
+use crate::tool::{Reading, Statistic, Tool, number_before};
 
 /// One thread that reads or writes (`operation`) a block over and over for so many seconds. Its size
 /// has to be a power of two.
@@ -13,7 +13,7 @@ pub fn memory(operation: &'static str, size_mib: u64, seconds: u32) -> Tool<'sta
             "memory --memory-block-size={size_mib}M --memory-total-size=1T \
              --memory-oper={operation} --memory-access-mode=seq --threads=1 --time={seconds} run"
         ),
-        bytes_per_second,
+        Reading::By(bytes_per_second),
     )
 }
 
@@ -25,7 +25,12 @@ const LOCKS: u32 = 50_000_000;
 pub fn mutex() -> Tool<'static> {
     let arguments =
         format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
-    Tool::simple("sysbench", Statistic::Mean, &arguments, ns_per_lock)
+    Tool::simple(
+        "sysbench",
+        Statistic::Mean,
+        &arguments,
+        Reading::By(ns_per_lock),
+    )
 }
 
 /// From `24320.00 MiB transferred (24179.42 MiB/sec)`.

@@ -2,7 +2,7 @@
 
 use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits};
 use crate::error::{Done, bail, wrong};
-use crate::terminal::log;
+use crate::terminal::{log, print};
 use crate::{files, placement, record};
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
@@ -11,7 +11,6 @@ use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_report::names::points_counted;
 use costof_report::{csv, page};
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,12 +26,11 @@ impl Command<'_> {
         }
         let (run, _) = record::read_to_show(file)?;
         let second = file.with_file_name(UNOPTIMISED);
-        let unoptimised = if second.exists() {
-            Some(record::read_to_show(&second)?.0)
-        } else {
-            None
+        let unoptimised = second.exists().then(|| record::read_to_show(&second));
+        let measured = Measured {
+            run,
+            unoptimised: unoptimised.transpose()?.map(|(run, _)| run),
         };
-        let measured = Measured { run, unoptimised };
         // Beside the run, where no other place is named.
         let folder = match &self.options.out {
             Some(folder) => folder,
@@ -55,9 +53,7 @@ impl Command<'_> {
             .study
             .reproduced_by(&self.infos, runs, &why, caveats(measured))
             .map_err(wrong)?;
-        io::stdout()
-            .lock()
-            .write_all(reproduction.text(run).as_bytes())?;
+        print(reproduction.text(run))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
         files::write(&folder.join(MARKDOWN), &reproduction.markdown(run))?;

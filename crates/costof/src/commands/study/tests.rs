@@ -27,20 +27,11 @@ fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Comm
 
 fn options(quick: bool) -> StudyOptions {
     StudyOptions {
-        study: None,
         measuring: Measuring {
             quick,
-            full: false,
-            cpu: None,
-            seed: None,
-            no_wait: false,
-            timeout: 60,
+            ..Measuring::default()
         },
-        out: None,
-        run: None,
-        unoptimised: None,
-        csv: false,
-        dry_run: false,
+        ..StudyOptions::default()
     }
 }
 
@@ -102,15 +93,15 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
 
 #[test]
 fn the_study_in_the_documents_is_one() {
-    let told = include_str!("../../../../../docs/STUDIES.md");
-    let (_, rest) = told.split_once("```toml\n").unwrap();
+    let text = include_str!("../../../../../docs/STUDIES.md");
+    let (_, rest) = text.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     let options = options(true);
     let command = command(&options, "course", example).unwrap();
     assert_eq!(planned(&command, false).blocks.len(), 2);
     assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
     for kind in Kind::ALL.iter().map(|kind| kind.name()) {
-        assert!(told.contains(&format!("`{kind}`")), "{kind} is not told");
+        assert!(text.contains(&format!("`{kind}`")), "{kind} is not text");
     }
 }
 
@@ -130,7 +121,7 @@ fn a_quick_study_asks_less_and_no_point_twice() {
 }
 
 #[test]
-fn a_machine_that_is_too_small_is_told() {
+fn a_machine_that_is_too_small_is_text() {
     let facts = large_machine();
     let sends = |threads: u64| {
         let probe = probe::find(TABLE, "copy.send").unwrap();
@@ -146,79 +137,68 @@ fn a_machine_that_is_too_small_is_told() {
 }
 
 #[test]
-fn what_a_study_gets_wrong_is_told_with_its_line() {
+fn what_a_study_gets_wrong_is_text_with_its_line() {
     let head = "title = 't'\nsource = 's'\nmachine = 'm'\n";
     let table = |rows: &str| format!("[[table]]\ntitle = 't'\nunit = 'ns'\nrows = [{rows}]");
+    let row = |more: &str| table(&format!("{{name='r',{more}}}"));
+    let question = |more: &str| format!("[[question]]\nask='?'\nbecause='b'\n{more}");
     for (more, says) in [
         (
-            table("{name='r',point='cpu.clok'}"),
-            vec!["line 7", "point of `r`", "`cpu.clock`"],
+            row("point='cpu.clok'"),
+            &["line 7", "point of `r`", "`cpu.clock`"][..],
         ),
         (
-            table("{name='r',point='cpu.clock',at='sorce=tsc'}"),
-            vec!["line 7", "at of `r`", "`source`"],
+            row("point='cpu.clock',at='sorce=tsc'"),
+            &["line 7", "at of `r`", "`source`"],
         ),
         (
-            table("{name='r',point='cpu.clock source=realtme'}"),
-            vec!["line 7", "`realtme`", "`realtime`"],
+            row("point='cpu.clock source=realtme'"),
+            &["line 7", "`realtme`", "`realtime`"],
         ),
         (
-            table("{name='r',point='cpu.clock',metric='costs'}"),
-            vec!["line 7", "metric of `r`", "`cost`"],
+            row("point='cpu.clock',metric='costs'"),
+            &["line 7", "metric of `r`", "`cost`"],
         ),
         (
-            table("{name='r',point='cpu.clock',unit='GB/s'}"),
-            vec!["line 7", "unit of `r`"],
+            row("point='cpu.clock',unit='GB/s'"),
+            &["line 7", "unit of `r`"],
+        ),
+        (row("point='cpu.clock',unit='us'"), &["line 7", "`us`"]),
+        (row("point='cpu.clock',of='p200'"), &["line 7", "of of `r`"]),
+        (
+            row("point='cpu.clock',times=-1"),
+            &["line 7", "times of `r`"],
+        ),
+        (row("point='cpu.clock over lan'"), &["line 7", "one end"]),
+        (row("measured=5"), &["line 7", "point of `r`", "absent"]),
+        (
+            row("point='cpu.clock',measured=[5,4]"),
+            &["line 7", "measured of `r`", "range"],
         ),
         (
-            table("{name='r',point='cpu.clock',unit='us'}"),
-            vec!["line 7", "`us`"],
+            question("kinds=['memory_level']"),
+            &["line 7", "kinds", "`memory_level`", "`memory_levels`"],
         ),
         (
-            table("{name='r',point='cpu.clock',of='p200'}"),
-            vec!["line 7", "of of `r`"],
-        ),
-        (
-            table("{name='r',point='cpu.clock',times=-1}"),
-            vec!["line 7", "times of `r`"],
-        ),
-        (
-            table("{name='r',point='cpu.clock over lan'}"),
-            vec!["line 7", "one end"],
-        ),
-        (
-            table("{name='r',measured=5}"),
-            vec!["line 7", "point of `r`", "absent"],
-        ),
-        (
-            table("{name='r',point='cpu.clock',measured=[5,4]}"),
-            vec!["line 7", "measured of `r`", "range"],
-        ),
-        (
-            "[[question]]\nask='?'\nbecause='b'\nkinds=['memory_level']".to_owned(),
-            vec!["line 7", "kinds", "`memory_level`", "`memory_levels`"],
-        ),
-        (
-            "[[question]]\nask='?'\nbecause='b'\nkinds=[]\nabout=['rpx.load']".to_owned(),
-            vec!["line 8", "about", "`rpx.load`", "`rpc.load`"],
+            question("kinds=[]\nabout=['rpx.load']"),
+            &["line 8", "about", "`rpx.load`", "`rpc.load`"],
         ),
     ] {
         let options = options(false);
-        let told = command(&options, "x", &format!("{head}{more}"))
-            .err()
-            .unwrap();
+        let error = command(&options, "x", &format!("{head}{more}"));
+        let error = error.err().unwrap();
         assert!(
-            says.iter().all(|part| told.contains(part)),
-            "{says:?}: {told}"
+            says.iter().all(|part| error.contains(part)),
+            "{says:?}: {error}"
         );
     }
     let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");
     let options = options(false);
     let command = command(&options, "x", &run).unwrap();
-    let told = command.request(&command.study.selections[0], &command.run_options(RUN));
-    let told = told.err().unwrap().to_string();
+    let text = command.request(&command.study.selections[0], &command.run_options(RUN));
+    let text = text.err().unwrap().to_string();
     assert!(
-        told.contains("line 5") && told.contains("--quick"),
-        "{told}"
+        text.contains("line 5") && text.contains("--quick"),
+        "{text}"
     );
 }

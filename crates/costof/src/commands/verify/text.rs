@@ -6,7 +6,7 @@ use costof_peers::agreement::Placed;
 use costof_peers::tool::Statistic;
 use costof_peers::verify::{Outcome, Row, typical_difference};
 use costof_report::text::wrapped;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 /// Of fewer comparisons, by how much half of them differ says nothing.
@@ -107,41 +107,47 @@ pub(super) fn summary(rows: &[Row]) -> String {
 
 /// One row on a line of its own.
 pub(super) fn as_json(row: &Row) -> String {
-    let says = match row.statistic {
-        Statistic::Median => "median",
-        Statistic::Mean => "mean",
-    };
-    let mut told = json!({
+    let mut json = json!({
         "tool": row.tool,
         "probe": row.probe,
         "axes": row.axes,
         "metric": row.metric,
-        "statistic": says,
+        "statistic": match row.statistic {
+            Statistic::Median => "median",
+            Statistic::Mean => "mean",
+        },
         "expected": [row.expected.low, row.expected.high],
         "differs": row.differs,
         "core": row.core,
     });
-    let more = match &row.outcome {
-        Outcome::Compared(agreement, unit) => json!({
-            "state": "compared",
-            "unit": unit,
-            "costof": agreement.one,
-            "other": agreement.other,
-            "ratio": agreement.ratio,
-            "ci95": agreement.interval.map(|interval| [interval.low, interval.high]),
-            "placed": agreement.placed(row.expected).map(|placed| match placed {
+    match &row.outcome {
+        Outcome::Compared(agreement, unit) => {
+            json["state"] = "compared".into();
+            json["unit"] = json!(unit);
+            json["costof"] = json!(agreement.one);
+            json["other"] = json!(agreement.other);
+            json["ratio"] = json!(agreement.ratio);
+            json["ci95"] = json!(
+                agreement
+                    .interval
+                    .map(|interval| [interval.low, interval.high])
+            );
+            json["placed"] = json!(agreement.placed(row.expected).map(|placed| match placed {
                 Placed::Inside => "inside",
                 Placed::Outside => "outside",
                 Placed::Across => "across",
-            }),
-        }),
-        Outcome::Absent(why) => json!({"state": "absent", "reason": why}),
-        Outcome::Failed(why) => json!({"state": "failed", "reason": why}),
-    };
-    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
-        told.extend(more);
+            }));
+        }
+        Outcome::Absent(why) => {
+            json["state"] = "absent".into();
+            json["reason"] = json!(why);
+        }
+        Outcome::Failed(why) => {
+            json["state"] = "failed".into();
+            json["reason"] = json!(why);
+        }
     }
-    format!("{told}\n")
+    format!("{json}\n")
 }
 
 /// What a program printed, without what would move a terminal's cursor.
@@ -155,6 +161,7 @@ fn on_one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use costof_peers::agreement::{Agreement, Band};
+    use serde_json::Value;
 
     fn row(outcome: Outcome) -> Row {
         Row {
