@@ -241,6 +241,35 @@ impl Clock for Monotonic {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use super::Clock;
+
+    /// A clock whose readings a test computes, in nanoseconds.
+    pub(crate) struct Computed<F> {
+        pub(crate) now_ns: F,
+        pub(crate) read_ns: f64,
+    }
+
+    impl<F: Fn() -> u64> Clock for Computed<F> {
+        fn start(&self) -> u64 {
+            self.end()
+        }
+        fn end(&self) -> u64 {
+            (self.now_ns)()
+        }
+        fn ns(&self, ticks: u64) -> f64 {
+            ticks as f64
+        }
+        fn resolution_ns(&self) -> f64 {
+            1.0
+        }
+        fn read_ns(&self) -> f64 {
+            self.read_ns
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

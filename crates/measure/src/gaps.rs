@@ -65,47 +65,29 @@ impl Iterator for Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::testing::Computed;
     use std::cell::Cell;
 
     /// A clock that reads these nanoseconds one after the other, then stands still.
-    struct Script {
-        readings: Vec<u64>,
-        next: Cell<usize>,
-        read_ns: f64,
-    }
-
-    impl Clock for Script {
-        fn start(&self) -> u64 {
-            let at = self.next.get();
-            self.next.set((at + 1).min(self.readings.len() - 1));
-            self.readings[at]
-        }
-        fn end(&self) -> u64 {
-            self.start()
-        }
-        fn ns(&self, ticks: u64) -> f64 {
-            ticks as f64
-        }
-        fn resolution_ns(&self) -> f64 {
-            1.0
-        }
-        fn read_ns(&self) -> f64 {
-            self.read_ns
-        }
+    fn clock(readings: Vec<u64>, read_ns: f64) -> impl Clock {
+        let next = Cell::new(0);
+        let now_ns = move || {
+            let at = next.get();
+            next.set((at + 1).min(readings.len() - 1));
+            readings[at]
+        };
+        Computed { now_ns, read_ns }
     }
 
     #[test]
     fn only_what_is_longer_than_a_microsecond_and_not_the_callers_is_a_gap() {
-        let clock = Script {
-            readings: vec![
-                // Begins; then a gap of 2 µs, and one of exactly the limit.
-                100, 110, 120, 2_120, // The caller takes 5 µs.
-                7_120, 8_120, 8_130, 9_131, // A gap that ends after the time is one too.
-                9_140, 30_000, 30_010,
-            ],
-            next: Cell::new(0),
-            read_ns: 1.0,
-        };
+        let readings = vec![
+            // Begins; then a gap of 2 µs, and one of exactly the limit.
+            100, 110, 120, 2_120, // The caller takes 5 µs.
+            7_120, 8_120, 8_130, 9_131, // A gap that ends after the time is one too.
+            9_140, 30_000, 30_010,
+        ];
+        let clock = clock(readings, 1.0);
         let mut watch = Watch::begin(&clock, 10_000.0);
         let gaps: Vec<f64> = watch.by_ref().collect();
         assert_eq!(gaps, [2_000.0, 1_001.0, 20_860.0]);
@@ -114,11 +96,8 @@ mod tests {
 
     #[test]
     fn readings_of_a_slow_clock_are_no_gaps() {
-        let clock = Script {
-            readings: vec![0, 1_500, 3_000, 4_500, 14_500, 16_000, 30_000],
-            next: Cell::new(0),
-            read_ns: 1_500.0,
-        };
+        let readings = vec![0, 1_500, 3_000, 4_500, 14_500, 16_000, 30_000];
+        let clock = clock(readings, 1_500.0);
         let gaps: Vec<f64> = Watch::begin(&clock, 15_000.0).collect();
         assert_eq!(gaps, [10_000.0]);
     }

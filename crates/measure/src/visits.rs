@@ -150,6 +150,7 @@ pub fn watch(gauge: &Gauge, clock: &dyn Clock, for_ns: f64, mut visit: impl FnMu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::testing::Computed;
     use std::cell::Cell;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -214,28 +215,6 @@ mod tests {
         assert_eq!(watched("").1.shared(), None);
     }
 
-    /// Time that moves as the gauge is read.
-    struct Moved(Arc<AtomicU64>, Cell<u64>);
-
-    impl Clock for Moved {
-        fn start(&self) -> u64 {
-            self.end()
-        }
-        fn end(&self) -> u64 {
-            self.1.set(self.1.get() + 20);
-            self.0.load(Ordering::Relaxed) + self.1.get()
-        }
-        fn ns(&self, ticks: u64) -> f64 {
-            ticks as f64
-        }
-        fn resolution_ns(&self) -> f64 {
-            1.0
-        }
-        fn read_ns(&self) -> f64 {
-            20.0
-        }
-    }
-
     /// A neighbour that comes and goes by chance, for 100 µs in the mean, on a machine with
     /// interrupts.
     #[test]
@@ -265,7 +244,14 @@ mod tests {
             };
             let gauge = Gauge::new(Arc::new(read), FLOOR);
             let mut lengths = Vec::new();
-            let clock = Moved(now, Cell::new(0));
+            // Time moves as the gauge is read, and with each reading of the clock.
+            let readings = Cell::new(0);
+            let now_ns = || {
+                readings.set(readings.get() + 1);
+                now.load(Ordering::Relaxed) + 20 * readings.get()
+            };
+            let read_ns = 20.0;
+            let clock = Computed { now_ns, read_ns };
             let visits = watch(&gauge, &clock, 1e9, |ns| lengths.push(ns));
             let spent = truth.lock().unwrap().2;
             let shared = spent[1] / (spent[0] + spent[1]);

@@ -502,84 +502,68 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_overlap_are_one() {
-        let mut random = Rng::with_seed(3);
-        let values: Vec<f64> = (0..10_000)
-            .map(|i| 30.0 + 4.0 * f64::from(i % 2) + normal(&mut random))
-            .collect();
-        assert_eq!(modes(&values).len(), 1);
-    }
-
-    #[test]
-    fn three_percent_of_the_values_are_no_mode() {
-        let mut random = Rng::with_seed(3);
-        let values: Vec<f64> = (0..1000)
-            .map(|i| if i % 33 == 0 { 58.0 } else { 14.0 } + 0.5 * normal(&mut random))
-            .collect();
-        assert_eq!(modes(&values).len(), 1);
-    }
-
-    #[test]
-    fn a_tick_that_is_never_hit_is_no_valley() {
-        let ticks = (20..31).chain(32..43);
-        let values: Vec<f64> = ticks.cycle().take(10_000).map(f64::from).collect();
-        assert_eq!(modes(&values).len(), 1);
-    }
-
-    #[test]
-    fn skew_tails_and_drift_are_one_mode() {
-        type Draw = fn(&mut Rng, f64) -> f64;
-        let draws: [(&str, Draw); 7] = [
-            ("normal", |random, _| 20.0 + normal(random)),
-            ("uniform", |random, _| random.f64()),
-            ("lognormal 0.2", |random, _| (0.2 * normal(random)).exp()),
-            ("lognormal 0.5", |random, _| (0.5 * normal(random)).exp()),
-            ("Pareto 1.5", |random, _| {
-                (1.0 - random.f64()).powf(-1.0 / 1.5)
+    fn values_that_differ_little_or_rarely_are_one_mode() {
+        type Value = fn(usize, f64) -> f64;
+        let samples: [(&str, usize, Value); 4] = [
+            ("modes that overlap", 10_000, |i, noise| {
+                30.0 + 4.0 * (i % 2) as f64 + noise
             }),
-            ("around zero", |random, _| normal(random)),
-            ("drift", |random, part| {
-                (0.01 * normal(random)).exp() * (1.0 + 0.035 * part)
+            ("three percent are slow", 1000, |i, noise| {
+                let place = if i % 33 == 0 { 58.0 } else { 14.0 };
+                place + 0.5 * noise
+            }),
+            ("a tick that is never hit", 10_000, |i, _| {
+                let tick = i % 22;
+                let first = if tick < 11 { 20 } else { 21 };
+                (first + tick) as f64
+            }),
+            ("a difference of two percent", 200, |i, noise| {
+                100.0 + 2.0 * (i % 2) as f64 + 0.05 * noise
             }),
         ];
-        for (name, draw) in draws {
-            for count in SIZES {
-                let alarms = false_alarms(count, draw);
-                assert!(alarms <= 1, "{name}, {count} values: {alarms} false alarms");
-            }
+        for (name, count, value) in samples {
+            let mut random = Rng::with_seed(3);
+            let values: Vec<f64> = (0..count).map(|i| value(i, normal(&mut random))).collect();
+            assert_eq!(modes(&values).len(), 1, "{name}");
         }
     }
 
     #[test]
-    fn clock_ticks_are_no_modes() {
-        for tick in [0.3, 1.0, 2.0] {
-            for count in SIZES {
-                let alarms = false_alarms(count, |random, _| {
-                    ((20.0 + normal(random)) / tick).round() * tick
-                });
-                assert_eq!(alarms, 0, "ticks of {tick}, {count} values");
-            }
+    fn skew_tails_drift_and_clock_ticks_are_one_mode() {
+        fn ticks(random: &mut Rng, tick: f64) -> f64 {
+            ((20.0 + normal(random)) / tick).round() * tick
         }
-    }
-
-    #[test]
-    fn ticks_cut_to_whole_nanoseconds_are_no_modes() {
-        for count in SIZES {
-            let alarms = false_alarms(count, |random, _| {
+        type Draw = fn(&mut Rng, f64) -> f64;
+        // With how many false alarms there may be.
+        let draws: [(&str, usize, Draw); 11] = [
+            ("normal", 1, |random, _| 20.0 + normal(random)),
+            ("uniform", 1, |random, _| random.f64()),
+            ("lognormal 0.2", 1, |random, _| (0.2 * normal(random)).exp()),
+            ("lognormal 0.5", 1, |random, _| (0.5 * normal(random)).exp()),
+            ("Pareto 1.5", 1, |random, _| {
+                (1.0 - random.f64()).powf(-1.0 / 1.5)
+            }),
+            ("around zero", 1, |random, _| normal(random)),
+            ("drift", 1, |random, part| {
+                (0.01 * normal(random)).exp() * (1.0 + 0.035 * part)
+            }),
+            ("ticks of 0.3", 0, |random, _| ticks(random, 0.3)),
+            ("ticks of 1", 0, |random, _| ticks(random, 1.0)),
+            ("ticks of 2", 0, |random, _| ticks(random, 2.0)),
+            ("ticks cut to whole nanoseconds", 0, |random, _| {
                 ((4.0 * (0.3 * normal(random)).exp()).round() * 41.67).floor()
                     + random.f64().round()
-            });
-            assert_eq!(alarms, 0, "{count} values");
+            }),
+        ];
+        for (name, most, draw) in draws {
+            for count in SIZES {
+                let alarms = false_alarms(count, draw);
+                assert!(
+                    alarms <= most,
+                    "{name}, {count} values: {alarms} false alarms"
+                );
+            }
         }
-    }
-
-    #[test]
-    fn a_difference_of_two_percent_is_not_shown_as_two_modes() {
-        let mut random = Rng::with_seed(3);
-        let values: Vec<f64> = (0..200)
-            .map(|i| 100.0 + 2.0 * f64::from(i % 2) + 0.05 * normal(&mut random))
-            .collect();
-        assert_eq!(modes(&values).len(), 1);
     }
 
     #[test]
@@ -611,16 +595,9 @@ mod tests {
     #[test]
     fn a_histogram_has_the_modes_of_its_values() {
         let mut random = Rng::with_seed(3);
-        let mut trips: Vec<u64> = round_trips(&mut random, 20_000, 3)
-            .iter()
-            .map(|us| (us * 1000.0 / 16.0).ceil() as u64 * 16)
-            .collect();
-        trips.sort_unstable();
-        let buckets: Vec<(u64, u64)> = trips
-            .chunk_by(|a, b| a == b)
-            .map(|bucket| (bucket[0], bucket.len() as u64))
-            .collect();
-        let found = modes_of(&buckets);
+        let trips = round_trips(&mut random, 20_000, 3);
+        let buckets = trips.iter().map(|us| (us * 1000.0 / 16.0).ceil() * 16.0);
+        let found = modes_of(buckets.collect());
         let [fast, slow] = found[..] else {
             panic!("{found:?}");
         };
@@ -633,22 +610,18 @@ mod tests {
     fn coarse_logarithmic_buckets_are_no_modes() {
         let mut random = Rng::with_seed(3);
         // Buckets 6 % wide, as of a histogram with few significant digits.
-        let mut values: Vec<u64> = (0..50_000)
-            .map(|_| {
-                let latency = 20_000.0 * (0.5 * normal(&mut random)).exp();
-                1.06_f64.powf(latency.log(1.06).ceil()) as u64
-            })
-            .collect();
-        values.sort_unstable();
-        let buckets: Vec<(u64, u64)> = values
-            .chunk_by(|a, b| a == b)
-            .map(|bucket| (bucket[0], bucket.len() as u64))
-            .collect();
-        assert_eq!(modes_of(&buckets).len(), 1);
+        let buckets = (0..50_000).map(|_| {
+            let latency = 20_000.0 * (0.5 * normal(&mut random)).exp();
+            1.06_f64.powf(latency.log(1.06).ceil()).trunc()
+        });
+        assert_eq!(modes_of(buckets.collect()).len(), 1);
     }
 
-    fn modes_of(buckets: &[(u64, u64)]) -> Vec<Mode> {
-        let counted = buckets.iter().map(|&(upper, count)| (upper as f64, count));
+    /// The modes of a histogram, given the bucket of each of its values.
+    fn modes_of(mut buckets: Vec<f64>) -> Vec<Mode> {
+        buckets.sort_unstable_by(f64::total_cmp);
+        let values = buckets.chunk_by(|a, b| a == b);
+        let counted = values.map(|bucket| (bucket[0], bucket.len() as u64));
         modes(&Distribution::new(counted).representatives(8192))
     }
 }

@@ -393,28 +393,25 @@ mod tests {
         Engine::Map,
     ];
 
-    fn reader(engine: Engine, data: &DataFile, order: Order) -> Option<Reader> {
-        let file = data.open(Access::CachedRandom).unwrap();
-        match Reader::new(engine, file, order, true) {
-            Ok(reader) => Some(reader),
-            Err(error) => {
-                eprintln!("checked less: {engine:?}: {error}");
-                None
+    /// Hands over a reader of each engine that there is here, each of a file of its own.
+    fn with_each(order: &Order, mut check: impl FnMut(Engine, Reader, &DataFile)) {
+        for engine in ENGINES {
+            let Some(data) = DataFile::for_test(FILE_BYTES) else {
+                return;
+            };
+            let file = data.open(Access::CachedRandom).unwrap();
+            match Reader::new(engine, file, order.clone(), true) {
+                Ok(reader) => check(engine, reader, &data),
+                Err(error) => eprintln!("checked less: {engine:?}: {error}"),
             }
         }
     }
 
     #[test]
     fn every_engine_reads_the_blocks_of_its_order() {
-        let Some(data) = DataFile::for_test(FILE_BYTES) else {
-            return;
-        };
-        for engine in ENGINES {
-            for block in [256, 4096, 65536] {
-                let order = Order::sequential(FILE_BYTES, block);
-                let Some(mut reader) = reader(engine, &data, order) else {
-                    continue;
-                };
+        for block in [256, 4096, 65536] {
+            let order = Order::sequential(FILE_BYTES, block);
+            with_each(&order, |engine, mut reader, _| {
                 let blocks = reader.blocks();
                 let mut seen = 0;
                 for n in [1, 2, 30, blocks] {
@@ -430,20 +427,14 @@ mod tests {
                 reader.rewind();
                 reader.read(1).unwrap();
                 assert_eq!(reader.last().0, 0);
-            }
+            });
         }
     }
 
     #[test]
     fn each_read_is_stamped_as_it_is_asked_for_and_when_it_is_there() {
-        let Some(data) = DataFile::for_test(FILE_BYTES) else {
-            return;
-        };
-        for engine in ENGINES {
-            let order = Order::from_offsets(vec![8192, 0, 4096], 4096);
-            let Some(mut reader) = reader(engine, &data, order) else {
-                continue;
-            };
+        let order = Order::from_offsets(vec![8192, 0, 4096], 4096);
+        with_each(&order, |engine, mut reader, _| {
             let (mut time, mut stamps) = (0, Vec::new());
             let stamp = || {
                 time += 1;
@@ -459,36 +450,24 @@ mod tests {
             };
             let longest = stamps.iter().map(|(start, end)| end - start).max();
             assert!(longest < Some(4 * depth), "{engine:?} {stamps:?}");
-        }
+        });
     }
 
     #[test]
     fn a_file_that_gets_shorter_is_an_error_for_every_engine() {
-        for engine in ENGINES {
-            let Some(data) = DataFile::for_test(FILE_BYTES) else {
-                return;
-            };
-            let order = Order::sequential(FILE_BYTES, 4096);
-            let Some(mut reader) = reader(engine, &data, order) else {
-                continue;
-            };
+        let order = Order::sequential(FILE_BYTES, 4096);
+        with_each(&order, |engine, mut reader, data| {
             reader.read(16).unwrap();
             data.file().set_len(100_000).unwrap();
             let error = reader.read(200).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{engine:?}");
-        }
+        });
     }
 
     #[test]
     fn blocks_are_read_into_the_memory_that_is_given() {
-        let Some(data) = DataFile::for_test(FILE_BYTES) else {
-            return;
-        };
-        for engine in ENGINES {
-            let order = Order::sequential(FILE_BYTES, 65536);
-            let Some(reader) = reader(engine, &data, order) else {
-                continue;
-            };
+        let order = Order::sequential(FILE_BYTES, 65536);
+        with_each(&order, |engine, reader, _| {
             let Ok(memory) = Arena::map(reader.memory_bytes(), PageSize::Huge) else {
                 eprintln!("skipped: no huge pages");
                 return;
@@ -501,7 +480,7 @@ mod tests {
             assert!(range.contains(&bytes.as_ptr()), "{engine:?}");
             let small = Arena::map(4096, PageSize::Base).unwrap();
             assert!(reader.into_memory(small).is_err(), "{engine:?}");
-        }
+        });
     }
 
     #[test]

@@ -17,18 +17,14 @@ mod world;
 
 use network::Faults;
 use scenario::{Scenario, Totals};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
 fn run(seed: u64) -> Result<(Totals, Faults), String> {
-    match catch_unwind(AssertUnwindSafe(|| Scenario::new(seed).run())) {
-        Ok(result) => result,
-        Err(_) => Err("panicked, see above".to_owned()),
-    }
-    .map_err(|error| format!("RUDP_SEED={seed}: {error}"))
+    let result = Scenario::new(seed).run();
+    result.map_err(|error| format!("RUDP_SEED={seed}: {error}"))
 }
 
 #[test]

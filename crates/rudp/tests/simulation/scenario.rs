@@ -6,6 +6,7 @@ use crate::world::{CLIENT, SERVER, World};
 use fastrand::Rng;
 use rudp::{Accept, Config, ConnectionId, Control, Event, Reason, SendError, Stats};
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 counters! {
@@ -175,15 +176,15 @@ impl Scenario {
         }
     }
 
-    /// Runs to the end. What is wrong, if anything is.
+    /// Runs to the end. Where it stood, if it panicked.
     pub(crate) fn run(mut self) -> Result<(Totals, Faults), String> {
-        match self.run_to_the_end() {
+        match catch_unwind(AssertUnwindSafe(|| self.run_to_the_end())) {
             Ok(()) => Ok((self.totals, self.world.network.faults)),
-            Err(error) => Err(format!("{error}\n{}", self.standing())),
+            Err(_) => Err(format!("panicked, see above\n{}", self.standing())),
         }
     }
 
-    fn run_to_the_end(&mut self) -> Result<(), String> {
+    fn run_to_the_end(&mut self) {
         for _ in 0..self.connections {
             let id = self.world.connect(self.configs[CLIENT].clone());
             self.add_end(CLIENT, id);
@@ -194,9 +195,9 @@ impl Scenario {
                 .world
                 .take_events(|end, id, event| happened.push((end, id, event)));
             for (end, id, event) in happened.drain(..) {
-                self.handle(end, id, event)?;
+                self.handle(end, id, event);
             }
-            self.send()?;
+            self.send();
             let is_more = if may_be_more {
                 self.world.transmit_all();
                 true
@@ -204,19 +205,15 @@ impl Scenario {
                 self.world.advance()
             };
             self.totals.steps += 1;
-            self.check_bounds()?;
+            self.check_bounds();
             if !is_more {
                 break;
             }
-            if self.totals.steps > MAX_STEPS || self.world.now > MAX_TIME_NS {
-                let (steps, seconds) = (self.totals.steps, self.world.now / 1_000_000_000);
-                let standing = self.standing();
-                return Err(format!(
-                    "no end after {steps} steps and {seconds} s: {standing}"
-                ));
-            }
+            let (steps, now_ns) = (self.totals.steps, self.world.now);
+            let has_ended_in_time = steps <= MAX_STEPS && now_ns <= MAX_TIME_NS;
+            assert!(has_ended_in_time, "no end: {steps} steps, {now_ns} ns");
         }
-        self.check_end()?;
+        self.check_end();
         for side in self.sides.values() {
             self.totals.rejected += side.stats.packets_rejected;
             self.totals.duplicates += side.stats.packets_duplicate;
@@ -225,7 +222,6 @@ impl Scenario {
             self.totals.timeouts += side.stats.probe_timeouts;
             self.totals.marked += side.stats.packets_marked;
         }
-        Ok(())
     }
 
     fn add_end(&mut self, end: usize, id: ConnectionId) {
@@ -236,18 +232,14 @@ impl Scenario {
             .insert((end, id), End::new(self.random.u64(..), to_send));
     }
 
-    fn handle(&mut self, end: usize, id: ConnectionId, event: Event) -> Result<(), String> {
+    fn handle(&mut self, end: usize, id: ConnectionId, event: Event) {
         if event == Event::Connected && end == SERVER {
             self.add_end(end, id);
         }
         let is_ordered = self.configs[end].is_ordered;
-        let side = self
-            .sides
-            .get_mut(&(end, id))
-            .ok_or("an event of an unknown connection")?;
-        if side.closed.is_some() {
-            return Err(format!("{event:?} after the end"));
-        }
+        let side = self.sides.get_mut(&(end, id));
+        let side = side.expect("events are of known connections");
+        assert_eq!(side.closed, None, "{event:?} after the end");
         match event {
             Event::Connected => {}
             Event::Message(message) => {
@@ -255,38 +247,32 @@ impl Scenario {
                 self.totals.bytes += message.len() as u64;
                 let Some((label, _)) = message.split_first_chunk::<LABEL>() else {
                     side.received_empty += 1;
-                    return Ok(());
+                    return;
                 };
                 let label = u32::from_be_bytes(*label);
-                if message != fill(label, message.len()) {
-                    return Err(format!("message {label} is not what was sent"));
-                }
-                if !side.received.insert(label) {
-                    return Err(format!("message {label} received twice"));
-                }
-                if is_ordered && side.last_received.is_some_and(|last| last > label) {
-                    return Err(format!("message {label} after {:?}", side.last_received));
-                }
-                side.last_received = Some(label);
+                let is_whole = message == fill(label, message.len());
+                assert!(is_whole, "message {label} is not what was sent");
+                let is_first = side.received.insert(label);
+                assert!(is_first, "message {label} received twice");
+                let last = side.last_received.replace(label);
+                let is_next = last.is_none_or(|last| last <= label);
+                assert!(is_next || !is_ordered, "message {label} after {last:?}");
             }
             Event::Acknowledged(id) => {
-                if !side.acknowledged.insert(id) {
-                    return Err(format!("message {id} acknowledged twice"));
-                }
+                let is_first = side.acknowledged.insert(id);
+                assert!(is_first, "message {id} acknowledged twice");
             }
             Event::Undeliverable(id) => {
                 self.totals.undeliverable += 1;
-                if side.acknowledged.contains(&id) || !side.undeliverable.insert(id) {
-                    return Err(format!("message {id} reported twice"));
-                }
+                let is_first = !side.acknowledged.contains(&id) && side.undeliverable.insert(id);
+                assert!(is_first, "message {id} reported twice");
             }
             Event::Closed(reason) => side.closed = Some(reason),
         }
-        Ok(())
     }
 
     /// Sends what may be sent; when all is sent, one end closes.
-    fn send(&mut self) -> Result<(), String> {
+    fn send(&mut self) {
         let now = self.world.time();
         let mut is_all_sent = self.sides.len() == 2 * self.connections;
         for ((end, id), side) in &mut self.sides {
@@ -308,7 +294,7 @@ impl Scenario {
                         break;
                     }
                     Err(SendError::Closed) if self.aborts => break,
-                    Err(error) => return Err(format!("send: {error}")),
+                    Err(error) => panic!("send: {error}"),
                 }
             }
             if self.aborts && self.totals.messages > 10 && *end == self.closer {
@@ -325,10 +311,9 @@ impl Scenario {
                 }
             }
         }
-        Ok(())
     }
 
-    fn check_bounds(&mut self) -> Result<(), String> {
+    fn check_bounds(&mut self) {
         for ((end, id), side) in &mut self.sides {
             let Some(connection) = self.world.connection(*end, *id) else {
                 continue;
@@ -360,34 +345,25 @@ impl Scenario {
                 ("ranges remembered", stats.ranges_remembered as u64, 4_096),
             ];
             for (what, is, most) in bounds {
-                if is > most {
-                    return Err(format!("{what}: {is} of {most}: {stats:?}"));
-                }
+                assert!(is <= most, "{what}: {is} of {most}: {stats:?}");
             }
         }
-        Ok(())
     }
 
-    fn check_end(&mut self) -> Result<(), String> {
+    fn check_end(&mut self) {
         // One that is given up early is never known to the server.
-        if self.sides.len() != 2 * self.connections && !self.aborts {
-            return Err(format!(
-                "{} ends of {} connections",
-                self.sides.len(),
-                self.connections
-            ));
+        if !self.aborts {
+            assert_eq!(self.sides.len(), 2 * self.connections, "ends");
         }
         let (mut sent, mut received) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for ((end, id), side) in &self.sides {
             match side.closed {
                 Some(Reason::Finished) => {}
                 Some(_) if self.aborts => self.totals.aborted += 1,
-                other => return Err(format!("{id:?} of end {end} ended by {other:?}")),
+                other => panic!("{id:?} of end {end} ended by {other:?}"),
             }
-            let all = side.acknowledged.len() + side.undeliverable.len();
-            if all != side.sent as usize {
-                return Err(format!("{} messages sent, {all} reported", side.sent));
-            }
+            let reported = side.acknowledged.len() + side.undeliverable.len();
+            assert_eq!(reported, side.sent as usize, "messages reported and sent");
             sent[*end].push((side.sent, side.sent_empty));
             received[*end].push((
                 side.received.len() as u32 + side.received_empty,
@@ -398,18 +374,13 @@ impl Scenario {
             let (sent, received) = (&mut sent[way], &mut received[1 - way]);
             sent.sort_unstable();
             received.sort_unstable();
-            if sent != received && !self.aborts {
-                return Err(format!(
-                    "end {way} sent {sent:?}, of which received {received:?}"
-                ));
+            if !self.aborts {
+                assert_eq!(sent, received, "sent by end {way}, and received");
             }
         }
         for end in &self.world.ends {
-            if end.endpoint.connections() != 0 {
-                return Err("a connection is left".to_owned());
-            }
+            assert_eq!(end.endpoint.connections(), 0, "a connection is left");
         }
-        Ok(())
     }
 
     fn standing(&mut self) -> String {
