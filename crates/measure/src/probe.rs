@@ -48,7 +48,7 @@ pub struct Probe {
     pub more_points: fn(&Facts) -> Vec<Planned>,
     /// How much longer a run with more of this probe than its headlines may take, where
     /// its own plan is worth that; a quick one measures it in one round then.
-    pub budget: Option<fn(Precision) -> Duration>,
+    pub budget: Option<Budget>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
     /// How each role starts, in the order of `info.roles`. The last one leads.
@@ -56,6 +56,34 @@ pub struct Probe {
     /// Turns what the roles report, in the order of `info.roles`, into the
     /// metrics of the point. Pure.
     pub derive: fn(&Point, Vec<Report>) -> Report,
+}
+
+/// How much longer a run may take because of one probe, at each precision.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    quick: Duration,
+    default: Duration,
+    full: Duration,
+}
+
+impl Budget {
+    /// So many seconds with `--quick`, by default and with `--full`.
+    pub const fn seconds(quick: u64, default: u64, full: u64) -> Budget {
+        Budget {
+            quick: Duration::from_secs(quick),
+            default: Duration::from_secs(default),
+            full: Duration::from_secs(full),
+        }
+    }
+
+    /// What it is at one of them.
+    pub const fn at(self, precision: Precision) -> Duration {
+        match precision {
+            Precision::Quick => self.quick,
+            Precision::Default => self.default,
+            Precision::Full => self.full,
+        }
+    }
 }
 
 /// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
@@ -82,7 +110,7 @@ pub trait Measure: TypedPoint {
     /// As [`Probe::blocks_by`].
     const BLOCKS_BY: &'static [&'static str] = &[];
     /// As [`Probe::budget`].
-    const BUDGET: Option<fn(Precision) -> Duration> = None;
+    const BUDGET: Option<Budget> = None;
     /// What its roles are called, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: &'static [&'static str] = &["only"];
     /// How each of them starts: see [`role`].
@@ -372,15 +400,6 @@ pub fn role<P: TypedPoint>(role: impl RoleAt<P> + 'static) -> Result<Box<dyn Rol
 impl<P, F: FnMut(&At<P>, &mut Meter<'_>) -> Result<(), Failure>> RoleAt<P> for F {
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         self(point, meter)
-    }
-}
-
-/// A role that has nothing to set up: a function that measures a point.
-pub struct Only(pub fn(&Point, &mut Meter<'_>) -> Result<(), Failure>);
-
-impl Role for Only {
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        (self.0)(point, meter)
     }
 }
 

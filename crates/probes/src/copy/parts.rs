@@ -4,10 +4,7 @@ mod sending;
 
 use super::by_size::{fields_ns, first};
 use crate::arenas::Pages;
-use crate::derived;
-use crate::expect;
 use crate::os::pin::{self, Pin};
-use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
 use sending::Sending;

@@ -4,7 +4,6 @@ mod roles;
 
 use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
-use crate::derived;
 use crate::net::both_ends::joined;
 use crate::prelude::*;
 use costof_exchange::{receive as exchange, rendezvous};

@@ -8,13 +8,10 @@ mod predict;
 mod roles;
 
 use crate::copy::pieces;
-use crate::derived;
 use crate::net::both_ends::{joined, take};
 use crate::prelude::*;
 use axes::CopySend;
-use costof_measure::schedule::Precision;
 use costof_model::metric::Data;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
 
@@ -24,7 +21,8 @@ impl Measure for CopySend {
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
     const BLOCKS_BY: &'static [&'static str] = axes::BLOCKS_BY;
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(plan::budget);
+    // With what every run has: ten minutes, and a minute and a half by a quick one.
+    const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<CopySend>(roles::Receiving::start(launch, false)?),

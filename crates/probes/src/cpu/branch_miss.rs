@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_os::cpu::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
-use fastrand::Rng;
 
 /// How many of ten branches are random, and the cost at that share: half of the
 /// random ones are mispredicted.

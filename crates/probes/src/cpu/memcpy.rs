@@ -1,16 +1,13 @@
 //! `cpu.memcpy`: what copying memory costs.
 
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::expect::{cycles, measured};
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;
-use crate::sizes;
-use costof_model::unit::display_bytes;
 use costof_os::memory::arena::Arena;
 use costof_os::memory::copies::{self, Walk};
 use costof_os::memory::message::{FIELDS, Message};
-use fastrand::Rng;
 
 const LINE_BYTES: u64 = 64;
 /// Where the destination begins in its memory. Both memories begin at a huge page, and a load that

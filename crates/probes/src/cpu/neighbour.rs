@@ -1,6 +1,5 @@
 //! `cpu.neighbour`: for how much of the time something else uses the core.
 
-use crate::expect;
 use crate::prelude::*;
 use costof_measure::visits;
 use costof_model::metric::CoreShare;

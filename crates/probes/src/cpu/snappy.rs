@@ -3,7 +3,6 @@
 use crate::expect::cycles;
 use crate::prelude::*;
 use crate::{derived, english};
-use fastrand::Rng;
 use snap::raw::{Decoder, Encoder, max_compress_len};
 
 /// All pieces together. More than a predictor of branches can learn by heart,

@@ -1,6 +1,5 @@
 //! `cpu.vm_exit`: what leaving a virtual machine costs.
 
-use crate::expect;
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
 

@@ -5,12 +5,9 @@ use super::expect;
 use super::target_file::{TargetFile, verify_last};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use costof_measure::schedule::Precision;
-use costof_model::Text;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
-use std::time::Duration;
 
 /// What is read at a time.
 const BLOCK: u64 = 1 << 20;
@@ -80,11 +77,7 @@ impl Measure for CacheSize {
     const AFTER: &'static [&'static str] =
         &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
     const BLOCKS_BY: &'static [&'static str] = &["dir"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(10),
-        Precision::Default => Duration::from_secs(30),
-        Precision::Full => Duration::from_secs(60),
-    });
+    const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 60));
     const ROLES: &'static [StartRole] = &[|_| role::<CacheSize>(Rereader::default())];
 
     /// None where that is more than a run should write by default; `--set size=` asks for it.

@@ -4,12 +4,9 @@ use super::axes;
 use super::expect;
 use super::target_file::{self, TargetFile, require_all_by_device, verify_last};
 use crate::prelude::*;
-use costof_measure::schedule::Precision;
-use costof_model::Text;
 use costof_os::file::contenders::Contenders;
 use costof_os::file::data::{Access, DataFile};
 use costof_os::file::reads::{Engine, Reader};
-use fastrand::Rng;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,11 +71,7 @@ impl Measure for Contention {
     };
     const AFTER: &'static [&'static str] = &["os.page_fault", "file.read"];
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(5),
-        Precision::Default => Duration::from_secs(15),
-        Precision::Full => Duration::from_secs(30),
-    });
+    const BUDGET: Option<Budget> = Some(Budget::seconds(5, 15, 30));
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Contention>(Contended {
             random: Rng::with_seed(launch.seed),

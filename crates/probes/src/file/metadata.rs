@@ -2,9 +2,7 @@
 
 use super::axes;
 use super::target_file::TargetFile;
-use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::Text;
 use costof_os::file::names::Names;
 use std::cell::RefCell;
 use std::io;

@@ -6,15 +6,12 @@ mod predict;
 
 use super::axes::{self, Pattern};
 use super::target_file::{self, TargetFile, verify_last};
-use crate::arenas;
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use batch::Batch;
-use costof_model::Text;
 use costof_os::file::data::Access;
 use costof_os::file::reads::{self, Reader};
 use costof_os::memory::arena::base_page_bytes;
-use fastrand::Rng;
 use std::cell::RefCell;
 
 /// The file of the headlines, and the default: more than caches hold, and soon written.

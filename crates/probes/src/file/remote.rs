@@ -14,9 +14,6 @@ mod tests;
 mod url;
 
 use crate::prelude::*;
-use costof_model::Text;
-use costof_model::typed::AxisOf;
-use fastrand::Rng;
 use source::{Reader, Source};
 
 words! {

@@ -4,7 +4,6 @@ use super::axes;
 use super::expect;
 use super::target_file::{self, TargetFile};
 use crate::prelude::*;
-use costof_model::Text;
 use costof_model::facts::Medium;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{self, How, Writer};

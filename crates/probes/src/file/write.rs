@@ -5,9 +5,7 @@ use super::expect;
 use super::target_file::{self, TargetFile, may_stamp, report_cpu, require_all_by_device};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use costof_model::Text;
 use costof_os::file::writes::{How, Sync, Writer};
-use fastrand::Rng;
 use std::cell::RefCell;
 
 /// The fewest writes whose CPU time is counted.

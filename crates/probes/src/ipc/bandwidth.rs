@@ -1,6 +1,5 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
-use crate::derived;
 use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;

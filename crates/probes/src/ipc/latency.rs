@@ -1,6 +1,5 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
-use crate::derived;
 use crate::ends::{Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;

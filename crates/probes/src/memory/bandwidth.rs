@@ -4,9 +4,8 @@ mod kernels;
 mod predict;
 mod team;
 
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::{derived, sizes, threads};
 use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::{Kernels, kernels};
 use team::Team;

@@ -1,12 +1,9 @@
 //! `memory.latency`: what a load that depends on the one before costs.
 
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::sizes;
-use costof_model::unit::display_bytes;
 use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::chase::Ring;
-use fastrand::Rng;
 
 /// Sizes of a run without others: the default first, then a curve with three points an octave.
 const SIZES: &[u64] = &kib([

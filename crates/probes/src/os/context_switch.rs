@@ -1,10 +1,7 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
 use crate::cpu::vm_exit;
-use crate::derived;
 use crate::ends::{Cpus, TokenExchange, broken, cannot_start, keep, partner_cpu};
-use crate::expect;
-use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
 use costof_os::ipc::token::{self, Alone, Exchange, Wait};

@@ -1,11 +1,8 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
-use crate::arenas;
 use crate::expect::measured;
 use crate::os::page_fault::PageFault;
-use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::sched::usage;

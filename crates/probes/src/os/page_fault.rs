@@ -2,13 +2,10 @@
 
 mod predict;
 
-use crate::arenas;
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use costof_os::file::scratch::Scratch;
 use costof_os::memory::arena::{PageSize, base_page_bytes, huge_page_bytes};
 use costof_os::memory::page_faults::{PageFaults, Pages};
-use fastrand::Rng;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;

@@ -1,9 +1,7 @@
 //! `os.pin`: what pinning pages for input and output costs.
 
-use crate::arenas::{self, Pages};
-use crate::derived;
+use crate::arenas::Pages;
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use costof_os::ipc::vmsplice::Lender;
 use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::registered_buffer::Ring;

@@ -1,9 +1,6 @@
 //! `os.process`: what starting a process costs, until it has ended.
 
-use crate::arenas;
-use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use costof_os::memory::arena::Arena;
 use costof_os::process::resident;
 use costof_os::process::spawn::{Child, Starter, Starting};

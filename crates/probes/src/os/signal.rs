@@ -1,6 +1,5 @@
 //! `os.signal`: what installing a signal handler and handling a signal cost.
 
-use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::process::signals::{Cause, Handler};
 

@@ -1,11 +1,8 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
 use crate::ends;
-use crate::expect;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
-use crate::os::syscall;
 use crate::prelude::*;
-use crate::threads;
 use crate::wake::Wake;
 use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};

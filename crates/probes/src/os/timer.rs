@@ -3,7 +3,6 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::threads;
 use crate::wake::{self, Kept, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 

@@ -1,6 +1,5 @@
 //! `sync.core_to_core`: how long a cache line takes to another processor and back.
 
-use crate::expect;
 use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};

@@ -5,7 +5,6 @@ use crate::cpu::loops::{Body, Loop};
 use crate::expect::measured;
 use crate::prelude::*;
 use crate::sync::core_to_core;
-use crate::threads;
 use costof_measure::crew::{Crew, Job};
 use costof_os::memory::line_counters::LineCounters;
 use std::sync::Arc;

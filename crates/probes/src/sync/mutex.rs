@@ -1,10 +1,9 @@
 //! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
 
 use crate::expect::cycles;
-use crate::os::syscall;
 use crate::prelude::*;
 use crate::sync::core_to_core;
-use crate::threads::{self, Sleeper};
+use crate::threads::Sleeper;
 use costof_measure::crew::{Crew, Job};
 use costof_os::sched::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;

@@ -4,9 +4,6 @@ use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use crate::sizes;
-use costof_measure::schedule::Precision;
-use std::time::Duration;
 
 /// The ways of sending that the study compares.
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
@@ -27,15 +24,6 @@ const HOT: [u64; 7] = [
 const COLD: [u64; 6] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 1024 * KIB];
 /// The sizes at which several threads send.
 const THREADED: [u64; 2] = [4 * KIB, 64 * KIB];
-
-/// With what every run has, all this may take ten minutes, and a minute and a half by a quick one.
-pub(super) fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(70),
-        Precision::Default => Duration::from_secs(500),
-        Precision::Full => Duration::ZERO,
-    }
-}
 
 /// Beside one axis at a time: the three ways of the study at every size, on every link that this
 /// machine makes and to another host; on the sink, where no copy is made later, from cached messages

@@ -3,7 +3,6 @@
 use super::reads;
 use super::{find, path};
 use crate::prelude::*;
-use costof_model::Text;
 
 pub(crate) static PROBE: Probe = Probe::new::<RemoteCall>();
 

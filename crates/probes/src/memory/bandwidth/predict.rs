@@ -5,7 +5,6 @@ use crate::arenas::Pages;
 use crate::expect::{at_the_clock, core_hz, throughput};
 use crate::memory::latency::{self, Latency};
 use crate::prelude::*;
-use crate::sizes;
 
 const LEVELS: [&str; 3] = ["L1", "L2", "claimed L3"];
 /// Bytes a cycle in each level: loads of 16 to 64 bytes, two of them a cycle, and one store.
