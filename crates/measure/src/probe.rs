@@ -9,7 +9,7 @@ use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::typed::{At, TypedPoint};
+use costof_model::typed::{At, TypedPoint, contains};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
 use std::marker::PhantomData;
@@ -190,10 +190,10 @@ impl Probe {
     pub const fn new<M: Measure>() -> Probe {
         const {
             assert!(
-                has_line(M::DOC, PREDICTED_FROM),
+                contains(M::DOC, PREDICTED_FROM),
                 "no section `# Predicted from`"
             );
-            assert!(has_line(M::DOC, SOURCES), "no section `# Sources`");
+            assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
             info: LazyLock::new(describe::<M>),
@@ -216,25 +216,6 @@ impl Probe {
 const PREDICTED_FROM: &str = " # Predicted from";
 const SOURCES: &str = " # Sources";
 const NEEDS: &str = " # Needs";
-
-/// Whether one of the lines is `line`.
-const fn has_line(lines: &[&str], line: &str) -> bool {
-    let mut position = 0;
-    while position < lines.len() {
-        let (have, want) = (lines[position].as_bytes(), line.as_bytes());
-        let mut same = have.len() == want.len();
-        let mut byte = 0;
-        while same && byte < want.len() {
-            same = have[byte] == want[byte];
-            byte += 1;
-        }
-        if same {
-            return true;
-        }
-        position += 1;
-    }
-    false
-}
 
 /// The lines of a doc comment under a heading, up to the next one; without a heading, the first ones.
 fn section(doc: &'static [&'static str], heading: Option<&str>) -> Vec<&'static str> {

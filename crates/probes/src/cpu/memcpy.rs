@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
-        use crate::cpu::frequency::{self, Frequency};
-        use crate::testing;
+        use crate::cpu::frequency::Frequency;
+        use crate::testing::measured;
         use costof_model::facts::{Cache, CacheKind};
         let cache = |level, size_bytes| Cache {
             level,
@@ -374,13 +374,13 @@ mod tests {
         };
         let mut facts = Facts::default();
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
-        let load = |size, ns| testing::measured(&latency::PROBE, latency::load(size), ns);
+        let load = |size, ns| measured(latency::load(size), ns);
         let read = bandwidth::stream(Op::Read, 128 << 20);
         let known = [
-            testing::measured(&frequency::PROBE, Frequency {}, 1e9),
+            measured(Frequency {}, 1e9),
             load(sizes::inside(&facts, 3).unwrap(), 12.0),
             load(128 << 20, 100.0),
-            testing::measured(&bandwidth::PROBE, read, 1e9),
+            measured(read, 1e9),
         ];
         let predicted = |working_set| {
             let cold = Memcpy {

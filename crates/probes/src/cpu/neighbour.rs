@@ -128,7 +128,7 @@ fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::loops::{self, Loop};
+    use crate::cpu::loops::Loop;
     use crate::testing::measured;
     use costof_model::metric::Selection;
 
@@ -136,7 +136,7 @@ mod tests {
     fn the_prediction_is_what_earlier_batches_met() {
         let point = Neighbour {}.into();
         let row = |alone, shared| {
-            let mut row = measured(&loops::PROBE, Loop::default(), 1.0);
+            let mut row = measured(Loop::default(), 1.0);
             row.metrics[0].core = Some(CoreShare {
                 selection: Selection::Alone,
                 alone,

@@ -173,16 +173,12 @@ fn spinning(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Cos
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::at;
 
     #[test]
     fn who_spins_needs_no_measured_line_to_be_predicted() {
-        let spinning = Latency {
-            over: Over::SharedMemory,
-            wait: Wait::Spin,
-            ..Latency::default()
-        };
-        let prediction =
-            Latency::predict(&spinning.into(), &Facts::default(), &Known(&[])).unwrap();
+        let spinning = At::from(at::<Latency>("over=shared_memory wait=spin"));
+        let prediction = Latency::predict(&spinning, &Facts::default(), &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
         assert!(prediction.because.contains("60.0–300 ns"), "{prediction:?}");
     }

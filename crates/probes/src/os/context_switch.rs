@@ -120,10 +120,8 @@ impl Measure for ContextSwitch {
         derived::divide_cost(&mut report, 2);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);
-            let [switch, alone] =
-                ["cost", "over_alone"].map(|name| derived::median_ns(&report, name));
-            if let (Some(switch_ns), Some(alone_ns)) = (switch, alone) {
-                derived::add(&mut report, "switch_alone", switch_ns - alone_ns);
+            if let Some(ns) = derived::difference_ns(&report, "cost", "over_alone") {
+                derived::add(&mut report, "switch_alone", ns);
             }
         }
         report
@@ -256,7 +254,7 @@ fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{point, report, text};
+    use crate::testing::{number, point, report, samples};
     use costof_model::metric::{Data, Measured};
 
     #[test]
@@ -264,14 +262,13 @@ mod tests {
         let headlines = ContextSwitch::headlines(&Facts::default());
         for (headline, metrics) in headlines.iter().zip([3, 3, 2, 2]) {
             let point: At<ContextSwitch> = (&point(&PROBE, headline.axes.clone())).into();
-            let measured = |name, data| Measured {
+            let disturbed = |measured| Measured {
                 disturbed: vec![0],
-                ..Measured::new(text(name), data)
+                ..measured
             };
-            let round_trips = Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)]);
             let report = report(vec![
-                measured("cost", round_trips),
-                measured("over_alone", Data::Value(500.0)),
+                disturbed(samples("cost", &[(10, 40_000.0), (20, 80_000.0)])),
+                disturbed(number("over_alone", 500.0)),
             ]);
             let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");

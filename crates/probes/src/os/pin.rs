@@ -98,12 +98,9 @@ impl Measure for Pin {
     /// The slope from one page to the whole buffer.
     fn derive(point: &At<Pin>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
-        let [whole, one] =
-            ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
-        if let (Some(whole), Some(one), Ok(pages)) =
-            (whole, one, pages(point.size, base_page_bytes()))
-        {
-            derived::add(&mut report, "cost", (whole - one) / (pages - 1) as f64);
+        let more_ns = derived::difference_ns(&report, "whole_buffer", "one_page");
+        if let (Some(ns), Ok(pages)) = (more_ns, pages(point.size, base_page_bytes())) {
+            derived::add(&mut report, "cost", ns / (pages - 1) as f64);
         }
         report
     }

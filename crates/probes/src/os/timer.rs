@@ -149,13 +149,12 @@ fn waking(wake: Wake, known: &Known<'_>) -> Cost {
 mod tests {
     use super::*;
     use crate::testing::measured;
-    use costof_model::axis::Axes;
 
     #[test]
     fn exits_that_the_run_has_measured_are_in_the_prediction() {
         let mut facts = Facts::default();
         facts.inherited.timer_slack_ns = Some(50_000);
-        let exits = [measured(&vm_exit::PROBE, Axes::default(), 1_000.0)];
+        let exits = [measured(vm_exit::VmExit {}, 1_000.0)];
         let range = |wake, known| {
             let point = At::from(Timer {
                 wake,

@@ -117,7 +117,7 @@ mod tests {
     /// A random load on such pages.
     fn load(pages: Pages, ns: f64) -> PointRow {
         let load = latency::load(sizes::beyond(&Facts::default()));
-        measured(&latency::PROBE, Latency { pages, ..load }, ns)
+        measured(Latency { pages, ..load }, ns)
     }
 
     #[test]
