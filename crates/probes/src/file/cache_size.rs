@@ -9,11 +9,6 @@ use role::Rereader;
 
 /// What is read at a time.
 const BLOCK: u64 = 1 << 20;
-/// The most that is read again of a file. Of a file that is too large for the cache, as much of its
-/// beginning is gone, and what is read anew takes the place of what comes next.
-const MAX_REREAD_BYTES: u64 = 512 << 20;
-/// In how many parts that is timed.
-const STRETCHES: u64 = 8;
 /// Around up to so much, sizes are planned by default: a launch writes as much, and reads it a dozen
 /// times.
 const MAX_PLANNED_BYTES: u64 = 4 << 30;

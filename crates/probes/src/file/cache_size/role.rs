@@ -1,11 +1,17 @@
 //! Reading a file again that was just read.
 
-use super::{BLOCK, CacheSize, MAX_REREAD_BYTES, STRETCHES};
+use super::{BLOCK, CacheSize};
 use crate::file::target_file::{TargetFile, verify_last};
 use crate::prelude::*;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
+
+/// The most that is read again of a file. Of a file that is too large for the cache, as much of its
+/// beginning is gone, and what is read anew takes the place of what comes next.
+const MAX_REREAD_BYTES: u64 = 512 << 20;
+/// In how many parts that is timed.
+const STRETCHES: u64 = 8;
 
 #[derive(Default)]
 pub(super) struct Rereader {
