@@ -86,6 +86,9 @@ impl Budget {
     }
 }
 
+/// Names of axes, of probes or of roles, as a probe declares them.
+pub type NameList = &'static [&'static str];
+
 /// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
 /// What has no default here must be given.
 ///
@@ -102,17 +105,17 @@ pub trait Measure: TypedPoint {
     /// What it measures, the primary metric first.
     const METRICS: &'static [Metric];
     /// Probes whose points its predictions use; they are measured before it.
-    const AFTER: &'static [&'static str] = &[];
+    const AFTER: NameList = &[];
     /// As [`ProbeInfo::crossings`].
-    const CROSSINGS: &'static [&'static [&'static str]] = &[];
+    const CROSSINGS: &'static [NameList] = &[];
     /// As [`Probe::rounds`].
     const ROUNDS: u32 = 1;
     /// As [`Probe::blocks_by`].
-    const BLOCKS_BY: &'static [&'static str] = &[];
+    const BLOCKS_BY: NameList = &[];
     /// As [`Probe::budget`].
     const BUDGET: Option<Budget> = None;
     /// What its roles are called, in the order in which they are prepared; the last one leads.
-    const ROLE_NAMES: &'static [&'static str] = &["only"];
+    const ROLE_NAMES: NameList = &["only"];
     /// How each of them starts: see [`role`].
     const ROLES: &'static [StartRole];
 

@@ -7,7 +7,7 @@ pub(crate) use crate::{arenas, derived, sizes, threads};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
-    Budget, Measure, Metric, Probe, RoleAt, StartRole, leading, only, role,
+    Budget, Measure, Metric, NameList, Probe, RoleAt, StartRole, leading, only, role,
 };
 pub(crate) use costof_model::cost::{Cost, Range};
 pub(crate) use costof_model::facts::Facts;

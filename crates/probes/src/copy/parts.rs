@@ -84,7 +84,7 @@ impl Measure for Parts {
         /// of iovec and plain_buffer: a message without it
         without_part: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
+    const AFTER: NameList = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<Parts, Sending>];
 

@@ -134,12 +134,12 @@ impl Measure for Receive {
         /// payload of TCP's largest segment, at the end
         segment: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = AFTER;
-    const CROSSINGS: &'static [&'static [&'static str]] =
+    const AFTER: NameList = AFTER;
+    const CROSSINGS: &'static [NameList] =
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "over", "fields"];
-    const ROLE_NAMES: &'static [&'static str] = &["sender", "receiver"];
+    const BLOCKS_BY: NameList = &["size", "over", "fields"];
+    const ROLE_NAMES: NameList = &["sender", "receiver"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Receive>(roles::Sending::start(launch)?),
         |launch| role::<Receive>(roles::Receiving::start(launch)?),

@@ -16,13 +16,13 @@ pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
 
 impl Measure for CopySend {
     const METRICS: &'static [Metric] = describe::METRICS;
-    const AFTER: &'static [&'static str] = pieces::AFTER;
+    const AFTER: NameList = pieces::AFTER;
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
-    const BLOCKS_BY: &'static [&'static str] = axes::BLOCKS_BY;
+    const BLOCKS_BY: NameList = axes::BLOCKS_BY;
     // With what every run has: ten minutes, and a minute and a half by a quick one.
     const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+    const ROLE_NAMES: NameList = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<CopySend>(roles::Receiving::start(launch, false)?),
         |launch| role::<CopySend>(roles::Sending::start(launch)?),

@@ -83,7 +83,7 @@ impl Measure for BranchMiss {
         /// absent where it has none for us, or one that counts nothing
         missed: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROLES: &'static [StartRole] = &[alone::<_, Outcomes>];
 
     fn memory_bytes(_: &At<BranchMiss>) -> u64 {

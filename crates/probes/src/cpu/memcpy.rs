@@ -116,10 +116,10 @@ impl Measure for Memcpy {
         /// one copy, or one message
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "memory.latency", "memory.bandwidth"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["source", "shape"]];
+    const AFTER: NameList = &["cpu.frequency", "memory.latency", "memory.bandwidth"];
+    const CROSSINGS: &'static [NameList] = &[&["source", "shape"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["source", "shape", "working_set"];
+    const BLOCKS_BY: NameList = &["source", "shape", "working_set"];
     const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
 
     fn memory_bytes(point: &At<Memcpy>) -> u64 {

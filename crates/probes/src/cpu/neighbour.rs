@@ -58,7 +58,7 @@ impl Measure for Neighbour {
         /// visits that begin, per second
         rate: Hertz Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.loop", "cpu.call"];
+    const AFTER: NameList = &["cpu.loop", "cpu.call"];
     const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
 
     fn least_ns(_: &At<Neighbour>) -> f64 {

@@ -76,8 +76,8 @@ impl Measure for Snappy {
         /// how many times smaller the pieces become
         ratio: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["size", "data", "direction"]];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["size", "data", "direction"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Compressor>];
 

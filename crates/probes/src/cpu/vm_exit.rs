@@ -35,7 +35,7 @@ impl Measure for VmExit {
         /// one cpuid: exit, the hypervisor's answer, entry
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(run)];
 

@@ -67,9 +67,8 @@ impl Measure for CacheSize {
         /// cachestat(2) or mincore(2)
         cached: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const BLOCKS_BY: &'static [&'static str] = &["dir"];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const BLOCKS_BY: NameList = &["dir"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 60));
     const ROLES: &'static [StartRole] = &[|_| role::<CacheSize>(Rereader::default())];
 

@@ -54,8 +54,8 @@ impl Measure for Contention {
         /// bytes that came from the device for each that the measured process read
         device_share: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.page_fault", "file.read"];
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const AFTER: NameList = &["os.page_fault", "file.read"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(5, 15, 30));
     const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];
 

@@ -64,9 +64,9 @@ impl Measure for Metadata {
         /// one file
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall"];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["dir"];
+    const BLOCKS_BY: NameList = &["dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Metadata>(Namer::default())];
 
     headlines! {

@@ -136,10 +136,10 @@ impl Measure for Read {
         /// counts
         device_share: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["cache", "pattern"]];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault"];
+    const CROSSINGS: &'static [NameList] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Read>(Reading {
             random: Rng::with_seed(launch.seed),

@@ -79,11 +79,10 @@ impl Measure for Sync {
         /// for all processes (Linux 5.5): 0 where it reports that it has no cache
         flushes: One Neither,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["call", "where"]];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const CROSSINGS: &'static [NameList] = &[&["call", "where"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Sync>(Syncing::default())];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {

@@ -65,12 +65,10 @@ impl Measure for Write {
         /// /proc/self/io and the disk's own counter; absent where neither counts
         device_share: One Neither,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
-        &[&["cache", "block"], &["cache", "pattern"]];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const CROSSINGS: &'static [NameList] = &[&["cache", "block"], &["cache", "pattern"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Write>(Writing::start(launch))];
 
     headlines! {

@@ -60,8 +60,8 @@ impl Measure for Bandwidth {
         /// one message of `size` bytes
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "cpus"]];
+    const AFTER: NameList = &["os.syscall", "os.context_switch"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "size"], &["over", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Sender>];
 

@@ -76,9 +76,8 @@ impl Measure for Latency {
         /// with wait=block: one round trip, each one stamped
         latency: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "os.context_switch", "sync.core_to_core"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
+    const AFTER: NameList = &["os.syscall", "os.context_switch", "sync.core_to_core"];
+    const CROSSINGS: &'static [NameList] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, TokenExchange>];

@@ -7,22 +7,12 @@ use crate::prelude::*;
 use role::Chase;
 
 /// Sizes of a run without others: the default first, then a curve with three points an octave.
-const SIZES: &[u64] = &kib([
+const SIZES: &[u64] = &sizes::kib([
     131_072, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024,
     1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384, 20_480, 24_576,
     32_768, 40_960, 49_152, 65_536, 81_920, 98_304, 163_840, 196_608, 262_144, 393_216, 524_288,
     1_048_576,
 ]);
-
-/// So many KiB each, in bytes.
-const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
-    let mut position = 0;
-    while position < N {
-        sizes[position] <<= 10;
-        position += 1;
-    }
-    sizes
-}
 
 words! {
     /// In which order the elements are visited.
@@ -82,10 +72,9 @@ impl Measure for Latency {
         /// of it)
         huge_share: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
-        &[&["size", "pages"], &["pattern", "stride"]];
-    const BLOCKS_BY: &'static [&'static str] = &["pages", "size"];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["size", "pages"], &["pattern", "stride"]];
+    const BLOCKS_BY: NameList = &["pages", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Latency>(Chase::start(launch))];
 
     fn memory_bytes(point: &At<Latency>) -> u64 {

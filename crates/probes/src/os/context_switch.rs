@@ -85,9 +85,8 @@ impl Measure for ContextSwitch {
         /// it waited by itself
         preempted: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.vm_exit"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
-        &[&["between", "over", "cpus"], &["cpus", "wake"]];
+    const AFTER: NameList = &["os.syscall", "cpu.vm_exit"];
+    const CROSSINGS: &'static [NameList] = &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
 

@@ -67,7 +67,7 @@ impl Measure for Mmap {
         /// pages that the kernel brought each time, as getrusage counts them
         faults: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
+    const AFTER: NameList = &["os.syscall", "os.page_fault"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, NoHugePages>];
 

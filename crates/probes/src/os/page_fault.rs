@@ -77,7 +77,7 @@ impl Measure for PageFault {
         /// of `major`: read from a device for one fault, by /proc/thread-self/io
         read_bytes: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.frequency"];
+    const AFTER: NameList = &["os.syscall", "cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<PageFault>(Toucher::start(launch))];
 

@@ -66,8 +66,8 @@ impl Measure for Pin {
         /// of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them
         pinned: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "pages", "size"]];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["how", "pages", "size"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Pinning>];
 

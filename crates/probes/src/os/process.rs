@@ -90,11 +90,11 @@ impl Measure for Process {
         /// of that, what is no file's (RssAnon): the memory whose page tables a fork copies
         anonymous: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "exec"]];
+    const AFTER: NameList = &["os.syscall"];
+    const CROSSINGS: &'static [NameList] = &[&["how", "exec"]];
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
-    const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
+    const BLOCKS_BY: NameList = &["how", "exec", "resident"];
     const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
     headlines! {

@@ -47,7 +47,7 @@ impl Measure for Signal {
         /// sigaction
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 

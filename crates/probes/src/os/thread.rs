@@ -68,8 +68,8 @@ impl Measure for Thread {
         /// the share of threads that ran on another processor than their creator began on
         crossed: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
+    const AFTER: NameList = &["os.syscall", "os.context_switch"];
+    const CROSSINGS: &'static [NameList] = &[&["how", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Creator>];
 

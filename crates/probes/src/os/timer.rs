@@ -66,8 +66,8 @@ impl Measure for Timer {
         /// of the clock
         latency: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
+    const AFTER: NameList = &["cpu.vm_exit"];
+    const CROSSINGS: &'static [NameList] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Kept>];
 

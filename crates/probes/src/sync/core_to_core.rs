@@ -54,7 +54,7 @@ impl Measure for CoreToCore {
         /// one round trip: a store seen by the other processor, and its store seen in return
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
 

@@ -64,7 +64,7 @@ impl Measure for FalseSharing {
         /// one increment of a thread's own counter
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.loop", "sync.core_to_core"];
+    const AFTER: NameList = &["cpu.loop", "sync.core_to_core"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Counting>];
 

@@ -80,8 +80,8 @@ impl Measure for Mutex {
         /// processors
         processors: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["kind", "threads"]];
+    const AFTER: NameList = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
+    const CROSSINGS: &'static [NameList] = &[&["kind", "threads"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Contention>];
 

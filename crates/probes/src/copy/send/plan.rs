@@ -8,22 +8,13 @@ use crate::prelude::*;
 /// The ways of sending that the study compares.
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 
-const KIB: u64 = 1 << 10;
 /// The sizes between which ways of sending a cached message cross where nothing is copied after all,
 /// close to each other where they do.
-const HOT: [u64; 7] = [
-    4 * KIB,
-    16 * KIB,
-    32 * KIB,
-    64 * KIB,
-    128 * KIB,
-    256 * KIB,
-    1024 * KIB,
-];
+const HOT: [u64; 7] = sizes::kib([4, 16, 32, 64, 128, 256, 1024]);
 /// Those of messages from beyond the caches, which cross at a quarter of that.
-const COLD: [u64; 6] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 1024 * KIB];
+const COLD: [u64; 6] = sizes::kib([4, 8, 16, 32, 64, 1024]);
 /// The sizes at which several threads send.
-const THREADED: [u64; 2] = [4 * KIB, 64 * KIB];
+const THREADED: [u64; 2] = sizes::kib([4, 64]);
 
 /// Beside one axis at a time: the three ways of the study at every size, on every link that this
 /// machine makes and to another host; on the sink, where no copy is made later, from cached messages
