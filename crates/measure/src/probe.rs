@@ -9,7 +9,7 @@ use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::typed::{At, TypedPoint};
+use costof_model::typed::{At, TypedPoint, contains};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
 use std::marker::PhantomData;
@@ -48,7 +48,7 @@ pub struct Probe {
     pub more_points: fn(&Facts) -> Vec<Planned>,
     /// How much longer a run with more of this probe than its headlines may take, where
     /// its own plan is worth that; a quick one measures it in one round then.
-    pub budget: Option<fn(Precision) -> Duration>,
+    pub budget: Option<Budget>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
     /// How each role starts, in the order of `info.roles`. The last one leads.
@@ -57,6 +57,37 @@ pub struct Probe {
     /// metrics of the point. Pure.
     pub derive: fn(&Point, Vec<Report>) -> Report,
 }
+
+/// How much longer a run may take because of one probe, at each precision.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    quick: Duration,
+    default: Duration,
+    full: Duration,
+}
+
+impl Budget {
+    /// So many seconds with `--quick`, by default and with `--full`.
+    pub const fn seconds(quick: u64, default: u64, full: u64) -> Budget {
+        Budget {
+            quick: Duration::from_secs(quick),
+            default: Duration::from_secs(default),
+            full: Duration::from_secs(full),
+        }
+    }
+
+    /// What it is at one of them.
+    pub const fn at(self, precision: Precision) -> Duration {
+        match precision {
+            Precision::Quick => self.quick,
+            Precision::Default => self.default,
+            Precision::Full => self.full,
+        }
+    }
+}
+
+/// Names of axes, of probes or of roles, as a probe declares them.
+pub type NameList = &'static [&'static str];
 
 /// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
 /// What has no default here must be given.
@@ -74,17 +105,17 @@ pub trait Measure: TypedPoint {
     /// What it measures, the primary metric first.
     const METRICS: &'static [Metric];
     /// Probes whose points its predictions use; they are measured before it.
-    const AFTER: &'static [&'static str] = &[];
+    const AFTER: NameList = &[];
     /// As [`ProbeInfo::crossings`].
-    const CROSSINGS: &'static [&'static [&'static str]] = &[];
+    const CROSSINGS: &'static [NameList] = &[];
     /// As [`Probe::rounds`].
     const ROUNDS: u32 = 1;
     /// As [`Probe::blocks_by`].
-    const BLOCKS_BY: &'static [&'static str] = &[];
+    const BLOCKS_BY: NameList = &[];
     /// As [`Probe::budget`].
-    const BUDGET: Option<fn(Precision) -> Duration> = None;
+    const BUDGET: Option<Budget> = None;
     /// What its roles are called, in the order in which they are prepared; the last one leads.
-    const ROLE_NAMES: &'static [&'static str] = &["only"];
+    const ROLE_NAMES: NameList = &["only"];
     /// How each of them starts: see [`role`].
     const ROLES: &'static [StartRole];
 
@@ -162,10 +193,10 @@ impl Probe {
     pub const fn new<M: Measure>() -> Probe {
         const {
             assert!(
-                has_line(M::DOC, PREDICTED_FROM),
+                contains(M::DOC, PREDICTED_FROM),
                 "no section `# Predicted from`"
             );
-            assert!(has_line(M::DOC, SOURCES), "no section `# Sources`");
+            assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
             info: LazyLock::new(describe::<M>),
@@ -188,25 +219,6 @@ impl Probe {
 const PREDICTED_FROM: &str = " # Predicted from";
 const SOURCES: &str = " # Sources";
 const NEEDS: &str = " # Needs";
-
-/// Whether one of the lines is `line`.
-const fn has_line(lines: &[&str], line: &str) -> bool {
-    let mut position = 0;
-    while position < lines.len() {
-        let (have, want) = (lines[position].as_bytes(), line.as_bytes());
-        let mut same = have.len() == want.len();
-        let mut byte = 0;
-        while same && byte < want.len() {
-            same = have[byte] == want[byte];
-            byte += 1;
-        }
-        if same {
-            return true;
-        }
-        position += 1;
-    }
-    false
-}
 
 /// The lines of a doc comment under a heading, up to the next one; without a heading, the first ones.
 fn section(doc: &'static [&'static str], heading: Option<&str>) -> Vec<&'static str> {

@@ -182,7 +182,8 @@ pub const fn names_without<const LEFT: usize>(
     left
 }
 
-const fn contains(names: &[&str], name: &str) -> bool {
+/// Whether one of the names is `name`; also while it is compiled.
+pub const fn contains(names: &[&str], name: &str) -> bool {
     let mut at = 0;
     while at < names.len() {
         if is_same(names[at].as_bytes(), name.as_bytes()) {

@@ -31,6 +31,11 @@ fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
     Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
 }
 
+/// By how much one operation costs more in the median than another, in nanoseconds.
+pub(crate) fn difference_ns(report: &Report, metric: &str, other: &str) -> Option<f64> {
+    Some(median_ns(report, metric)? - median_ns(report, other)?)
+}
+
 /// A metric that is one number, where there is such a one.
 pub(crate) fn value(report: &Report, metric: &str) -> Option<f64> {
     let mut metrics = report.metrics.iter();
@@ -90,12 +95,12 @@ pub(crate) fn forget_disturbances(report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report;
+    use crate::testing::{report, samples};
 
-    fn cost(samples: &[(u64, f64)]) -> Measured {
+    fn cost(batches: &[(u64, f64)]) -> Measured {
         Measured {
             disturbed: vec![0],
-            ..Measured::new(Text::Borrowed("cost"), Data::Samples(samples.to_vec()))
+            ..samples("cost", batches)
         }
     }
 

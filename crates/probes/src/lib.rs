@@ -4,8 +4,20 @@
 //! This crate never prints.
 
 mod arenas;
-mod budget;
-mod copy;
+mod copy {
+    //! Copies on the way of a message, and what it is worth to leave them out.
+
+    pub(crate) mod by_size;
+    pub(crate) mod parts;
+    pub(crate) mod pieces;
+    pub(crate) mod receive;
+    pub(crate) mod send;
+
+    /// Which copies each way of [`send`] makes on each link, as a drawing.
+    pub(crate) const COPIES: &str = include_str!("copy/send/copies.txt");
+    /// Where the two copies are, whether they are two, and which one goes.
+    pub(crate) const TWO_COPIES: &str = include_str!("copy/send/two_copies.txt");
+}
 mod cpu {
     //! The processor.
 
@@ -24,7 +36,22 @@ mod derived;
 mod ends;
 mod english;
 mod expect;
-mod file;
+mod file {
+    //! Files: cached, cold, direct, contended, remote.
+
+    pub(crate) mod axes;
+    pub(crate) mod cache_size;
+    pub(crate) mod contention;
+    pub(crate) mod expect;
+    pub(crate) mod metadata;
+    pub(crate) mod read;
+    pub(crate) mod remote;
+    pub(crate) mod sync;
+    pub(crate) mod target_file;
+    #[cfg(test)]
+    pub(crate) mod tests;
+    pub(crate) mod write;
+}
 mod ipc {
     //! Between processes.
 

@@ -30,7 +30,7 @@ impl Measure for Null {
         /// one empty batch: two readings of the clock and an indirect call
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.clock"];
+    const AFTER: NameList = &["cpu.clock"];
     const ROLES: &'static [StartRole] = &[|_| role::<Null>(run)];
 
     headlines! {

@@ -1,11 +1,13 @@
 //! What every probe needs.
 
-pub(crate) use crate::expect::{cost_cycles, cost_ns};
+pub(crate) use crate::expect::{self, cost_cycles, cost_ns};
+pub(crate) use crate::os::syscall;
 pub(crate) use crate::setup::{FirstError, Setup, alone, repeat_fallible};
+pub(crate) use crate::{arenas, derived, sizes, threads};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
-    Measure, Metric, Probe, RoleAt, StartRole, leading, only, role,
+    Budget, Measure, Metric, NameList, Probe, RoleAt, StartRole, leading, only, role,
 };
 pub(crate) use costof_model::cost::{Cost, Range};
 pub(crate) use costof_model::facts::Facts;
@@ -14,8 +16,9 @@ pub(crate) use costof_model::point::{Headline, Planned};
 pub(crate) use costof_model::prediction::{Known, Prediction};
 pub(crate) use costof_model::protocol::{Launch, Offers, Report};
 pub(crate) use costof_model::typed::{
-    At, TypedPoint, Words, bytes, count, names_without, nanoseconds, place, processor, words,
-    words_of,
+    At, AxisOf, TypedPoint, Words, bytes, count, names_without, nanoseconds, place, processor,
+    words, words_of,
 };
-pub(crate) use costof_model::unit::Unit;
-pub(crate) use costof_model::{ensure, fail, headlines, point, unsupported, words};
+pub(crate) use costof_model::unit::{Unit, display_bytes};
+pub(crate) use costof_model::{Text, ensure, fail, headlines, point, unsupported, words};
+pub(crate) use fastrand::Rng;

@@ -1,6 +1,16 @@
-//! Sizes that lie inside a cache or beyond all of them.
+//! Sizes, as those that lie inside a cache or beyond all of them.
 
 use costof_model::facts::Facts;
+
+/// So many KiB each, in bytes.
+pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
+    let mut position = 0;
+    while position < N {
+        sizes[position] <<= 10;
+        position += 1;
+    }
+    sizes
+}
 
 /// A size well inside the cache that the processor claims at a level; none where
 /// it claims none. A last level is shared, and its outer part often with

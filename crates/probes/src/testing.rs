@@ -1,21 +1,43 @@
 //! Points, rows and reports for tests.
 
-use costof_measure::probe::Probe;
+use crate::TABLE;
+use crate::memory::bandwidth::Bandwidth;
+use crate::os::syscall::{Call, Syscall};
+use costof_measure::probe::{self, Probe};
 use costof_model::Text;
 use costof_model::axis::Axes;
-use costof_model::metric::{Estimate, Measured};
+use costof_model::metric::{Data, Estimate, Measured};
 use costof_model::point::Point;
 use costof_model::protocol::Report;
 use costof_model::rows::{PointRow, State};
 use costof_model::testing::{estimate, row};
+use costof_model::typed::TypedPoint;
 
 /// Text of the program.
 pub(crate) const fn text(text: &'static str) -> Text {
     Text::Borrowed(text)
 }
 
-/// A point of a probe that has been measured.
-pub(crate) fn measured(probe: &Probe, axes: impl Into<Axes>, median: f64) -> PointRow {
+/// The default point with these values: `over=udp size=64KiB`.
+pub(crate) fn at<P: TypedPoint>(values: &str) -> P {
+    let info = &probe_of::<P>().info;
+    let mut axes = info.defaults();
+    for value in values.split(' ').filter(|value| !value.is_empty()) {
+        let (name, value) = value.split_once('=').expect("an axis and a value");
+        let axis = info.axis(name).expect("an axis of the probe");
+        let value = axis.parse(value).expect("a value of the axis");
+        axes.0.insert(axis.name.clone(), value);
+    }
+    P::read(&axes).expect("a point of the probe")
+}
+
+fn probe_of<P: TypedPoint>() -> &'static Probe {
+    probe::find(TABLE, P::PROBE).expect("a probe of the table")
+}
+
+/// A point that has been measured, over no link.
+pub(crate) fn measured<P: TypedPoint>(point: P, median: f64) -> PointRow {
+    let probe = probe_of::<P>();
     let primary = probe.info.primary();
     PointRow {
         method: probe.info.method,
@@ -25,8 +47,47 @@ pub(crate) fn measured(probe: &Probe, axes: impl Into<Axes>, median: f64) -> Poi
             better: primary.better,
             ..estimate(primary.name.clone(), median)
         }],
-        ..row(probe.info.id.clone(), axes.into(), median)
+        ..row(probe.info.id.clone(), point.write(), median)
     }
+}
+
+/// The same over the loopback device.
+pub(crate) fn measured_over_loopback<P: TypedPoint>(point: P, median: f64) -> PointRow {
+    let mut row = measured(point, median);
+    row.point.link = text("loopback");
+    row
+}
+
+/// A system call of a process of one thread that has been measured.
+pub(crate) fn measured_call(call: Call, ns: f64) -> PointRow {
+    measured(Syscall { call, threads: 1 }, ns)
+}
+
+/// The least that predictions of messages need: a read of 100 ns, and a copy in memory at 10 GB/s.
+pub(crate) fn read_and_copy() -> [PointRow; 2] {
+    let copy = at::<Bandwidth>("op=copy");
+    [measured_call(Call::Read, 100.0), measured(copy, 10e9)]
+}
+
+/// A metric of batches: operations, and nanoseconds of all of them.
+pub(crate) fn samples(name: &'static str, samples: &[(u64, f64)]) -> Measured {
+    Measured::new(text(name), Data::Samples(samples.to_vec()))
+}
+
+/// A metric that is one number.
+pub(crate) fn number(name: &'static str, value: f64) -> Measured {
+    Measured::new(text(name), Data::Value(value))
+}
+
+/// What a report has of a metric.
+pub(crate) fn data<'a>(report: &'a Report, name: &str) -> Option<&'a Data> {
+    let found = report.metrics.iter().find(|metric| metric.name == name);
+    found.map(|metric| &metric.data)
+}
+
+/// The names of a report's metrics, in their order.
+pub(crate) fn names(report: &Report) -> Vec<&str> {
+    report.metrics.iter().map(|metric| &*metric.name).collect()
 }
 
 /// What a role reports that has measured these.

@@ -58,7 +58,7 @@ pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision
         .collect();
     let budgets = probes
         .into_iter()
-        .filter_map(|id| Some((probe::find(table, id)?.budget?)(precision)));
+        .filter_map(|id| Some(probe::find(table, id)?.budget?.at(precision)));
     precision.budget() + budgets.sum::<Duration>()
 }
 

@@ -4,10 +4,7 @@ mod sending;
 
 use super::by_size::{fields_ns, first};
 use crate::arenas::Pages;
-use crate::derived;
-use crate::expect;
 use crate::os::pin::{self, Pin};
-use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
 use sending::Sending;
@@ -87,7 +84,7 @@ impl Measure for Parts {
         /// of iovec and plain_buffer: a message without it
         without_part: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
+    const AFTER: NameList = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<Parts, Sending>];
 
@@ -142,10 +139,8 @@ impl Measure for Parts {
     fn derive(point: &At<Parts>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, point.batch());
-        let [with, without] =
-            ["with_part", "without_part"].map(|metric| derived::median_ns(&report, metric));
-        if let (Some(with), Some(without)) = (with, without) {
-            derived::add(&mut report, "cost", with - without);
+        if let Some(ns) = derived::difference_ns(&report, "with_part", "without_part") {
+            derived::add(&mut report, "cost", ns);
         }
         report
     }
@@ -191,32 +186,24 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{measured, text};
-    use crate::{cpu, os};
-    use costof_model::axis::Axes;
-    use costof_model::metric::{Data, Measured};
-    use costof_model::rows::State;
+    use crate::cpu::frequency::Frequency;
+    use crate::cpu::memcpy::Memcpy;
+    use crate::testing::{self, data, measured, measured_call, report, samples};
+    use costof_model::metric::Data;
 
     fn at(part: Part) -> At<Parts> {
-        let of = Parts {
+        At::from(Parts {
             part,
             ..Parts::default()
-        };
-        of.into()
+        })
     }
 
     fn derived_cost(point: &At<Parts>, metrics: &[(&'static str, f64)]) -> Vec<f64> {
-        let metrics = metrics.iter().map(|(name, ns)| {
-            Measured::new(text(name), Data::Samples(vec![(1, *ns), (2, 2.0 * ns)]))
-        });
-        let report = Report {
-            state: State::Ok,
-            allocations: 0,
-            metrics: metrics.collect(),
-        };
-        let report = Parts::derive(point, vec![report]);
-        let cost = report.metrics.iter().find(|metric| metric.name == "cost");
-        cost.map_or(Vec::new(), |cost| cost.data.costs())
+        let metrics = metrics
+            .iter()
+            .map(|(name, ns)| samples(name, &[(1, *ns), (2, 2.0 * ns)]));
+        let report = Parts::derive(point, vec![report(metrics.collect())]);
+        data(&report, "cost").map_or(Vec::new(), Data::costs)
     }
 
     #[test]
@@ -240,26 +227,20 @@ mod tests {
         for point in more_points() {
             assert_eq!(point.check(), Ok(()));
         }
-        let batched = Parts {
-            batch: 1,
-            ..Parts::default()
-        };
+        let batched: Parts = testing::at("batch=1");
         let refused = batched.check().unwrap_err();
         assert!(refused.reason.contains("part=reap"), "{refused}");
     }
 
     #[test]
     fn a_part_is_expected_from_simpler_costs() {
-        let read = os::syscall::PROBE.info.defaults().with("call", "read");
-        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
         let mut rows = vec![
-            measured(&os::syscall::PROBE, read, 100.0),
-            measured(&os::pin::PROBE, pin, 50.0),
-            measured(&cpu::frequency::PROBE, Axes::default(), 4e9),
+            measured_call(syscall::Call::Read, 100.0),
+            measured(testing::at::<Pin>("how=vmsplice"), 50.0),
+            measured(Frequency {}, 4e9),
         ];
-        for (size, ns) in [(64, 2.0), (1 << 10, 10.0), (4 << 10, 100.0)] {
-            let axes = cpu::memcpy::PROBE.info.defaults().with("size", size);
-            rows.push(measured(&cpu::memcpy::PROBE, axes, ns));
+        for (size, ns) in [("size=64", 2.0), ("size=1KiB", 10.0), ("size=4KiB", 100.0)] {
+            rows.push(measured(testing::at::<Memcpy>(size), ns));
         }
         let range = |point: At<Parts>| {
             let expected = Parts::predict(&point, &Facts::default(), &Known(&rows)).unwrap();

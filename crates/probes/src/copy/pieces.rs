@@ -315,29 +315,20 @@ pub(super) fn packets(bytes: f64, pieces: f64) -> Range {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts;
     use super::*;
-    use crate::testing::measured;
-    use crate::{memory, os};
+    use crate::testing::{at, measured, read_and_copy};
     use costof_model::rows::PointRow;
 
     #[test]
     fn pages_cost_what_a_larger_buffer_adds_or_what_pinning_does() {
-        let read = os::syscall::PROBE.info.defaults().with("call", "read");
-        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
-        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
-        let plain = |size| Parts {
-            part: Part::PlainBuffer,
-            size,
-            ..Parts::default()
-        };
+        let [read, copy] = read_and_copy();
         let rows = [
-            measured(&os::syscall::PROBE, read, 100.0),
-            measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&os::pin::PROBE, pin.clone(), 60.0),
-            measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
-            measured(&parts::PROBE, plain(1024), 100.0),
-            measured(&parts::PROBE, plain(1024 + 8 * 4096), 340.0),
+            read,
+            copy,
+            measured(at::<Pin>("how=vmsplice pages=4KiB"), 60.0),
+            measured(at::<Pin>("how=vmsplice pages=2MiB"), 40.0),
+            measured(at::<Parts>("part=plain_buffer size=1KiB"), 100.0),
+            measured(at::<Parts>("part=plain_buffer size=33KiB"), 340.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
@@ -354,18 +345,12 @@ mod tests {
 
     #[test]
     fn completions_are_between_neighbouring_batches() {
-        let read = os::syscall::PROBE.info.defaults().with("call", "read");
-        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
-        let reap = |batch| Parts {
-            part: Part::Reap,
-            batch,
-            ..Parts::default()
-        };
+        let [read, copy] = read_and_copy();
         let rows = [
-            measured(&os::syscall::PROBE, read, 100.0),
-            measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&parts::PROBE, reap(16), 80.0),
-            measured(&parts::PROBE, reap(64), 20.0),
+            read,
+            copy,
+            measured(at::<Parts>("part=reap batch=16"), 80.0),
+            measured(at::<Parts>("part=reap batch=64"), 20.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow]| Pieces::new(&Known(rows), &facts).unwrap().reap(32);

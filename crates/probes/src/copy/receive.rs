@@ -4,7 +4,6 @@ mod roles;
 
 use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
-use crate::derived;
 use crate::net::both_ends::joined;
 use crate::prelude::*;
 use costof_exchange::{receive as exchange, rendezvous};
@@ -135,12 +134,12 @@ impl Measure for Receive {
         /// payload of TCP's largest segment, at the end
         segment: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = AFTER;
-    const CROSSINGS: &'static [&'static [&'static str]] =
+    const AFTER: NameList = AFTER;
+    const CROSSINGS: &'static [NameList] =
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "over", "fields"];
-    const ROLE_NAMES: &'static [&'static str] = &["sender", "receiver"];
+    const BLOCKS_BY: NameList = &["size", "over", "fields"];
+    const ROLE_NAMES: NameList = &["sender", "receiver"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Receive>(roles::Sending::start(launch)?),
         |launch| role::<Receive>(roles::Receiving::start(launch)?),
@@ -330,8 +329,7 @@ impl Receive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::bandwidth::{Bandwidth, Op};
-    use crate::testing::{measured, text};
+    use crate::testing::{self, data, names, number, read_and_copy, report, samples, text};
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
@@ -348,32 +346,14 @@ mod tests {
         for &how in How::ALL {
             assert_eq!(at(how, 4096).check(4096), Ok(()));
         }
-        let over = Over::Unix;
-        let (sent_by, segments) = (SentBy::ZeroCopy, Segments::Pages);
-        let mapped = at(How::Mapped, 4096);
-        let discarded = at(How::Discarded, 64);
-        let received = at(How::Buffered, 64);
-        for (point, says) in [
-            (Receive { over, ..mapped }, "over=tcp"),
-            (Receive { over, ..discarded }, "over=tcp"),
-            (
-                Receive {
-                    over,
-                    sent_by,
-                    ..received.clone()
-                },
-                "sent_by=send",
-            ),
-            (
-                Receive {
-                    over,
-                    segments,
-                    ..received
-                },
-                "segments=usual",
-            ),
-            (at(How::Mapped, 4095), "size=4096"),
+        for (values, says) in [
+            ("over=unix how=zero_copy size=4KiB", "over=tcp"),
+            ("over=unix how=discard size=64", "over=tcp"),
+            ("over=unix size=64 sent_by=zero_copy", "sent_by=send"),
+            ("over=unix size=64 segments=pages", "segments=usual"),
+            ("how=zero_copy size=4095", "size=4096"),
         ] {
+            let point: Receive = testing::at(values);
             let reason = point.check(4096).unwrap_err().reason;
             assert!(reason.contains(says), "{reason}");
         }
@@ -382,20 +362,18 @@ mod tests {
     #[test]
     fn both_ends_reports_become_one() {
         let point = at(How::Buffered, 1000).into();
-        let report = |name: &'static str, data: Data| Report {
-            state: State::Ok,
+        let report = |measured| Report {
             allocations: 1,
-            metrics: vec![Measured {
+            ..report(vec![Measured {
                 disturbed: vec![0],
-                ..Measured::new(text(name), data)
-            }],
+                ..measured
+            }])
         };
-        let receiver = report("cost", Data::Samples(vec![(10, 1000.0)]));
-        let sender = report("cpu_sender", Data::Value(7.0));
+        let receiver = report(samples("cost", &[(10, 1000.0)]));
+        let sender = report(number("cpu_sender", 7.0));
         let both = Receive::derive(&point, vec![sender.clone(), receiver.clone()]);
-        let names: Vec<&str> = both.metrics.iter().map(|metric| &*metric.name).collect();
-        assert_eq!(names, ["cost", "throughput", "cpu_sender"]);
-        assert_eq!(both.metrics[1].data, Data::Value(1e10));
+        assert_eq!(names(&both), ["cost", "throughput", "cpu_sender"]);
+        assert_eq!(data(&both, "throughput"), Some(&Data::Value(1e10)));
         assert!(both.metrics[0].disturbed.is_empty());
         assert_eq!(both.allocations, 2);
         let failed = Report {
@@ -407,18 +385,7 @@ mod tests {
 
     #[test]
     fn fewer_copies_are_expected_to_be_no_slower() {
-        let read = crate::os::syscall::PROBE
-            .info
-            .defaults()
-            .with("call", "read");
-        let copy = Bandwidth {
-            op: Op::Copy,
-            ..Bandwidth::default()
-        };
-        let rows = [
-            measured(&crate::os::syscall::PROBE, read, 100.0),
-            measured(&crate::memory::bandwidth::PROBE, copy, 10e9),
-        ];
+        let rows = read_and_copy();
         // On one processor each end's part counts.
         let facts = Facts {
             run_cpus: vec![0],

@@ -8,24 +8,21 @@ mod predict;
 mod roles;
 
 use crate::copy::pieces;
-use crate::derived;
 use crate::net::both_ends::{joined, take};
 use crate::prelude::*;
 use axes::CopySend;
-use costof_measure::schedule::Precision;
-use costof_model::metric::Data;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
 
 impl Measure for CopySend {
     const METRICS: &'static [Metric] = describe::METRICS;
-    const AFTER: &'static [&'static str] = pieces::AFTER;
+    const AFTER: NameList = pieces::AFTER;
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
-    const BLOCKS_BY: &'static [&'static str] = axes::BLOCKS_BY;
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(plan::budget);
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+    const BLOCKS_BY: NameList = axes::BLOCKS_BY;
+    // With what every run has: ten minutes, and a minute and a half by a quick one.
+    const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
+    const ROLE_NAMES: NameList = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<CopySend>(roles::Receiving::start(launch, false)?),
         |launch| role::<CopySend>(roles::Sending::start(launch)?),
@@ -71,10 +68,8 @@ impl Measure for CopySend {
             }
             !(is_left && received)
         });
-        let throughput = report.metrics.iter().find(|have| have.name == "throughput");
-        if let Some(Data::Value(throughput)) = throughput.map(|have| have.data.clone()) {
-            let rate = throughput / point.size as f64;
-            derived::add(&mut report, "rate", rate);
+        if let Some(throughput) = derived::value(&report, "throughput") {
+            derived::add(&mut report, "rate", throughput / point.size as f64);
         }
         report
     }
@@ -89,23 +84,15 @@ const LEFT_COST: &str = "left_cost";
 mod tests {
     use super::axes::{Allocate, Buffers, Primitive, check};
     use super::*;
+    use crate::testing::{self, data, number, report, samples};
     use costof_exchange::delivery::Shape;
     use costof_model::failure::FailureKind;
-    use costof_model::metric::Measured;
-    use costof_model::rows::State;
+    use costof_model::metric::Data;
     use costof_os::memory::fields;
     use costof_os::net::field_sender;
 
-    /// The default point with these values: `over=udp size=64`.
-    pub(super) fn point(values: &str) -> CopySend {
-        let mut axes = PROBE.info.defaults();
-        for value in values.split(' ').filter(|value| !value.is_empty()) {
-            let (name, value) = value.split_once('=').expect("an axis and a value");
-            let axis = PROBE.info.axis(name).expect("an axis of the probe");
-            let value = axis.parse(value).expect("a value of the axis");
-            axes.0.insert(axis.name.clone(), value);
-        }
-        CopySend::read(&axes).expect("a point of the probe")
+    fn point(values: &str) -> CopySend {
+        testing::at(values)
     }
 
     fn at(values: &str, link: &'static str) -> At<CopySend> {
@@ -195,46 +182,30 @@ mod tests {
         }
     }
 
-    fn report(metrics: &[(&'static str, Data)]) -> Report {
-        let metrics = metrics
-            .iter()
-            .map(|(name, data)| Measured::new((*name).into(), data.clone()));
-        Report {
-            state: State::Ok,
-            allocations: 0,
-            metrics: metrics.collect(),
-        }
-    }
-
-    fn value(report: &Report, name: &str) -> Option<Data> {
-        let found = report.metrics.iter().find(|metric| metric.name == name);
-        found.map(|metric| metric.data.clone())
-    }
-
     #[test]
     fn what_left_counts_where_nothing_arrives() {
-        let sender = report(&[
-            (LEFT, Data::Value(65_536.0)),
-            (LEFT_COST, Data::Samples(vec![(1, 2.0)])),
+        let sender = report(vec![
+            number(LEFT, 65_536.0),
+            samples(LEFT_COST, &[(1, 2.0)]),
         ]);
-        let point = at("", "loopback");
-        let sunk = CopySend::derive(&point, vec![report(&[]), sender.clone()]);
-        assert_eq!(value(&sunk, "throughput"), Some(Data::Value(65_536.0)));
-        assert_eq!(value(&sunk, "rate"), Some(Data::Value(2.0)));
-        assert_eq!(value(&sunk, "cost"), Some(Data::Samples(vec![(1, 2.0)])));
-        let receiver = report(&[
-            ("throughput", Data::Value(32_768.0)),
-            ("cost", Data::Samples(vec![(1, 3.0)])),
+        let receiver = report(vec![
+            number("throughput", 32_768.0),
+            samples("cost", &[(1, 3.0)]),
         ]);
-        let received = CopySend::derive(&point, vec![receiver, sender]);
-        assert_eq!(value(&received, "throughput"), Some(Data::Value(32_768.0)));
-        assert_eq!(value(&received, "rate"), Some(Data::Value(1.0)));
-        assert_eq!(
-            value(&received, "cost"),
-            Some(Data::Samples(vec![(1, 3.0)]))
-        );
-        for name in [LEFT, LEFT_COST] {
-            assert_eq!(value(&sunk, name).or(value(&received, name)), None);
+        for (receiver, throughput, rate, cost_ns) in [
+            (report(Vec::new()), 65_536.0, 2.0, 2.0),
+            (receiver, 32_768.0, 1.0, 3.0),
+        ] {
+            let sent = CopySend::derive(&at("", "loopback"), vec![receiver, sender.clone()]);
+            for (name, expected) in [
+                ("throughput", Some(Data::Value(throughput))),
+                ("rate", Some(Data::Value(rate))),
+                ("cost", Some(Data::Samples(vec![(1, cost_ns)]))),
+                (LEFT, None),
+                (LEFT_COST, None),
+            ] {
+                assert_eq!(data(&sent, name), expected.as_ref(), "{name}");
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_os::cpu::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
-use fastrand::Rng;
 
 /// How many of ten branches are random, and the cost at that share: half of the
 /// random ones are mispredicted.
@@ -84,7 +83,7 @@ impl Measure for BranchMiss {
         /// absent where it has none for us, or one that counts nothing
         missed: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROLES: &'static [StartRole] = &[alone::<_, Outcomes>];
 
     fn memory_bytes(_: &At<BranchMiss>) -> u64 {

@@ -51,8 +51,8 @@ impl Measure for Call {
         /// one call and its return
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["type", "args"]];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["type", "args"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Call>(run)];
 

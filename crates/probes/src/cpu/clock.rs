@@ -63,7 +63,7 @@ impl Measure for Clock {
         /// except where readings overlap
         resolution: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Clock>(run)];
 

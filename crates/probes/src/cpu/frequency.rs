@@ -1,6 +1,5 @@
 //! `cpu.frequency`: how fast the core really runs.
 
-use crate::expect;
 use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
 use costof_model::facts::Advertised;

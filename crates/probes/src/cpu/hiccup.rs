@@ -53,7 +53,7 @@ impl Measure for Hiccup {
         /// of the others
         lost_to_threads: Nanoseconds Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
+    const AFTER: NameList = &["cpu.vm_exit"];
     const ROLES: &'static [StartRole] = &[|_| role::<Hiccup>(run)];
 
     fn least_ns(_: &At<Hiccup>) -> f64 {

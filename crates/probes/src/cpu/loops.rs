@@ -45,7 +45,7 @@ impl Measure for Loop {
         /// one iteration
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Loop>(run)];
 

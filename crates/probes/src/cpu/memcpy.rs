@@ -1,16 +1,13 @@
 //! `cpu.memcpy`: what copying memory costs.
 
-use crate::arenas::{self, Pages};
+mod role;
+
 use crate::expect::{cycles, measured};
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;
-use crate::sizes;
-use costof_model::unit::display_bytes;
-use costof_os::memory::arena::Arena;
-use costof_os::memory::copies::{self, Walk};
-use costof_os::memory::message::{FIELDS, Message};
-use fastrand::Rng;
+use costof_os::memory::message::FIELDS;
+use role::Copying;
 
 const LINE_BYTES: u64 = 64;
 /// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
@@ -119,10 +116,10 @@ impl Measure for Memcpy {
         /// one copy, or one message
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "memory.latency", "memory.bandwidth"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["source", "shape"]];
+    const AFTER: NameList = &["cpu.frequency", "memory.latency", "memory.bandwidth"];
+    const CROSSINGS: &'static [NameList] = &[&["source", "shape"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["source", "shape", "working_set"];
+    const BLOCKS_BY: NameList = &["source", "shape", "working_set"];
     const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
 
     fn memory_bytes(point: &At<Memcpy>) -> u64 {
@@ -231,97 +228,6 @@ fn offsets(point: &Memcpy) -> (usize, usize) {
     }
 }
 
-/// What the copies of a point are made of.
-struct Copying {
-    sources: Sources,
-    walk: Walk,
-    destination: Arena,
-}
-
-enum Sources {
-    Pieces(Arena),
-    Messages(Vec<Message>),
-}
-
-impl Setup<Memcpy> for Copying {
-    fn set_up(point: &At<Memcpy>, launch: &Launch) -> Result<Copying, Failure> {
-        let size = point.size;
-        let places = places(point);
-        if places == 0 {
-            unsupported!(
-                "{} do not fit into a working set of {} (--set working_set=… makes it larger)",
-                display_bytes(size),
-                display_bytes(point.working_set)
-            );
-        }
-        arenas::ensure_fits(Memcpy::memory_bytes(point))?;
-        let sources = match point.shape {
-            Shape::Message if point.align != Align::Both => {
-                unsupported!(
-                    "a message's fields begin where the allocator puts them (leave align out)"
-                );
-            }
-            Shape::Message => {
-                let mut random = Rng::with_seed(launch.seed);
-                let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
-                let mut messages = Message::many(places as usize, size as usize, shuffle);
-                for message in &mut messages {
-                    message.fill(&mut |field| random.fill(field));
-                }
-                Sources::Messages(messages)
-            }
-            Shape::One => {
-                let mut arena = arenas::in_memory(places * apart(point), Pages::Base)?;
-                let all = 0..arena.len();
-                arena.number_words(all);
-                Sources::Pieces(arena)
-            }
-        };
-        Ok(Copying {
-            sources,
-            walk: Walk::new(places as usize),
-            destination: arenas::in_memory(DESTINATION_AT + size + 1, Pages::Base)?,
-        })
-    }
-
-    fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Copying {
-            sources,
-            walk,
-            destination,
-        } = self;
-        let (from, to) = offsets(point);
-        let to = &mut destination.as_mut_slice()[to..][..point.size as usize];
-        match sources {
-            Sources::Pieces(arena) => {
-                let from = &arena.as_slice()[from..];
-                let apart = apart(point) as usize;
-                meter.repeatable("cost", |n| copies::copy(from, apart, walk, to, n));
-            }
-            Sources::Messages(messages) => {
-                meter.repeatable("cost", |n| copies::serialise(messages, walk, to, n));
-            }
-        }
-        Ok(())
-    }
-
-    fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let size = point.size as usize;
-        let (from, to) = offsets(point);
-        let copied = &self.destination.as_slice()[to..][..size];
-        let place = self.walk.at();
-        let same = match &self.sources {
-            Sources::Pieces(arena) => {
-                let place = from + place * apart(point) as usize;
-                copied == &arena.as_slice()[place..][..size]
-            }
-            Sources::Messages(messages) => copied == messages[place].fields().concat(),
-        };
-        ensure!(same, "the copy is not what was copied");
-        Ok(())
-    }
-}
-
 /// How many bytes are copied in a cycle, at most and at least, in each cache level.
 const RATES: [(f64, f64, &str); 3] = [
     (64.0, 16.0, "the L1 cache"),
@@ -366,8 +272,8 @@ mod tests {
 
     #[test]
     fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
-        use crate::cpu::frequency::{self, Frequency};
-        use crate::testing;
+        use crate::cpu::frequency::Frequency;
+        use crate::testing::measured;
         use costof_model::facts::{Cache, CacheKind};
         let cache = |level, size_bytes| Cache {
             level,
@@ -377,13 +283,13 @@ mod tests {
         };
         let mut facts = Facts::default();
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
-        let load = |size, ns| testing::measured(&latency::PROBE, latency::load(size), ns);
+        let load = |size, ns| measured(latency::load(size), ns);
         let read = bandwidth::stream(Op::Read, 128 << 20);
         let known = [
-            testing::measured(&frequency::PROBE, Frequency {}, 1e9),
+            measured(Frequency {}, 1e9),
             load(sizes::inside(&facts, 3).unwrap(), 12.0),
             load(128 << 20, 100.0),
-            testing::measured(&bandwidth::PROBE, read, 1e9),
+            measured(read, 1e9),
         ];
         let predicted = |working_set| {
             let cold = Memcpy {

@@ -1,6 +1,5 @@
 //! `cpu.neighbour`: for how much of the time something else uses the core.
 
-use crate::expect;
 use crate::prelude::*;
 use costof_measure::visits;
 use costof_model::metric::CoreShare;
@@ -59,7 +58,7 @@ impl Measure for Neighbour {
         /// visits that begin, per second
         rate: Hertz Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.loop", "cpu.call"];
+    const AFTER: NameList = &["cpu.loop", "cpu.call"];
     const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
 
     fn least_ns(_: &At<Neighbour>) -> f64 {
@@ -129,7 +128,7 @@ fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::loops::{self, Loop};
+    use crate::cpu::loops::Loop;
     use crate::testing::measured;
     use costof_model::metric::Selection;
 
@@ -137,7 +136,7 @@ mod tests {
     fn the_prediction_is_what_earlier_batches_met() {
         let point = Neighbour {}.into();
         let row = |alone, shared| {
-            let mut row = measured(&loops::PROBE, Loop::default(), 1.0);
+            let mut row = measured(Loop::default(), 1.0);
             row.metrics[0].core = Some(CoreShare {
                 selection: Selection::Alone,
                 alone,

@@ -1,6 +1,5 @@
 //! `cpu.vm_exit`: what leaving a virtual machine costs.
 
-use crate::expect;
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
 
@@ -36,7 +35,7 @@ impl Measure for VmExit {
         /// one cpuid: exit, the hypervisor's answer, entry
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(run)];
 

@@ -1,8 +1,6 @@
 //! What the probes of files vary.
 
 use crate::prelude::*;
-use costof_model::Text;
-use costof_model::typed::AxisOf;
 
 /// The word for the folder that [`costof_os::file::scratch`] chooses.
 pub(crate) const TEMPORARY: &str = "temporary";

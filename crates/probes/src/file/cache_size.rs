@@ -1,24 +1,14 @@
 //! `file.cache_size`: up to which size a file that is read again comes from memory.
 
-use super::axes;
-use super::expect;
-use super::target_file::{TargetFile, verify_last};
+mod role;
+
+use super::{axes, expect};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use costof_measure::schedule::Precision;
-use costof_model::Text;
-use costof_os::file::data::Access;
-use costof_os::file::order::Order;
-use costof_os::file::reads::{Engine, Reader};
-use std::time::Duration;
+use role::Rereader;
 
 /// What is read at a time.
 const BLOCK: u64 = 1 << 20;
-/// The most that is read again of a file. Of a file that is too large for the cache, as much of its
-/// beginning is gone, and what is read anew takes the place of what comes next.
-const MAX_REREAD_BYTES: u64 = 512 << 20;
-/// In how many parts that is timed.
-const STRETCHES: u64 = 8;
 /// Around up to so much, sizes are planned by default: a launch writes as much, and reads it a dozen
 /// times.
 const MAX_PLANNED_BYTES: u64 = 4 << 30;
@@ -77,14 +67,9 @@ impl Measure for CacheSize {
         /// cachestat(2) or mincore(2)
         cached: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const BLOCKS_BY: &'static [&'static str] = &["dir"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(10),
-        Precision::Default => Duration::from_secs(30),
-        Precision::Full => Duration::from_secs(60),
-    });
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const BLOCKS_BY: NameList = &["dir"];
+    const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 60));
     const ROLES: &'static [StartRole] = &[|_| role::<CacheSize>(Rereader::default())];
 
     /// None where that is more than a run should write by default; `--set size=` asks for it.
@@ -132,69 +117,6 @@ impl Measure for CacheSize {
 
     fn derive(_: &At<CacheSize>, reports: Vec<Report>) -> Report {
         with_throughput(reports, BLOCK)
-    }
-}
-
-#[derive(Default)]
-struct Rereader {
-    target: Option<TargetFile>,
-    reader: Option<Reader>,
-    cached: u64,
-    share: Option<f64>,
-}
-
-impl RoleAt<CacheSize> for Rereader {
-    /// It waits for the device.
-    fn blocks(&self, _: &At<CacheSize>) -> bool {
-        true
-    }
-
-    fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
-        self.reader = None;
-        let size = point.size;
-        let target = TargetFile::reuse(&mut self.target, &point.dir)?;
-        target.require_device("nothing else holds them")?;
-        target.extend(size)?;
-        target.evict()?;
-        let order = Order::sequential(size, BLOCK);
-        let reader = target.data.open(Access::Cached).and_then(|file| {
-            let mut reader = Reader::new(Engine::Pread, file, order, false)?;
-            reader.read(reader.blocks())?;
-            reader.rewind();
-            Ok(reader)
-        });
-        let reader = target.check("read", reader)?;
-        self.cached = target.cached(size)?;
-        self.reader = Some(reader);
-        Ok(Offers::new())
-    }
-
-    fn run(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let target = self.target.as_ref().expect("a prepared point has a file");
-        let reader = self.reader.as_mut().expect("a prepared point has a reader");
-        let clock = meter.clock();
-        let before = target.counters(reader.read_bytes());
-        let blocks = reader.blocks().min(MAX_REREAD_BYTES / BLOCK);
-        let each = (blocks / STRETCHES).max(1);
-        for _ in 0..blocks / each {
-            let start = clock.start();
-            let read = reader.read(each);
-            let ns = clock.ns(clock.end().saturating_sub(start));
-            target.check("read", read)?;
-            meter.batch_done("cost", each, ns);
-        }
-        self.share = target.share_read(&before, reader.read_bytes());
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let reader = self.reader.take().expect("a measured point has a reader");
-        verify_last(&reader)?;
-        meter.value("cached", self.cached as f64);
-        if let Some(share) = self.share {
-            meter.value("device_share", share);
-        }
-        Ok(())
     }
 }
 

@@ -2,9 +2,7 @@
 
 use super::axes;
 use super::target_file::TargetFile;
-use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::Text;
 use costof_os::file::names::Names;
 use std::cell::RefCell;
 use std::io;
@@ -66,9 +64,9 @@ impl Measure for Metadata {
         /// one file
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall"];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["dir"];
+    const BLOCKS_BY: NameList = &["dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Metadata>(Namer::default())];
 
     headlines! {

@@ -6,15 +6,12 @@ mod predict;
 
 use super::axes::{self, Pattern};
 use super::target_file::{self, TargetFile, verify_last};
-use crate::arenas;
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use batch::Batch;
-use costof_model::Text;
 use costof_os::file::data::Access;
 use costof_os::file::reads::{self, Reader};
 use costof_os::memory::arena::base_page_bytes;
-use fastrand::Rng;
 use std::cell::RefCell;
 
 /// The file of the headlines, and the default: more than caches hold, and soon written.
@@ -139,10 +136,10 @@ impl Measure for Read {
         /// counts
         device_share: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["cache", "pattern"]];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault"];
+    const CROSSINGS: &'static [NameList] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Read>(Reading {
             random: Rng::with_seed(launch.seed),

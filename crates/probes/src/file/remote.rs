@@ -14,9 +14,6 @@ mod tests;
 mod url;
 
 use crate::prelude::*;
-use costof_model::Text;
-use costof_model::typed::AxisOf;
-use fastrand::Rng;
 use source::{Reader, Source};
 
 words! {
@@ -92,12 +89,11 @@ impl Measure for Remote {
         /// CPU time of the reading thread for each KiB
         cpu: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["file.remote_call"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
-        &[&["pattern", "block"], &["block", "depth"]];
+    const AFTER: NameList = &["file.remote_call"];
+    const CROSSINGS: &'static [NameList] = &[&["pattern", "block"], &["block", "depth"]];
     // The patterns and blocks are compared with each other.
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["path"];
+    const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Remote>(Reading {
             random: Rng::with_seed(launch.seed),

@@ -1,18 +1,12 @@
 //! `file.sync`: what it costs to have what was written last.
 
-use super::axes;
-use super::expect;
-use super::target_file::{self, TargetFile};
-use crate::prelude::*;
-use costof_model::Text;
-use costof_model::facts::Medium;
-use costof_os::file::order::Order;
-use costof_os::file::writes::{self, How, Writer};
+mod role;
 
-/// Writes before the first that counts.
-const WARM_UP: u64 = 2;
-/// Writes between two checks of the time.
-const WRITES_PER_CHECK: u64 = 4;
+use super::{axes, expect, target_file};
+use crate::prelude::*;
+use costof_model::facts::Medium;
+use costof_os::file::writes;
+use role::Syncing;
 
 words! {
     /// What makes it last.
@@ -85,11 +79,10 @@ impl Measure for Sync {
         /// for all processes (Linux 5.5): 0 where it reports that it has no cache
         flushes: One Neither,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["call", "where"]];
+    const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const CROSSINGS: &'static [NameList] = &[&["call", "where"]];
     const ROUNDS: u32 = 2;
-    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Sync>(Syncing::default())];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
@@ -121,101 +114,6 @@ impl Measure for Sync {
         cost += (request * journal).named("a journal");
         cost += flush(&point.dir, facts) + expect::bytes(blocks, facts)?;
         cost.predict("latency")
-    }
-}
-
-#[derive(Default)]
-struct Syncing {
-    target: Option<TargetFile>,
-    writer: Option<Writer>,
-    share: Option<f64>,
-}
-
-impl RoleAt<Sync> for Syncing {
-    /// It waits for the device.
-    fn blocks(&self, _: &At<Sync>) -> bool {
-        true
-    }
-
-    fn prepare(&mut self, point: &At<Sync>, _: &Offers) -> Result<Offers, Failure> {
-        self.writer = None;
-        self.share = None;
-        let (size, block) = (point.size, point.block);
-        target_file::require_blocks(size, block)?;
-        let target = match point.r#where {
-            // A file that was emptied is shorter than it is known to be.
-            Where::Append => self.target.insert(TargetFile::new(&point.dir)?),
-            Where::Overwrite => TargetFile::reuse(&mut self.target, &point.dir)?,
-        };
-        target.require_device("nothing lasts there")?;
-        target.extend(size)?;
-        let how = How {
-            is_direct: false,
-            sync: point.call.into(),
-        };
-        let writer = Writer::new(&target.data, how, Order::sequential(size, block));
-        let mut writer = target.check("write", writer)?;
-        if point.r#where == Where::Append {
-            target.check("write", writer.empty())?;
-        }
-        target.check("write", writer.write(WARM_UP))?;
-        self.writer = Some(writer);
-        Ok(Offers::new())
-    }
-
-    fn run(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let target = self.target.as_ref().expect("a prepared point has a file");
-        let writer = self.writer.as_mut().expect("a prepared point has a writer");
-        let failed = |result| target.check("write and sync", result);
-        let appends = point.r#where == Where::Append;
-        let blocks = point.size / point.block;
-        let mut until_full = blocks - WARM_UP;
-        let clock = meter.clock();
-        let before = target.counters(writer.written_bytes());
-        let mut count = 0;
-        meter.repeat(u64::MAX, |meter| {
-            for _ in 0..WRITES_PER_CHECK {
-                if appends && until_full == 0 {
-                    failed(writer.empty())?;
-                    until_full = blocks;
-                }
-                until_full = until_full.saturating_sub(1);
-                let start = clock.start();
-                failed(writer.write_one())?;
-                let written = clock.end();
-                failed(writer.sync())?;
-                let end = clock.end();
-                meter.latency("write", clock.ns(written.saturating_sub(start)));
-                meter.latency("latency", clock.ns(end.saturating_sub(start)));
-                count += 1;
-            }
-            Ok(())
-        })?;
-        self.share = target.share_written(&before, writer.written_bytes());
-        if let Some(flushes) = target.flushes_since(&before) {
-            meter.value("flushes", flushes as f64 / f64::from(count));
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let target = self.target.as_ref().expect("a measured point has a file");
-        let writer = self.writer.take().expect("a measured point has a writer");
-        if !target.check("read", writer.is_written(&target.data))? {
-            fail!("the last block does not stand as it was written");
-        }
-        if point.r#where == Where::Append {
-            // It is shorter than it is known to be.
-            self.target = None;
-        }
-        target_file::require_all_by_device(self.share, meter, |share| {
-            format!(
-                "for each byte that {} was to make last, {share:.2} went to the device: the file \
-                 system, or its mount options, do not do what is asked (--set dir= for another \
-                 folder)",
-                point.call.word()
-            )
-        })
     }
 }
 

@@ -1,6 +1,5 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
-use crate::derived;
 use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
@@ -61,8 +60,8 @@ impl Measure for Bandwidth {
         /// one message of `size` bytes
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "cpus"]];
+    const AFTER: NameList = &["os.syscall", "os.context_switch"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "size"], &["over", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Sender>];
 
@@ -166,28 +165,21 @@ impl Setup<Bandwidth> for Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, text};
-    use costof_model::metric::{Data, Measured};
+    use crate::testing::{data, report, samples};
+    use costof_model::metric::Data;
     use costof_model::rows::State;
 
     #[test]
     fn throughput_is_bytes_over_the_median_time_of_a_message() {
         let point = Bandwidth::default().into();
-        let cost = Measured::new(
-            text("cost"),
-            Data::Samples(vec![
-                (1, 64.0 * 32768.0),
-                (2, 64.0 * 131_072.0),
-                (1, 64.0 * 65536.0),
-            ]),
-        );
-        let report = Bandwidth::derive(&point, vec![report(vec![cost])]);
-        assert_eq!(report.metrics[1].name, "throughput");
-        assert_eq!(report.metrics[1].data, Data::Value(1e9));
+        let messages = [32_768.0, 131_072.0, 65_536.0].map(|ns| 64.0 * ns);
+        let [first, two, last] = messages;
+        let cost = samples("cost", &[(1, first), (2, two), (1, last)]);
+        let measured = Bandwidth::derive(&point, vec![report(vec![cost])]);
+        assert_eq!(data(&measured, "throughput"), Some(&Data::Value(1e9)));
         let failed = Report {
             state: State::Failed,
-            allocations: 0,
-            metrics: Vec::new(),
+            ..report(Vec::new())
         };
         assert!(Bandwidth::derive(&point, vec![failed]).metrics.is_empty());
     }

@@ -1,6 +1,5 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
-use crate::derived;
 use crate::ends::{Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
@@ -77,9 +76,8 @@ impl Measure for Latency {
         /// with wait=block: one round trip, each one stamped
         latency: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "os.context_switch", "sync.core_to_core"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
+    const AFTER: NameList = &["os.syscall", "os.context_switch", "sync.core_to_core"];
+    const CROSSINGS: &'static [NameList] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, TokenExchange>];
@@ -174,16 +172,12 @@ fn spinning(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Cos
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::at;
 
     #[test]
     fn who_spins_needs_no_measured_line_to_be_predicted() {
-        let spinning = Latency {
-            over: Over::SharedMemory,
-            wait: Wait::Spin,
-            ..Latency::default()
-        };
-        let prediction =
-            Latency::predict(&spinning.into(), &Facts::default(), &Known(&[])).unwrap();
+        let spinning = At::from(at::<Latency>("over=shared_memory wait=spin"));
+        let prediction = Latency::predict(&spinning, &Facts::default(), &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
         assert!(prediction.because.contains("60.0–300 ns"), "{prediction:?}");
     }

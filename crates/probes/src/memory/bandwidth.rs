@@ -4,9 +4,8 @@ mod kernels;
 mod predict;
 mod team;
 
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::{derived, sizes, threads};
 use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::{Kernels, kernels};
 use team::Team;
@@ -101,9 +100,9 @@ impl Measure for Bandwidth {
         /// 1 where the kernel's stores are non-temporal, else 0
         nontemporal: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency", "memory.latency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["op", "size"]];
-    const BLOCKS_BY: &'static [&'static str] = &["pages", "threads", "size"];
+    const AFTER: NameList = &["cpu.frequency", "memory.latency"];
+    const CROSSINGS: &'static [NameList] = &[&["op", "size"]];
+    const BLOCKS_BY: NameList = &["pages", "threads", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Bandwidth>(Streaming::start(launch))];
 
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {

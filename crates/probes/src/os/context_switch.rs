@@ -1,14 +1,13 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
+mod role;
+
 use crate::cpu::vm_exit;
-use crate::derived;
-use crate::ends::{Cpus, TokenExchange, broken, cannot_start, keep, partner_cpu};
-use crate::expect;
-use crate::os::syscall;
+use crate::ends::Cpus;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_os::ipc::token::{self, Alone, Exchange, Wait};
-use costof_stats::median;
+use costof_os::ipc::token;
+use role::Switcher;
 
 words! {
     /// What runs in turn.
@@ -86,9 +85,8 @@ impl Measure for ContextSwitch {
         /// it waited by itself
         preempted: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.vm_exit"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
-        &[&["between", "over", "cpus"], &["cpus", "wake"]];
+    const AFTER: NameList = &["os.syscall", "cpu.vm_exit"];
+    const CROSSINGS: &'static [NameList] = &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
 
@@ -123,10 +121,8 @@ impl Measure for ContextSwitch {
         derived::divide_cost(&mut report, 2);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);
-            let [switch, alone] =
-                ["cost", "over_alone"].map(|name| derived::median_ns(&report, name));
-            if let (Some(switch_ns), Some(alone_ns)) = (switch, alone) {
-                derived::add(&mut report, "switch_alone", switch_ns - alone_ns);
+            if let Some(ns) = derived::difference_ns(&report, "cost", "over_alone") {
+                derived::add(&mut report, "switch_alone", ns);
             }
         }
         report
@@ -142,89 +138,6 @@ pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost
         wake,
     };
     expect::measured(known, &switch, "for a context switch by a pipe")
-}
-
-struct Switcher {
-    exchange: Exchange,
-    token: TokenExchange,
-    /// Context switches of both ends before.
-    before: (u64, u64),
-    round_trips: u64,
-}
-
-impl Setup<ContextSwitch> for Switcher {
-    fn blocks(_: &At<ContextSwitch>) -> bool {
-        true
-    }
-
-    fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
-        let exchange = Exchange {
-            between: point.between.into(),
-            over: match point.over {
-                Over::Pipe => token::Over::Pipe,
-                Over::Futex => token::Over::SharedMemory,
-            },
-            wait: Wait::Block,
-            size: 1,
-            cpu: partner_cpu(point.cpus, &launch.cpus)?,
-        };
-        let awake = keep(point.cpus, point.wake, &launch.cpus)?;
-        let mut token = TokenExchange::start(&exchange, awake)?;
-        Ok(Switcher {
-            exchange,
-            before: token.leader.switches().map_err(broken)?,
-            token,
-            round_trips: 0,
-        })
-    }
-
-    fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let single = (point.cpus == Cpus::Cross).then_some("round_trip");
-        // A round trip counts as one here; `derive` makes it two switches.
-        self.round_trips = self.token.measure(single, meter)?;
-        Ok(())
-    }
-
-    fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let after = self.token.leader.switches().map_err(broken)?;
-        let voluntary = (after.0 - self.before.0) as f64;
-        let involuntary = (after.1 - self.before.1) as f64;
-        let switches = (voluntary + involuntary) / (2 * self.round_trips) as f64;
-        // On two CPUs a busy machine may run the end that waits so late that it finds the token
-        // there.
-        let least = match point.cpus {
-            Cpus::Same => 0.9,
-            Cpus::Cross => 0.5,
-        };
-        ensure!(
-            switches >= least,
-            "the token went to and fro, but the kernel counted only {switches:.2} context switches \
-             for each that was meant: the ends found it without waiting"
-        );
-        meter.value("switches", switches);
-        meter.value("preempted", involuntary / (voluntary + involuntary));
-        meter.value("over_alone", over_alone_ns(&self.exchange, meter)?);
-        Ok(())
-    }
-}
-
-/// Batches of which the median counts, and how long each is.
-const ALONE_BATCHES: usize = 31;
-const ALONE_OPERATIONS: u64 = 300;
-
-/// What the calls of one direction cost in one thread.
-fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure> {
-    let mut alone = Alone::open(exchange).map_err(cannot_start)?;
-    let clock = meter.clock();
-    let mut costs = Vec::with_capacity(ALONE_BATCHES);
-    for _ in 0..ALONE_BATCHES {
-        let start = clock.start();
-        let done = alone.repeat(ALONE_OPERATIONS);
-        let ns = clock.ns(clock.end().saturating_sub(start));
-        done.map_err(broken)?;
-        costs.push(ns / ALONE_OPERATIONS as f64);
-    }
-    Ok(median(&costs).expect("there are batches"))
 }
 
 /// What it takes beside exits until a halted CPU of a virtual machine runs again: its host's scheduler,
@@ -259,7 +172,7 @@ fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{point, report, text};
+    use crate::testing::{number, point, report, samples};
     use costof_model::metric::{Data, Measured};
 
     #[test]
@@ -267,14 +180,13 @@ mod tests {
         let headlines = ContextSwitch::headlines(&Facts::default());
         for (headline, metrics) in headlines.iter().zip([3, 3, 2, 2]) {
             let point: At<ContextSwitch> = (&point(&PROBE, headline.axes.clone())).into();
-            let measured = |name, data| Measured {
+            let disturbed = |measured| Measured {
                 disturbed: vec![0],
-                ..Measured::new(text(name), data)
+                ..measured
             };
-            let round_trips = Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)]);
             let report = report(vec![
-                measured("cost", round_trips),
-                measured("over_alone", Data::Value(500.0)),
+                disturbed(samples("cost", &[(10, 40_000.0), (20, 80_000.0)])),
+                disturbed(number("over_alone", 500.0)),
             ]);
             let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");

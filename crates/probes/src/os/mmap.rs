@@ -1,11 +1,8 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
-use crate::arenas;
 use crate::expect::measured;
 use crate::os::page_fault::PageFault;
-use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::sched::usage;
@@ -70,7 +67,7 @@ impl Measure for Mmap {
         /// pages that the kernel brought each time, as getrusage counts them
         faults: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
+    const AFTER: NameList = &["os.syscall", "os.page_fault"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, NoHugePages>];
 

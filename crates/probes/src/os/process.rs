@@ -1,13 +1,10 @@
 //! `os.process`: what starting a process costs, until it has ended.
 
-use crate::arenas;
-use crate::os::syscall;
+mod role;
+
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
-use costof_os::memory::arena::Arena;
-use costof_os::process::resident;
-use costof_os::process::spawn::{Child, Starter, Starting};
-use std::io;
+use costof_os::process::spawn::Starting;
+use role::Parent;
 
 const MIB_64: u64 = 64 << 20;
 const GIB: u64 = 1 << 30;
@@ -93,11 +90,11 @@ impl Measure for Process {
         /// of that, what is no file's (RssAnon): the memory whose page tables a fork copies
         anonymous: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "exec"]];
+    const AFTER: NameList = &["os.syscall"];
+    const CROSSINGS: &'static [NameList] = &[&["how", "exec"]];
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
-    const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
+    const BLOCKS_BY: NameList = &["how", "exec", "resident"];
     const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
     headlines! {
@@ -141,97 +138,6 @@ impl Measure for Process {
         cost.predict("latency")
     }
 }
-
-struct Parent {
-    starter: Starter,
-    /// What is resident in addition to the worker's own.
-    _resident: Option<Arena>,
-}
-
-impl Setup<Process> for Parent {
-    fn blocks(_: &At<Process>) -> bool {
-        true
-    }
-
-    fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
-        let resident = hold(point.resident)?;
-        let refused = |error| refused(point, &error);
-        let mut starter =
-            Starter::new(point.how.into(), point.exec == Exec::Yes).map_err(refused)?;
-        // What it does once it does again.
-        starter.start().and_then(Child::wait).map_err(refused)?;
-        Ok(Parent {
-            starter,
-            _resident: resident,
-        })
-    }
-
-    fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut failed = FirstError::default();
-        meter.stages(
-            "call",
-            "latency",
-            || self.starter.start(),
-            |child| failed.note(child.and_then(Child::wait)),
-        );
-        failed.into_result().map_err(|error| refused(point, &error))
-    }
-
-    fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let resident = resident().or_fail("cannot read what is resident")?;
-        let wanted = point.resident;
-        // The kernel's count lags behind a little.
-        ensure!(
-            resident.all as f64 >= 0.99 * wanted as f64,
-            "only {} of {} are resident: memory was swapped out",
-            display_bytes(resident.all),
-            display_bytes(wanted)
-        );
-        meter.value("resident", resident.all as f64);
-        if let Some(anonymous) = resident.anonymous {
-            meter.value("anonymous", anonymous as f64);
-        }
-        Ok(())
-    }
-}
-
-/// So much memory, all of it touched.
-fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
-    if bytes == 0 {
-        return Ok(None);
-    }
-    // What is left is for page tables too, a fork's among them.
-    arenas::ensure_fits(bytes)?;
-    arenas::in_memory(bytes, arenas::Pages::Base).map(Some)
-}
-
-/// Why the point's call cannot start a process here.
-fn refused(point: &At<Process>, error: &io::Error) -> Failure {
-    let (how, exec) = (point.how, point.exec);
-    let hint = match error.kind() {
-        io::ErrorKind::InvalidInput if how == How::PosixSpawn => " (exec=yes)",
-        io::ErrorKind::WouldBlock => " (ulimit -u and the cgroup's pids.max limit processes)",
-        io::ErrorKind::OutOfMemory => {
-            " (vm.overcommit_memory=2 counts a fork's memory twice, though it is shared)"
-        }
-        io::ErrorKind::Unsupported if how == How::Clone3 => {
-            " (it is Linux 5.3, and containers often filter it: run outside of one)"
-        }
-        io::ErrorKind::PermissionDenied if exec == Exec::Yes => {
-            " (vm.memfd_noexec or a security module forbids to execute memory files)"
-        }
-        io::ErrorKind::NotFound if exec == Exec::Yes => " (is /proc mounted?)",
-        _ if error.raw_os_error() == Some(NO_CHILD) => {
-            " (whoever started costof has it ignore SIGCHLD, so that children leave no status)"
-        }
-        _ => "",
-    };
-    let how = how.word();
-    Failure::unsupported(format!("cannot start a process by {how}: {error}{hint}"))
-}
-
-/// ECHILD, on every architecture that there is.
-const NO_CHILD: i32 = 10;
 
 /// What making a small process and ending it takes, in nanoseconds: descriptors,
 /// credentials, an address space, scheduling it, its faults, its end.

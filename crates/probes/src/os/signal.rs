@@ -1,6 +1,5 @@
 //! `os.signal`: what installing a signal handler and handling a signal cost.
 
-use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::process::signals::{Cause, Handler};
 
@@ -48,7 +47,7 @@ impl Measure for Signal {
         /// sigaction
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 

@@ -75,11 +75,11 @@ impl Measure for Syscall {
         /// space
         times_vdso: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["cpu.clock", "cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["call", "threads"]];
+    const AFTER: NameList = &["cpu.clock", "cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["call", "threads"]];
     const ROUNDS: u32 = 2;
     // The C library remembers for good that there was a second thread.
-    const BLOCKS_BY: &'static [&'static str] = &["threads"];
+    const BLOCKS_BY: NameList = &["threads"];
     const ROLES: &'static [StartRole] = &[|_| role::<Syscall>(Caller::default())];
 
     headlines! {

@@ -1,11 +1,8 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
 use crate::ends;
-use crate::expect;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
-use crate::os::syscall;
 use crate::prelude::*;
-use crate::threads;
 use crate::wake::Wake;
 use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};
@@ -71,8 +68,8 @@ impl Measure for Thread {
         /// the share of threads that ran on another processor than their creator began on
         crossed: One Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
+    const AFTER: NameList = &["os.syscall", "os.context_switch"];
+    const CROSSINGS: &'static [NameList] = &[&["how", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Creator>];
 
@@ -192,37 +189,21 @@ fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::context_switch;
-    use crate::os::syscall::{Call, Syscall};
-    use crate::testing::measured;
+    use crate::testing::{at, measured, measured_call};
 
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {
-        let switch = |between, ns| {
-            let switch = ContextSwitch {
-                between,
-                ..ContextSwitch::default()
-            };
-            measured(&context_switch::PROBE, switch, ns)
-        };
-        let call = Syscall {
-            call: Call::Getppid,
-            threads: 1,
-        };
-        let mut known = vec![measured(&syscall::PROBE, call, 100.0)];
+        let switch = |between, ns| measured(at::<ContextSwitch>(between), ns);
+        let mut known = vec![measured_call(syscall::Call::Getppid, 100.0)];
         let range = |known: &[_]| {
-            let cpus = Cpus::Same;
-            let point = At::from(Thread {
-                cpus,
-                ..Thread::default()
-            });
+            let point = At::from(at::<Thread>("cpus=same"));
             let prediction = Thread::predict(&point, &Facts::default(), &Known(known)).unwrap();
             (prediction.low, prediction.high)
         };
         assert_eq!(range(&known), (4_600.0, 20_600.0));
-        known.push(switch(Between::Processes, 3_000.0));
+        known.push(switch("between=processes", 3_000.0));
         assert_eq!(range(&known), (8_600.0, 16_600.0));
-        known.push(switch(Between::Threads, 2_000.0));
+        known.push(switch("between=threads", 2_000.0));
         assert_eq!(range(&known), (6_600.0, 14_600.0));
     }
 }

@@ -3,7 +3,6 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::threads;
 use crate::wake::{self, Kept, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
@@ -67,8 +66,8 @@ impl Measure for Timer {
         /// of the clock
         latency: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
+    const AFTER: NameList = &["cpu.vm_exit"];
+    const CROSSINGS: &'static [NameList] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Kept>];
 
@@ -150,13 +149,12 @@ fn waking(wake: Wake, known: &Known<'_>) -> Cost {
 mod tests {
     use super::*;
     use crate::testing::measured;
-    use costof_model::axis::Axes;
 
     #[test]
     fn exits_that_the_run_has_measured_are_in_the_prediction() {
         let mut facts = Facts::default();
         facts.inherited.timer_slack_ns = Some(50_000);
-        let exits = [measured(&vm_exit::PROBE, Axes::default(), 1_000.0)];
+        let exits = [measured(vm_exit::VmExit {}, 1_000.0)];
         let range = |wake, known| {
             let point = At::from(Timer {
                 wake,

@@ -124,15 +124,14 @@ fn marshalling(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Cos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::frequency;
+    use crate::cpu::frequency::Frequency;
     use crate::os;
     use crate::rpc::axes;
     use crate::rpc::load::Load;
-    use crate::rpc::rtt::{self, Rtt};
+    use crate::rpc::rtt::Rtt;
     use crate::rpc::stream::Stream;
-    use crate::testing::{measured, text};
+    use crate::testing::{measured, measured_call, measured_over_loopback, text};
     use costof_measure::probe::Measure;
-    use costof_model::axis::Axes;
     use costof_model::cost::Range;
     use costof_model::facts::Facts;
     use costof_model::metric::Estimate;
@@ -143,23 +142,17 @@ mod tests {
     /// What a run has before calls: a TCP round trip of 10 µs, reads of 100 ns, and what marshalling a
     /// string of 64 B takes of gRPC.
     fn before() -> Vec<PointRow> {
-        let mut tcp = measured(&net::rtt::PROBE, net::rtt::Rtt::default(), 10e3);
-        tcp.point.link = text("loopback");
-        let call = crate::os::syscall::PROBE
-            .info
-            .defaults()
-            .with("call", "read");
         let marshals = |direction, ns| {
             let point = Marshalling {
                 direction,
                 ..Marshalling::default()
             };
-            measured(&marshal::PROBE, point, ns)
+            measured(point, ns)
         };
         vec![
-            measured(&frequency::PROBE, Axes::default(), 2e9),
-            measured(&os::syscall::PROBE, call, 100.0),
-            tcp,
+            measured(Frequency {}, 2e9),
+            measured_call(os::syscall::Call::Read, 100.0),
+            measured_over_loopback(net::rtt::Rtt::default(), 10e3),
             marshals(Direction::Marshal, 50.0),
             marshals(Direction::Unmarshal, 150.0),
         ]
@@ -222,8 +215,7 @@ mod tests {
     #[test]
     fn a_load_is_expected_until_it_saturates_the_server() {
         let mut rows = before();
-        let mut call = measured(&rtt::PROBE, Rtt::default(), 30e3);
-        call.point.link = text("loopback");
+        let mut call = measured_over_loopback(Rtt::default(), 30e3);
         let server = Estimate {
             name: text("cpu_server"),
             median: 20e3,

@@ -15,12 +15,11 @@ use crate::wake::{self, Wake};
 use costof_exchange::connections::{Acceptor, Unconnected};
 use costof_exchange::rendezvous::Over;
 use costof_exchange::transport::POLL_INTERVAL;
-use costof_measure::schedule::Precision;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
 
@@ -94,7 +93,7 @@ impl Measure for FirstCall {
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     // A process has one first call.
     const BLOCKS_BY: &'static [&'static str] = &["stack", "payload", "cpus", "wake"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<FirstCall>(ServerRole::start(launch)?),
         |launch| role::<FirstCall>(ClientRole(Connector::start(launch)?)),
@@ -139,14 +138,6 @@ impl Measure for FirstCall {
 }
 
 /// With what its predictions build on.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(10),
-        Precision::Default => Duration::from_secs(30),
-        Precision::Full => Duration::ZERO,
-    }
-}
-
 /// The end that is called.
 struct ServerRole {
     acceptor: peers::Acceptor,

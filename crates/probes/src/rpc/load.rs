@@ -12,7 +12,6 @@ use crate::prelude::*;
 use crate::wake::Wake;
 use costof_exchange::open_loop::OpenLoop;
 use costof_measure::clock::Clock;
-use costof_measure::schedule::Precision;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
 use std::time::Duration;
 
@@ -125,7 +124,7 @@ impl Measure for Load {
     const AFTER: &'static [&'static str] = &["rpc.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "rate"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<Budget> = Some(Budget::seconds(45, 90, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Load>(CallServer::start(launch)?),
         |launch| role::<Load>(CallClient(Connector::start(launch)?, None)),
@@ -190,14 +189,6 @@ const IN_FLIGHT_BYTES: u64 = 16 << 20;
 const CALL_BYTES: u64 = 4096;
 /// How long answers are waited for in the end, so that the other end is not cut off.
 const DRAINS: Duration = Duration::from_secs(2);
-
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(45),
-        Precision::Default => Duration::from_secs(90),
-        Precision::Full => Duration::ZERO,
-    }
-}
 
 fn in_flight_most(payload: Argument) -> usize {
     IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / payload.bytes())

@@ -12,10 +12,9 @@ use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
 use crate::rudp::rtt::measure;
 use crate::wake::{self, Wake};
-use costof_measure::schedule::Precision;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 
@@ -133,7 +132,7 @@ impl Measure for Rtt {
     // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
-    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const BUDGET: Option<Budget> = Some(Budget::seconds(0, 30, 120));
     const ROLES: &'static [StartRole] = &[
         |launch| {
             role::<Rtt>(End {
@@ -197,14 +196,6 @@ impl Measure for Rtt {
 }
 
 /// With what its predictions build on.
-fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::ZERO,
-        Precision::Default => Duration::from_secs(30),
-        Precision::Full => Duration::from_secs(120),
-    }
-}
-
 /// An end: of bytes as `rudp.rtt` has it, or of calls.
 struct End<B, C> {
     bytes: B,

@@ -1,6 +1,5 @@
 //! `rpc.stream`: how many bytes of messages a second a stream of calls carries.
 
-use crate::budget;
 use crate::derived;
 use crate::net::axes::Over;
 use crate::net::both_ends::{joined, take};
@@ -10,9 +9,7 @@ use crate::rudp::axes::{Carrier, Transfer};
 use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict::limit;
 use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
-use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stream>();
 
@@ -110,8 +107,7 @@ impl Measure for Stream {
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-    const BUDGET: Option<fn(Precision) -> Duration> =
-        Some(|precision| budget::seconds(precision, 40, 80));
+    const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
         |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),

@@ -5,12 +5,9 @@ use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
-use crate::budget;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_measure::schedule::Precision;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
@@ -104,8 +101,7 @@ impl Measure for Bandwidth {
         |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
         |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> =
-        Some(|precision| budget::seconds(precision, 40, 80));
+    const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
     fn least_ns(point: &At<Bandwidth>) -> f64 {
         least_ns(&point.to(), Purpose::Rate)

@@ -5,14 +5,11 @@ use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
-use crate::budget;
 use crate::derived;
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use std::time::Duration;
 
 /// Links that lose a share of the packets to the receiver, as the study had it: with a short path, and
 /// with a long one.
@@ -127,8 +124,7 @@ impl Measure for Loss {
         |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
         |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
     ];
-    const BUDGET: Option<fn(Precision) -> Duration> =
-        Some(|precision| budget::seconds(precision, 60, 800));
+    const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
     fn least_ns(point: &At<Loss>) -> f64 {
         least_ns(&point.to(), Purpose::RoundTrips)

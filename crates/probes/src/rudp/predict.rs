@@ -299,7 +299,7 @@ mod tests {
     use super::super::loss::Loss;
     use super::*;
     use crate::net;
-    use crate::testing::{measured, text};
+    use crate::testing::{measured_over_loopback, text};
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 
@@ -418,12 +418,10 @@ mod tests {
 
     #[test]
     fn loopback_is_held_beside_the_kernels_own() {
-        let mut rows = vec![measured(
-            &net::bandwidth::PROBE,
-            net::bandwidth::PROBE.info.defaults(),
+        let mut rows = vec![measured_over_loopback(
+            net::bandwidth::Bandwidth::default(),
             4e9,
         )];
-        rows[0].point.link = text("loopback");
         let predicted = |stack, window, rows: &[_]| {
             let axes = Bandwidth {
                 stack,
@@ -442,12 +440,7 @@ mod tests {
             Some((800.0, 4000.0))
         );
         assert_eq!(predicted(Stack::Rudp, 1, &rows), None);
-        rows.push(measured(
-            &net::rtt::PROBE,
-            net::rtt::PROBE.info.defaults(),
-            20e3,
-        ));
-        rows[1].point.link = text("loopback");
+        rows.push(measured_over_loopback(net::rtt::Rtt::default(), 20e3));
         let one = predicted(Stack::Rudp, 1, &rows).unwrap();
         assert!(
             one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6,

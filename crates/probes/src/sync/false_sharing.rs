@@ -5,7 +5,6 @@ use crate::cpu::loops::{Body, Loop};
 use crate::expect::measured;
 use crate::prelude::*;
 use crate::sync::core_to_core;
-use crate::threads;
 use costof_measure::crew::{Crew, Job};
 use costof_os::memory::line_counters::LineCounters;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ impl Measure for FalseSharing {
         /// one increment of a thread's own counter
         cost: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.loop", "sync.core_to_core"];
+    const AFTER: NameList = &["cpu.loop", "sync.core_to_core"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Counting>];
 

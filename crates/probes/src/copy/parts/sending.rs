@@ -2,7 +2,7 @@
 //! reaped.
 
 use super::{FIELDS, Part, Parts};
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::prelude::*;
 use costof_os::memory::arena::PageSize;
 use costof_os::memory::fields::{Messages, write_contents};

@@ -1,6 +1,6 @@
 //! What `copy.send` varies, and which points there are.
 
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use costof_exchange::delivery::{MESSAGE_LEAST_BYTES, Shape, Transport};

@@ -4,38 +4,17 @@ use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use crate::sizes;
-use costof_measure::schedule::Precision;
-use std::time::Duration;
 
 /// The ways of sending that the study compares.
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 
-const KIB: u64 = 1 << 10;
 /// The sizes between which ways of sending a cached message cross where nothing is copied after all,
 /// close to each other where they do.
-const HOT: [u64; 7] = [
-    4 * KIB,
-    16 * KIB,
-    32 * KIB,
-    64 * KIB,
-    128 * KIB,
-    256 * KIB,
-    1024 * KIB,
-];
+const HOT: [u64; 7] = sizes::kib([4, 16, 32, 64, 128, 256, 1024]);
 /// Those of messages from beyond the caches, which cross at a quarter of that.
-const COLD: [u64; 6] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 1024 * KIB];
+const COLD: [u64; 6] = sizes::kib([4, 8, 16, 32, 64, 1024]);
 /// The sizes at which several threads send.
-const THREADED: [u64; 2] = [4 * KIB, 64 * KIB];
-
-/// With what every run has, all this may take ten minutes, and a minute and a half by a quick one.
-pub(super) fn budget(precision: Precision) -> Duration {
-    match precision {
-        Precision::Quick => Duration::from_secs(70),
-        Precision::Default => Duration::from_secs(500),
-        Precision::Full => Duration::ZERO,
-    }
-}
+const THREADED: [u64; 2] = sizes::kib([4, 64]);
 
 /// Beside one axis at a time: the three ways of the study at every size, on every link that this
 /// machine makes and to another host; on the sink, where no copy is made later, from cached messages

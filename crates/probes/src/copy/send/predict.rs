@@ -192,41 +192,27 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::point;
     use super::*;
-    use crate::copy::parts::{Part, Parts};
-    use crate::testing::measured;
-    use crate::{copy, cpu, memory, net, os};
+    use crate::copy::parts::Parts;
+    use crate::cpu::memcpy::Memcpy;
+    use crate::net::rtt::Rtt;
+    use crate::os::timer::Timer;
+    use crate::testing::{self, measured, measured_over_loopback, read_and_copy};
     use costof_model::facts::{Cache, CacheKind};
     use costof_model::rows::PointRow;
 
     /// What a run has measured: a read 100 ns, a copy in memory 10 B/ns; of 4 KiB a cached copy 100,
     /// another one 400, serialising 120 and eight entries 200 ns; round trips 10 µs and, blocked, 30.
     fn rows() -> Vec<PointRow> {
-        let read = os::syscall::PROBE.info.defaults().with("call", "read");
-        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
-        let hot = cpu::memcpy::PROBE.info.defaults().with("size", 4096);
-        let cold = hot.clone().with("source", "cold");
-        let entries = Parts::default();
-        let serialise = Parts {
-            part: Part::Serialise,
-            ..Parts::default()
-        };
-        let block = net::rtt::PROBE.info.defaults();
-        let spin = block.clone().with("wait", "spin");
-        let mut rows = vec![
-            measured(&os::syscall::PROBE, read, 100.0),
-            measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&cpu::memcpy::PROBE, hot, 100.0),
-            measured(&cpu::memcpy::PROBE, cold, 400.0),
-            measured(&copy::parts::PROBE, entries, 200.0),
-            measured(&copy::parts::PROBE, serialise, 120.0),
-        ];
-        for (axes, ns) in [(spin, 10_000.0), (block, 30_000.0)] {
-            let mut row = measured(&net::rtt::PROBE, axes, ns);
-            row.point.link = "loopback".into();
-            rows.push(row);
-        }
+        let mut rows = read_and_copy().to_vec();
+        rows.extend([
+            measured(testing::at::<Memcpy>("size=4KiB source=hot"), 100.0),
+            measured(testing::at::<Memcpy>("size=4KiB source=cold"), 400.0),
+            measured(Parts::default(), 200.0),
+            measured(testing::at::<Parts>("part=serialise"), 120.0),
+            measured_over_loopback(testing::at::<Rtt>("wait=spin"), 10_000.0),
+            measured_over_loopback(testing::at::<Rtt>("wait=block"), 30_000.0),
+        ]);
         rows
     }
 
@@ -246,7 +232,7 @@ mod tests {
 
     /// A message of 4 KiB with these values.
     fn sent(values: &str) -> CopySend {
-        point(&format!("size=4KiB {values}"))
+        testing::at(&format!("size=4KiB {values}"))
     }
 
     fn of(
@@ -324,10 +310,10 @@ mod tests {
     #[test]
     fn pacing_widens_and_is_not_guessed() {
         let bbr = "congestion_control=bbr";
+        let late = |slack, ns| measured(testing::at::<Timer>(slack), ns);
         let (facts, mut rows) = (facts(2), rows());
         assert_eq!(of(bbr, "loopback", &facts, &rows), None);
-        let timer = os::timer::PROBE.info.defaults().with("slack", "least");
-        rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
+        rows.push(late("slack=least", 16_000.0));
         let paced = of(bbr, "loopback", &facts, &rows).unwrap();
         let plain = takes_ns(&expected("", "loopback"));
         // A sixteenth of a packet's wait.
@@ -338,13 +324,11 @@ mod tests {
         let mut with_slack = facts.clone();
         with_slack.inherited.timer_slack_ns = Some(50_000);
         rows.pop();
-        let timer = os::timer::PROBE.info.defaults().with("slack", "default");
-        rows.push(measured(&os::timer::PROBE, timer, 66_000.0));
+        rows.push(late("slack=default", 66_000.0));
         assert_eq!(of(bbr, "loopback", &with_slack, &rows), Some(paced.clone()));
         assert_eq!(of(bbr, "loopback", &facts, &rows), None);
         rows.pop();
-        let timer = os::timer::PROBE.info.defaults().with("slack", "least");
-        rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
+        rows.push(late("slack=least", 16_000.0));
 
         let mut by_default = facts;
         let control = "net.ipv4.tcp_congestion_control".to_owned();

@@ -11,12 +11,11 @@ pub(super) use receiving::Receiving;
 pub(super) use sending::Sending;
 
 use super::axes::{CopySend, Over};
-use crate::arenas::{self, Pages};
+use crate::arenas::Pages;
 use crate::net::meeting::broken;
 use crate::prelude::*;
 use costof_exchange::delivery::Shape;
 use costof_os::memory::fields::Messages;
-use fastrand::Rng;
 use std::io;
 
 /// What points must have in common whose messages are laid out once.

@@ -2,7 +2,6 @@
 
 use super::{Cache, Engine, Pattern, Read};
 use crate::file::expect;
-use crate::os::syscall;
 use crate::prelude::*;
 
 /// To find room for a page that is read into the page cache, and to enter it there.

@@ -1,11 +1,10 @@
 use super::conditions::NONE;
 use super::*;
-use crate::cpu::memcpy;
+use crate::cpu::memcpy::Memcpy;
 use crate::file::target_file::ALL;
 use crate::file::tests::{alone, facts, measure, measure_if_supported, run, supported, value};
-use crate::os::page_fault::{self, Kind, PageFault};
-use crate::os::syscall::{self, Call, Syscall};
-use crate::testing::measured;
+use crate::os::page_fault::{Kind, PageFault};
+use crate::testing::{self, measured, measured_call, names};
 use costof_model::axis::Domain;
 use costof_model::facts::{DiskKind, Medium};
 use costof_model::failure::FailureKind;
@@ -99,7 +98,7 @@ fn several_reads_are_in_flight_by_io_uring_alone() {
     assert!(refused(axes.clone()).contains("engine=io_uring"));
     let engine = Engine::IoUring;
     if let Some(report) = measure_if_supported(&Read { engine, ..axes }) {
-        let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
+        let names = names(&report);
         assert!(names.contains(&"latency"), "{names:?}");
     }
 }
@@ -208,14 +207,9 @@ fn headlines_name_the_disk_and_its_kind() {
 
 #[test]
 fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
-    let call = Syscall {
-        call: Call::Read,
-        threads: 1,
-    };
-    let hot = memcpy::PROBE.info.defaults().with("size", 4096);
     let mut rows = vec![
-        measured(&syscall::PROBE, call, 200.0),
-        measured(&memcpy::PROBE, hot, 50.0),
+        measured_call(syscall::Call::Read, 200.0),
+        measured(testing::at::<Memcpy>("size=4KiB"), 50.0),
     ];
     let expect = |axes: Read, kind, rows: &[_]| {
         Read::predict(&At::from(axes), &facts(kind), &Known(rows)).unwrap()
@@ -238,7 +232,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
     assert!(seek.low >= 1e6, "{seek:?}");
     // What the same disk has answered already is known better than by its kind.
     let major = PageFault { kind: Kind::Major };
-    rows.push(measured(&page_fault::PROBE, major, 60e3));
+    rows.push(measured(major, 60e3));
     let direct = expect(
         at(Cache::Direct, Pattern::Random, 4096),
         DiskKind::Virtual,

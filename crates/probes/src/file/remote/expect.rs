@@ -68,13 +68,13 @@ fn is_here(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::remote::null::{self, RemoteCall};
+    use crate::file::remote::null::RemoteCall;
     use crate::testing::measured;
     use costof_model::facts::NetworkDevice;
 
     fn expected(point: &Remote, facts: &Facts) -> Prediction {
         let path = point.path.clone();
-        let rows = [measured(&null::PROBE, RemoteCall { path }, 40_000.0)];
+        let rows = [measured(RemoteCall { path }, 40_000.0)];
         read(point, facts, &Known(&rows)).unwrap()
     }
 

@@ -3,7 +3,6 @@
 use super::reads;
 use super::{find, path};
 use crate::prelude::*;
-use costof_model::Text;
 
 pub(crate) static PROBE: Probe = Probe::new::<RemoteCall>();
 
@@ -40,8 +39,8 @@ impl Measure for RemoteCall {
         /// in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["net.rtt"];
-    const BLOCKS_BY: &'static [&'static str] = &["path"];
+    const AFTER: NameList = &["net.rtt"];
+    const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
 
     fn predict(point: &At<RemoteCall>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {

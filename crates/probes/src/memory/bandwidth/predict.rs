@@ -5,7 +5,6 @@ use crate::arenas::Pages;
 use crate::expect::{at_the_clock, core_hz, throughput};
 use crate::memory::latency::{self, Latency};
 use crate::prelude::*;
-use crate::sizes;
 
 const LEVELS: [&str; 3] = ["L1", "L2", "claimed L3"];
 /// Bytes a cycle in each level: loads of 16 to 64 bytes, two of them a cycle, and one store.
@@ -118,7 +117,7 @@ mod tests {
     /// A random load on such pages.
     fn load(pages: Pages, ns: f64) -> PointRow {
         let load = latency::load(sizes::beyond(&Facts::default()));
-        measured(&latency::PROBE, Latency { pages, ..load }, ns)
+        measured(Latency { pages, ..load }, ns)
     }
 
     #[test]

@@ -2,10 +2,8 @@
 
 use super::Kind;
 use crate::expect::cycles;
-use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::facts::DiskKind;
-use costof_model::unit::display_bytes;
 
 pub(super) fn predict(kind: Kind, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let empty_page = Cost::new((50.0, 400.0), "to find an empty page");

@@ -295,10 +295,8 @@ fn lost(address: &Address, error: &io::Error) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::empty_report;
     use super::*;
-    use crate::testing::text;
-    use costof_model::metric::{Data, Measured};
+    use crate::testing::{names, number, report};
     use std::net::Ipv4Addr;
 
     #[test]
@@ -330,12 +328,8 @@ mod tests {
 
     #[test]
     fn what_no_receiver_measures_is_not_shown() {
-        let measured = |name| Measured::new(text(name), Data::Value(1.0));
-        let report = of_this_probe(Report {
-            metrics: ["throughput", "\x1b[2J", ARRIVED].map(measured).into(),
-            ..empty_report()
-        });
-        let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
-        assert_eq!(names, ["throughput", ARRIVED]);
+        let arrived = ["throughput", "\x1b[2J", ARRIVED].map(|name| number(name, 1.0));
+        let report = of_this_probe(report(arrived.into()));
+        assert_eq!(names(&report), ["throughput", ARRIVED]);
     }
 }

@@ -13,7 +13,6 @@ use costof_exchange::delivery::{self, Receiver};
 use costof_exchange::rendezvous::Listener;
 use costof_model::protocol::Meeting;
 use costof_os::memory::fields::Messages;
-use fastrand::Rng;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;

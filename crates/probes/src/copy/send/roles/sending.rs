@@ -18,7 +18,6 @@ use costof_model::protocol::{ClockSource, Meeting};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
-use fastrand::Rng;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 

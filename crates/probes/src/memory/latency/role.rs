@@ -1,0 +1,88 @@
+//! A chain of pointers, laid out and followed.
+
+use super::{Latency, Pattern};
+use crate::prelude::*;
+use costof_os::memory::arena::{Arena, base_page_bytes};
+use costof_os::memory::chase::Ring;
+
+/// Loads before anything is timed, at most: of 64 bytes each they cover 128 MiB,
+/// more than last cache levels hold.
+const WARM_LOADS_MAX: u64 = 2 << 20;
+
+pub(super) struct Chase {
+    /// The largest size of the block: one arena serves all.
+    largest: u64,
+    arena: Option<Arena>,
+    random: Rng,
+}
+
+impl Chase {
+    pub(super) fn start(launch: &Launch) -> Chase {
+        let points = launch.points.iter();
+        let sizes = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
+        Chase {
+            // Those that do not fit are refused one by one.
+            largest: sizes.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
+            arena: None,
+            random: Rng::with_seed(launch.seed),
+        }
+    }
+}
+
+impl RoleAt<Latency> for Chase {
+    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers, Failure> {
+        let size = point.size;
+        if size > self.largest {
+            return Err(arenas::does_not_fit(size));
+        }
+        let fits = |arena: &Arena| arena.len() as u64 >= size;
+        if !self.arena.as_ref().is_some_and(fits) {
+            self.arena = None;
+            let pages = point.pages;
+            // Where the largest is refused (ulimit -v), a smaller point may still fit.
+            let arena = arenas::in_memory(self.largest, pages)
+                .or_else(|_| arenas::in_memory(size, pages))?;
+            self.arena = Some(arena);
+        }
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let arena = self.arena.as_mut().expect("a prepared point has its arena");
+        let size = point.size as usize;
+        let stride = point.stride as usize;
+        let random = &mut self.random;
+        let mut below = |bound: u64| random.u64(..bound);
+        let laid = match point.pattern {
+            Pattern::Random => Ring::lay_random(arena, size, stride, &mut below),
+            Pattern::PageLocal => {
+                Ring::lay_page_local(arena, size, stride, base_page_bytes(), &mut below)
+            }
+            Pattern::Strided => Ring::lay_strided(arena, size, stride),
+        };
+        let mut ring = laid.or_unsupported(format!(
+            "cannot lay elements every {stride} bytes in {}",
+            display_bytes(size as u64)
+        ))?;
+        // A lap brings into the caches what they can hold, and is the check; of a
+        // large ring a part of one evicts what laying it out left there.
+        if ring.elements() as u64 > WARM_LOADS_MAX {
+            ring.walk(WARM_LOADS_MAX);
+        } else {
+            ensure!(
+                ring.lap_is_complete(),
+                "a lap of the chase does not visit every element once"
+            );
+        }
+        meter.repeatable("cost", |n| ring.walk(n));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let arena = self.arena.as_ref().expect("a measured point has its arena");
+        if let Ok(huge) = arena.huge_bytes() {
+            meter.value("huge_share", huge as f64 / arena.len() as f64);
+        }
+        Ok(())
+    }
+}
