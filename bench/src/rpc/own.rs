@@ -1,5 +1,5 @@
-//! Our own ends, by `crates/rpc`: the same words as the peers take (`rpc/peers/main.go`), with the
-//! stack before them.
+//! Our own ends, by `crates/rpc`. They take the same arguments as the peers (`rpc/peers/main.go`), after the
+//! name of the stack.
 
 use crate::role::{self, RoleResult};
 use crate::rudp::print_quantiles;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The bench has so long, behind `warm`, to look what both ends have used so far.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Plays the end that these words say.
+/// Runs the end that these words name.
 pub(crate) fn run_role(words: &[String]) -> ExitCode {
     role::run(words, parse_and_run)
 }
@@ -43,7 +43,7 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     }
 }
 
-/// Says where it listens, and serves until it is ended.
+/// Prints where it listens, and serves until it is ended.
 fn serve(stack: Stack) -> RoleResult<()> {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Server::listen(stack, here, &Options::default())?;

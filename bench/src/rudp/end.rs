@@ -40,6 +40,7 @@ enum Kind {
     Quic,
 }
 
+/// How a connection of rudp is configured.
 #[derive(Clone, Debug, PartialEq)]
 struct Rudp {
     control: rudp::Control,
