@@ -1,7 +1,7 @@
 // gRPC by Go, both ends: what bench/src/rpc.rs starts. The same words as the other peers have.
 //
 //	serve                          says where it listens, and serves until it is ended
-//	call ADDRESSWARM_UP CALLS BYTES   says "warm", then the median, the 99th percentile and the
+//	call ADDRESS WARM_UP CALLS BYTES  says "warm", then the median, the 99th percentile and the
 //	                               longest of the calls, in nanoseconds
 //	stream ADDRESS MS BYTES        says "warm", then how many bytes a client stream took to its
 //	                               answer, and how long, in nanoseconds
