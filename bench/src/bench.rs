@@ -3,7 +3,7 @@
 
 use crate::child::{self, Finished, Interrupt};
 use crate::costof;
-use crate::error::{Result, failed};
+use crate::error::{OrCannot, Result, failed};
 use crate::machine;
 use clap::Args;
 use costof_model::run_file::Run;
@@ -11,14 +11,10 @@ use costof_os::sched::affinity;
 use costof_peers::costof::Costof;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What the C programs of this bench have in common.
-const SHARED: &str = include_str!("peer.h");
-const COMPILE_LIMIT: Duration = Duration::from_secs(60);
 /// How long a run may take that is not full: twice what `costof run` alone promises.
 pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// How often a run is looked at that is watched.
@@ -55,27 +51,21 @@ impl Bench {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-            .map_err(|error| failed(format!("cannot watch for interrupts: {error}")))?;
+            .or_cannot("watch for interrupts")?;
         let interrupt = Interrupt::from_flag(interrupted);
         let target = target_folder()?;
         let costof = costof::find(options.costof, &target)?;
-        let cpus = affinity::allowed()
-            .map_err(|error| failed(format!("cannot read the allowed processors: {error}")))?;
+        let cpus = affinity::allowed().or_cannot("read the allowed CPUs")?;
         let cpu = options.cpu.or(cpus.last().copied()).unwrap_or(0);
         if !cpus.contains(&cpu) {
             return Err(failed(format!(
-                "--cpu {cpu}: this process may use the processors {cpus:?}"
+                "--cpu {cpu}: this process may use the CPUs {cpus:?}"
             )));
         }
         let folder = target
             .join("costof-bench")
             .join(machine::time_stamp(SystemTime::now()));
-        fs::create_dir_all(&folder).map_err(|error| {
-            failed(format!(
-                "cannot make the folder {}: {error}",
-                folder.display()
-            ))
-        })?;
+        fs::create_dir_all(&folder).or_cannot(format_args!("make {}", folder.display()))?;
         Ok(Bench {
             costof,
             interrupt,
@@ -159,30 +149,6 @@ impl Bench {
         self.folder.with_file_name(name)
     }
 
-    /// The program that is compiled from the file `name`, which is to hold `source`, and from what all of
-    /// them include; once.
-    ///
-    /// Errors: there is no C compiler.
-    pub(crate) fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
-        let written = self.file(name);
-        let program = written.with_extension("");
-        if program.is_file() {
-            return Ok(program);
-        }
-        for (file, text) in [(&written, source), (&self.file("peer.h"), SHARED)] {
-            fs::write(file, text)
-                .map_err(|error| failed(format!("cannot write {}: {error}", file.display())))?;
-        }
-        child::finish(
-            Command::new("cc")
-                .args(["-O2", "-Wall", "-Werror", "-pthread", "-o"])
-                .args([&program, &written]),
-            COMPILE_LIMIT,
-            &self.interrupt,
-        )?;
-        Ok(program)
-    }
-
     /// Says what is compared, and on which machine.
     pub(crate) fn introduce(&self, what: &str) {
         println!("{what}");
@@ -208,8 +174,7 @@ pub(crate) fn settings(axes: &str) -> String {
 
 /// Where this program is.
 pub(crate) fn own_program() -> Result<PathBuf> {
-    std::env::current_exe()
-        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))
+    std::env::current_exe().or_cannot("find this program's own file")
 }
 
 /// Where Cargo puts what it builds: this program is in `TARGET/PROFILE/`.

@@ -99,11 +99,11 @@ fn judge(rows: &[Row], band: Band, quiet: bool) -> Verdict {
                 println!("  that is by costof's mean, which includes interruptions as {tool}'s does; by its \
                           median: {by_median}");
             }
-            (tool, Ok(agreement))
+            (tool, Ok(agreement.clone()))
         }
         Outcome::Absent(why) | Outcome::Failed(why) => {
             println!("{} is left out: {why}", row.tool);
-            (row.tool, Err(why.as_str()))
+            (row.tool, Err(why.clone()))
         }
     });
     let peers: Vec<_> = peers.collect();

@@ -5,7 +5,7 @@ use crate::bench::Bench;
 use crate::contest::{Contest, hold};
 use crate::error::Result;
 use crate::verdict::{COST, Verdict};
-use crate::{copy, huge_pages, process};
+use crate::{copy, huge_pages, process, program};
 use clap::Subcommand;
 use costof_peers::agreement::Band;
 use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
@@ -157,11 +157,11 @@ impl InC<'_> {
     fn peer(
         &self,
         name: &'static str,
-        source: &str,
+        source: &'static str,
         arguments: &str,
         before: &'static str,
     ) -> Peer {
-        let program = self.bench.compiled(name, source);
+        let program = program::in_c(name, source).build(self.bench);
         let program = program.unwrap_or_else(|why| {
             println!("{name} is left out: {why}");
             name.into()

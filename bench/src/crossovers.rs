@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use costof_findings::crossover::Crossover;
 use costof_findings::send_crossover::send_crossovers;
 use costof_model::run_file::Run;
-use fastrand::Rng;
+use costof_peers::round;
 use std::fmt;
 use std::time::Duration;
 
@@ -85,23 +85,19 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         begun.push(next(&nearer).or(Some(about)));
     }
     println!();
-    let mut random = Rng::new();
-    for round in 1..=bench.rounds(RUNS) {
-        let mut order: Vec<usize> = (0..MESSAGES.len()).collect();
-        random.shuffle(&mut order);
-        for position in order {
-            let messages = MESSAGES[position];
-            let Some(about) = begun[position] else {
-                continue;
-            };
-            let run = messages.measure(bench, &round.to_string(), THEN, &around(about, &AROUND))?;
-            let found = outcome(&run);
-            println!("{messages}, run {round}: {}", Shown(&found));
-            // Nearer than a first look has come.
-            begun[position] = next(&run).or(Some(about));
-            all[position].push(found);
-        }
-    }
+    round::shuffled(bench.rounds(RUNS), MESSAGES.len(), |round, place| {
+        let Some(about) = begun[place] else {
+            return Ok(());
+        };
+        let (messages, name) = (MESSAGES[place], (round + 1).to_string());
+        let run = messages.measure(bench, &name, THEN, &around(about, &AROUND))?;
+        let found = outcome(&run);
+        println!("{messages}, run {name}: {}", Shown(&found));
+        // Nearer than the first sizes have come.
+        begun[place] = next(&run).or(Some(about));
+        all[place].push(found);
+        Ok(())
+    })?;
     println!();
     let quiet = machine::was_quiet(&watch);
     let verdicts = MESSAGES.iter().zip(&all).map(|(messages, runs)| {

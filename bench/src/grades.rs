@@ -10,6 +10,7 @@ use crate::verdict::Verdict;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_peers::round;
 use std::collections::BTreeMap;
 
 const ROUNDS: usize = 3;
@@ -33,20 +34,16 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     ));
     let mut loads = loads(&bench.cpus, bench.cpu);
     let mut quiet = true;
-    let mut random = fastrand::Rng::new();
-    for round in 1..=bench.rounds(ROUNDS) {
-        let mut order: Vec<usize> = (0..loads.len()).collect();
-        random.shuffle(&mut order);
-        for position in order {
-            let load = &mut loads[position];
-            let watch = Watch::start();
-            let run = under(bench, load, round)?;
-            if load.on.is_empty() {
-                quiet &= machine::was_quiet(&watch);
-            }
-            load.rows.extend(run.points);
+    round::shuffled(bench.rounds(ROUNDS), loads.len(), |round, place| {
+        let load = &mut loads[place];
+        let watch = Watch::start();
+        let run = under(bench, load, round + 1)?;
+        if load.on.is_empty() {
+            quiet &= machine::was_quiet(&watch);
         }
-    }
+        load.rows.extend(run.points);
+        Ok(())
+    })?;
     let verdicts = loads
         .iter()
         .map(|load| {
@@ -66,11 +63,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 
 /// No load, one on the measured processor, and one on each of the others.
 fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
-    let others: Vec<usize> = cpus
-        .iter()
-        .copied()
-        .filter(|cpu| *cpu != measured)
-        .collect();
+    let others = cpus.iter().copied().filter(|cpu| *cpu != measured);
+    let others: Vec<usize> = others.collect();
     let load = |name, on| Load {
         name,
         on,

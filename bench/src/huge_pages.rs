@@ -1,6 +1,6 @@
 //! Huge pages that programs may ask for by name, as fio does.
 
-use crate::error::{Result, failed};
+use crate::error::{OrCannot, Result};
 use std::fs;
 
 /// As many as fio's memory may take.
@@ -15,14 +15,10 @@ pub(crate) struct Reserved {
 impl Reserved {
     /// Errors: this process may not reserve them.
     pub(crate) fn new() -> Result<Reserved> {
-        let cannot = |error: &dyn std::fmt::Display| {
-            failed(format!(
-                "cannot reserve huge pages for fio, by {FILE} as root: {error}"
-            ))
-        };
-        let before = fs::read_to_string(FILE).map_err(|error| cannot(&error))?;
-        let before: u64 = before.trim().parse().map_err(|error| cannot(&error))?;
-        fs::write(FILE, (before + COUNT).to_string()).map_err(|error| cannot(&error))?;
+        let action = format!("reserve huge pages for fio, by {FILE} as root");
+        let before = fs::read_to_string(FILE).or_cannot(&action)?;
+        let before: u64 = before.trim().parse().or_cannot(&action)?;
+        fs::write(FILE, (before + COUNT).to_string()).or_cannot(&action)?;
         Ok(Reserved { before })
     }
 }

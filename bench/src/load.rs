@@ -6,7 +6,7 @@
 //! clock alone, so that all that is measured under one seed meets the same load.
 
 use crate::bench::own_program;
-use crate::error::{Result, failed};
+use crate::error::{OrCannot, Result, failed};
 use clap::Subcommand;
 use costof_os::sched::affinity;
 use costof_peers::caches::BeyondCaches;
@@ -69,8 +69,7 @@ impl Load {
     ///
     /// Errors: it does not begin; it has then printed why on standard error.
     pub(crate) fn start(&self) -> Result<Running> {
-        let cannot =
-            |why: &dyn std::fmt::Display| failed(format!("cannot start the load {self:?}: {why}"));
+        let action = format!("start the load {self:?}");
         let child = Command::new(own_program()?)
             .args(self.words())
             .stdin(Stdio::piped())
@@ -78,15 +77,18 @@ impl Load {
             // Ctrl-C is for the bench, which then ends its loads in order.
             .process_group(0)
             .spawn()
-            .map_err(|error| cannot(&error))?;
+            .or_cannot(&action)?;
         let mut running = Running(child);
         let output = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
         // It prints one line at once, or ends.
-        match BufReader::new(output).read_line(&mut line) {
-            Ok(_) if line == READY => Ok(running),
-            Ok(_) => Err(cannot(&"it ended at once")),
-            Err(error) => Err(cannot(&error)),
+        BufReader::new(output)
+            .read_line(&mut line)
+            .or_cannot(&action)?;
+        if line == READY {
+            Ok(running)
+        } else {
+            Err(failed(format!("cannot {action}: it ended at once")))
         }
     }
 
@@ -199,7 +201,7 @@ fn copy(cpu: usize, end: Instant) -> Result<()> {
 }
 
 fn pin(cpu: usize) -> Result<()> {
-    affinity::pin(&[cpu]).map_err(|error| failed(format!("cannot run on CPU {cpu}: {error}")))
+    affinity::pin(&[cpu]).or_cannot(format_args!("run on CPU {cpu}"))
 }
 
 fn begin() {
@@ -227,11 +229,8 @@ fn remove_group(group: &Path) -> Result<()> {
         match fs::remove_dir(group) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if Instant::now() > end => {
-                return Err(failed(format!(
-                    "cannot remove {}: {error}",
-                    group.display()
-                )));
+            other if Instant::now() > end => {
+                return other.or_cannot(format_args!("remove {}", group.display()));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }

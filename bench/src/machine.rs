@@ -1,5 +1,6 @@
 //! The machine under the bench: what it is, and what else used it meanwhile.
 
+use costof_measure::processor_ticks::{self, Ticks};
 use std::fmt;
 use std::fs;
 use std::time::SystemTime;
@@ -70,19 +71,16 @@ fn model_name(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// What all processors have done so far, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Ticks {
-    busy: u64,
-    steal: u64,
-    total: u64,
+/// What CPUs have done so far, in ticks.
+struct Reading {
+    cpus: Vec<Ticks>,
     /// Of the busy ones, those of this process and of the children that ended.
     own: u64,
 }
 
 /// Watches what else uses the machine, from its making on.
 pub(crate) struct Watch {
-    before: Option<Ticks>,
+    before: Option<Reading>,
 }
 
 /// What else used the machine: shares of all processors' time.
@@ -95,57 +93,47 @@ pub(crate) struct Surroundings {
 impl Watch {
     pub(crate) fn start() -> Watch {
         Watch {
-            before: Ticks::now(),
+            before: Reading::now(),
         }
     }
 
     /// What else used the machine since; `None` where the kernel does not tell.
     pub(crate) fn surroundings(&self) -> Option<Surroundings> {
-        surroundings(self.before?, Ticks::now()?)
+        surroundings(self.before.as_ref()?, &Reading::now()?)
     }
 }
 
-impl Ticks {
-    fn now() -> Option<Ticks> {
-        let machine = fs::read_to_string("/proc/stat").ok()?;
+impl Reading {
+    fn now() -> Option<Reading> {
         let own = fs::read_to_string("/proc/self/stat").ok()?;
-        Ticks::parse(&machine, &own)
-    }
-
-    /// From /proc/stat and /proc/self/stat (proc_stat(5), proc_pid_stat(5)).
-    fn parse(machine: &str, own: &str) -> Option<Ticks> {
-        let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line
-            .split_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect();
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
-        let busy = user + nice + system + irq + softirq;
-        // The name, in parentheses, may hold anything; utime is the 12th field after it.
-        let after_name = own.rsplit_once(')')?.1;
-        let times: Vec<u64> = after_name
-            .split_whitespace()
-            .skip(11)
-            .map_while(|word| word.parse().ok())
-            .collect();
-        let [user, system, children_user, children_system] = *times.first_chunk()?;
-        let own = user + system + children_user + children_system;
-        Some(Ticks {
-            busy,
-            steal,
-            total: busy + idle + iowait + steal,
-            own,
+        Some(Reading {
+            cpus: processor_ticks::read()?,
+            own: own_ticks(&own)?,
         })
     }
 }
 
-fn surroundings(before: Ticks, after: Ticks) -> Option<Surroundings> {
-    let total = after.total.checked_sub(before.total)?;
-    let busy = after.busy.saturating_sub(before.busy);
+/// From /proc/self/stat (proc_pid_stat(5)).
+fn own_ticks(stat: &str) -> Option<u64> {
+    // The name, in parentheses, may hold anything; utime is the 12th field after it.
+    let after_name = stat.rsplit_once(')')?.1;
+    let times: Vec<u64> = after_name
+        .split_whitespace()
+        .skip(11)
+        .map_while(|word| word.parse().ok())
+        .collect();
+    let [user, system, children_user, children_system] = *times.first_chunk()?;
+    Some(user + system + children_user + children_system)
+}
+
+fn surroundings(before: &Reading, after: &Reading) -> Option<Surroundings> {
+    let cpus = processor_ticks::difference(&before.cpus, &after.cpus);
+    let sum = |ticks: fn(&Ticks) -> u64| cpus.iter().map(ticks).sum::<u64>();
+    let total = sum(|cpu| cpu.total);
     let own = after.own.saturating_sub(before.own);
     (total > 0).then(|| Surroundings {
-        others: busy.saturating_sub(own) as f64 / total as f64,
-        steal: after.steal.saturating_sub(before.steal) as f64 / total as f64,
+        others: sum(|cpu| cpu.busy).saturating_sub(own) as f64 / total as f64,
+        steal: sum(|cpu| cpu.steal) as f64 / total as f64,
     })
 }
 
@@ -189,27 +177,40 @@ mod tests {
 
     const OWN: &str = "7 (a) b) R 1 1 1 0 -1 0 0 0 0 0 10 5 20 1 20 0 3 0 100 0 0";
 
+    /// Of one CPU.
+    fn reading(busy: u64, steal: u64, total: u64, own: &str) -> Reading {
+        Reading {
+            cpus: vec![Ticks {
+                cpu: 0,
+                busy,
+                softirq: 0,
+                steal,
+                total,
+            }],
+            own: own_ticks(own).unwrap(),
+        }
+    }
+
     #[test]
     fn what_others_used_is_what_neither_this_process_nor_its_children_did() {
-        let before = Ticks::parse("cpu  100 0 50 800 10 0 0 5 0 0\ncpu0 1\n", OWN).unwrap();
+        let before = reading(150, 5, 965, OWN);
         assert_eq!(before.own, 36);
         let own_after = OWN.replace(" 10 5 20 1 ", " 10 5 60 11 ");
-        let after = Ticks::parse("cpu  160 0 60 825 10 0 0 10 0 0\n", &own_after).unwrap();
-        let found = surroundings(before, after).unwrap();
+        let after = reading(220, 10, 1065, &own_after);
+        let found = surroundings(&before, &after).unwrap();
         assert_eq!((found.others, found.steal), (0.2, 0.05));
         assert!(!found.is_quiet() && found.to_string().contains("20.0 %"));
-        assert_eq!(surroundings(after, after), None);
+        assert_eq!(surroundings(&after, &after), None);
     }
 
     #[test]
     fn rubbish_is_no_reading() {
-        assert_eq!(Ticks::parse("cpu 1 2\n", OWN), None);
-        assert_eq!(Ticks::parse("cpu  1 2 3 4 5 6 7 8\n", "7 (a) R 1"), None);
+        assert_eq!(own_ticks("7 (a) R 1"), None);
     }
 
     #[test]
     fn this_machine_can_be_read_and_described() {
-        assert!(Ticks::now().is_some());
+        assert!(Reading::now().is_some());
         assert!(describe(SystemTime::UNIX_EPOCH).starts_with("1970-01-01T00:00:00Z, Linux "));
         assert_eq!(time_stamp(SystemTime::UNIX_EPOCH), "19700101T000000000Z");
         assert_eq!(

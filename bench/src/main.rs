@@ -20,8 +20,9 @@ mod link;
 mod load;
 mod machine;
 mod neighbours;
-mod part;
 mod process;
+mod program;
+mod role;
 mod rounds;
 mod rpc;
 mod rudp;
@@ -122,45 +123,40 @@ fn main() -> ExitCode {
         comparison,
         options,
     } = Cli::parse();
-    let compare: fn(&Bench) -> error::Result<Vec<verdict::Verdict>> = match comparison {
-        Comparison::Pairs(pairs) => {
-            return conclude(options, |bench| contests::compare(bench, pairs));
-        }
-        Comparison::Crossovers => crossovers::compare,
-        Comparison::Link => link::compare,
-        Comparison::Variation => variation::compare,
-        Comparison::Speed => speed::compare,
-        Comparison::Full => speed::full,
-        Comparison::Grades => grades::compare,
-        Comparison::Neighbours { loads } => {
-            return conclude(options, |bench| neighbours::compare(bench, &loads));
-        }
-        Comparison::Compare { part } => {
-            return conclude(options, |bench| compare::compare(bench, part));
-        }
-        Comparison::Rudp { part } => rudp::comparison(part),
-        Comparison::Rpc { part, size } => {
-            return conclude(options, |bench| rpc::compare(bench, part, size));
-        }
-        Comparison::RpcEnd { words } => return rpc::play(&words),
-        Comparison::End { words } => return rudp::play(&words),
-        Comparison::Load { load } => return load.execute(),
-    };
-    conclude(options, compare)
+    match comparison {
+        Comparison::RpcEnd { words } => rpc::run_role(&words),
+        Comparison::End { words } => rudp::run_role(&words),
+        Comparison::Load { load } => load.execute(),
+        comparison => match Bench::prepare(options).and_then(|bench| comparison.judge(&bench)) {
+            Ok(verdicts) => verdict::exit_code(&verdicts),
+            Err(error) => {
+                eprintln!("costof-bench: {error}");
+                match error {
+                    Error::Failed(_) => ExitCode::from(2),
+                    Error::Interrupted => ExitCode::from(130),
+                }
+            }
+        },
+    }
 }
 
-/// Compares, and turns the result into an exit code.
-fn conclude(
-    options: Options,
-    compare: impl FnOnce(&Bench) -> error::Result<Vec<verdict::Verdict>>,
-) -> ExitCode {
-    match Bench::prepare(options).and_then(|bench| compare(&bench)) {
-        Ok(verdicts) => verdict::exit_code(&verdicts),
-        Err(error) => {
-            eprintln!("costof-bench: {error}");
-            match error {
-                Error::Failed(_) => ExitCode::from(2),
-                Error::Interrupted => ExitCode::from(130),
+impl Comparison {
+    /// The verdicts of a comparison; what the bench starts as a child has none.
+    fn judge(self, bench: &Bench) -> error::Result<Vec<verdict::Verdict>> {
+        match self {
+            Comparison::Pairs(pairs) => contests::compare(bench, pairs),
+            Comparison::Crossovers => crossovers::compare(bench),
+            Comparison::Link => link::compare(bench),
+            Comparison::Variation => variation::compare(bench),
+            Comparison::Speed => speed::compare(bench),
+            Comparison::Full => speed::full(bench),
+            Comparison::Grades => grades::compare(bench),
+            Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
+            Comparison::Compare { part } => compare::compare(bench, part),
+            Comparison::Rudp { part } => rudp::compare(bench, part),
+            Comparison::Rpc { part, size } => rpc::compare(bench, part, size),
+            Comparison::RpcEnd { .. } | Comparison::End { .. } | Comparison::Load { .. } => {
+                Ok(Vec::new())
             }
         }
     }

@@ -3,13 +3,16 @@
 use crate::bench::Bench;
 use crate::error::Result;
 use crate::machine::{self, Watch};
-use costof_peers::agreement::Agreement;
+use crate::verdict::{self, Verdict};
+use costof_peers::agreement::{Agreement, Band};
 use costof_peers::round::{self, Event, Given, Side};
 use costof_stats::median;
 use fastrand::Rng;
+use std::ops::Range;
 
 /// What the rounds of a comparison came to.
 pub(crate) struct Measured {
+    names: Vec<String>,
     pub(crate) given: Vec<Given>,
     /// Whether nothing else used the machine meanwhile.
     pub(crate) quiet: bool,
@@ -20,6 +23,12 @@ impl Measured {
     pub(crate) fn first_over(&self, side: usize) -> std::result::Result<Agreement, String> {
         let (own, other) = (self.given[0].clone()?, self.given[side].clone()?);
         Agreement::new(own, other).ok_or_else(|| "there was no round".to_owned())
+    }
+
+    /// Judges the first side by the best of these others.
+    pub(crate) fn against_best(&self, band: Band, peers: Range<usize>) -> Verdict {
+        let peers = peers.map(|side| (self.names[side].as_str(), self.first_over(side)));
+        verdict::against_best(band, &peers.collect::<Vec<_>>()).0
     }
 }
 
@@ -36,10 +45,11 @@ pub(crate) fn measure(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> R
     })?;
     println!("\nmedian over rounds:");
     let mut measured = Measured {
+        names: sides.iter().map(|side| side.name.to_owned()).collect(),
         given,
         quiet: false,
     };
-    for (place, side) in sides.iter().enumerate() {
+    for (place, name) in measured.names.iter().enumerate() {
         let Ok(numbers) = &measured.given[place] else {
             continue;
         };
@@ -47,11 +57,7 @@ pub(crate) fn measure(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> R
             (1.., Ok(agreement)) => format!("; the first over it: {agreement}"),
             _ => String::new(),
         };
-        println!(
-            "  {} {:.2}{over}",
-            side.name,
-            median(numbers).unwrap_or(f64::NAN)
-        );
+        println!("  {name} {:.2}{over}", median(numbers).unwrap_or(f64::NAN));
     }
     measured.quiet = machine::was_quiet(&watch);
     Ok(measured)

@@ -1,21 +1,21 @@
-//! The stacks of `crates/rpc` beside those of others: gRPC beside Go's and C++'s, Thrift beside
+//! The stacks of `crates/rpc` against those of others: gRPC against Go's and C++'s, Thrift against
 //! Apache's C++.
 //!
 //! Each side is a pair of ends of its own, started anew for each launch: the server on the second
 //! processor, the client on the measured one, which reports how long its calls took by its own clock.
 //! Ours are this program again ([`own`]); the others are built from what is in `rpc/peers`
-//! ([`peers`]) and from the interfaces in `crates/rpc/idl`, and take the same words.
+//! ([`program`]) and from the interfaces in `crates/rpc/idl`, and take the same words.
 
 mod contest;
 mod own;
 mod pair;
-mod peers;
 mod usage;
 
-pub(crate) use own::play;
+pub(crate) use own::run_role;
 
 use crate::bench::Bench;
-use crate::error::{Result, failed};
+use crate::error::{Error, Result, failed};
+use crate::program;
 use crate::verdict::{COST, RATE, Verdict};
 use clap::{Args, ValueEnum};
 use contest::Contest;
@@ -27,7 +27,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Part {
-    /// Build the peers, and say of what
+    /// Build the peers, and print their versions
     Build,
     /// gRPC's round trip of 64 B: at most 1.05 times that of the faster of Go's and C++'s
     Grpc,
@@ -69,37 +69,55 @@ impl Size {
 
 /// Compares this part, or all.
 pub(crate) fn compare(bench: &Bench, part: Option<Part>, size: Size) -> Result<Vec<Verdict>> {
-    let parts = match part {
-        Some(Part::Build) => return build(bench),
-        Some(part) => vec![part],
-        None => vec![Part::Grpc, Part::Thrift, Part::Stream],
-    };
-    let mut verdicts = Vec::new();
-    for part in parts {
-        for contest in contests(bench, part, size)? {
-            verdicts.push(contest.hold(bench)?);
+    let contests = match part {
+        Some(Part::Build) => {
+            build(bench)?;
+            Vec::new()
         }
-    }
-    Ok(verdicts)
+        Some(Part::Grpc) => vec![grpc(bench, size)?],
+        Some(Part::Thrift) => thrift(bench, size)?,
+        Some(Part::Stream) => vec![stream(bench, size)?],
+        None => {
+            let mut all = vec![grpc(bench, size)?];
+            all.extend(thrift(bench, size)?);
+            all.push(stream(bench, size)?);
+            all
+        }
+    };
+    contests
+        .into_iter()
+        .map(|contest| contest.judge(bench))
+        .collect()
 }
 
-fn contests(bench: &Bench, part: Part, size: Size) -> Result<Vec<Contest>> {
-    let grpc = |what, task, band, probe| -> Result<Contest> {
-        Ok(Contest {
-            what,
-            task,
-            band,
-            own: Pair::own("grpc")?,
-            peers: vec![
-                ("Go", Pair::peer(bench, &peers::GRPC_GO, None)),
-                ("C++", Pair::peer(bench, &peers::GRPC_CPP, None)),
-            ],
-            probe,
-        })
-    };
-    // Each transport against the same of C++.
-    let thrift = |what, transport, probe| -> Result<Contest> {
-        let theirs = Pair::peer(bench, &peers::THRIFT_CPP, Some(transport));
+fn grpc(bench: &Bench, size: Size) -> Result<Contest> {
+    Ok(Contest {
+        what: "gRPC's round trip of 64 B over TCP on loopback",
+        task: size.calls(),
+        band: COST,
+        own: Pair::own("grpc")?,
+        peers: vec![
+            ("Go", Pair::peer(bench, &program::grpc_go(), None)),
+            ("C++", Pair::peer(bench, &program::grpc_cpp(), None)),
+        ],
+        probe: Some("stack=grpc"),
+    })
+}
+
+fn stream(bench: &Bench, size: Size) -> Result<Contest> {
+    Ok(Contest {
+        what: "gRPC's client stream of messages of 64 KiB over TCP on loopback",
+        task: size.stream(),
+        band: RATE,
+        probe: None,
+        ..grpc(bench, size)?
+    })
+}
+
+/// Each transport against the same of C++.
+fn thrift(bench: &Bench, size: Size) -> Result<Vec<Contest>> {
+    let contest = |what, transport, probe| -> Result<Contest> {
+        let theirs = Pair::peer(bench, &program::thrift_cpp(), Some(transport));
         Ok(Contest {
             what,
             task: size.calls(),
@@ -109,44 +127,35 @@ fn contests(bench: &Bench, part: Part, size: Size) -> Result<Vec<Contest>> {
             probe,
         })
     };
-    match part {
-        Part::Build => Ok(Vec::new()),
-        Part::Grpc => {
-            let what = "gRPC's round trip of 64 B over TCP on loopback";
-            Ok(vec![grpc(what, size.calls(), COST, Some("stack=grpc"))?])
-        }
-        Part::Thrift => {
-            let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
-            let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
-            Ok(vec![
-                thrift(framed, "framed", Some("stack=thrift"))?,
-                thrift(buffered, "buffered", None)?,
-            ])
-        }
-        Part::Stream => {
-            let what = "gRPC's client stream of messages of 64 KiB over TCP on loopback";
-            Ok(vec![grpc(what, size.stream(), RATE, None)?])
-        }
-    }
+    let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
+    let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
+    Ok(vec![
+        contest(framed, "framed", Some("stack=thrift"))?,
+        contest(buffered, "buffered", None)?,
+    ])
 }
 
 /// Builds each peer, and prints the version of its stack.
-fn build(bench: &Bench) -> Result<Vec<Verdict>> {
+fn build(bench: &Bench) -> Result<()> {
     let mut missing = Vec::new();
-    for peer in peers::ALL {
-        match peer.built(bench) {
+    for peer in [
+        program::grpc_go(),
+        program::grpc_cpp(),
+        program::thrift_cpp(),
+    ] {
+        match peer.build(bench) {
             Ok(program) => println!("{}: {}", peer.version(bench)?, program.display()),
-            Err(crate::error::Error::Failed(why)) => {
-                // A line for each, however many a compiler complains in.
+            Err(Error::Failed(why)) => {
+                // One line for each peer, however many lines its compiler prints.
                 let why: Vec<&str> = why.lines().map(str::trim).collect();
                 println!("{} is not built: {}", peer.name, why.join(" "));
                 missing.push(peer.name);
             }
-            Err(interrupted) => return Err(interrupted),
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
         }
     }
-    match missing[..] {
-        [] => Ok(Vec::new()),
-        _ => Err(failed(format!("without {}", missing.join(", ")))),
+    if missing.is_empty() {
+        return Ok(());
     }
+    Err(failed(format!("not built: {}", missing.join(", "))))
 }

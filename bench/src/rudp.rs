@@ -11,7 +11,7 @@ mod links;
 mod loopback;
 mod tally;
 
-pub(crate) use end::{play, print_quantiles};
+pub(crate) use end::{print_quantiles, run_role};
 
 use crate::bench::Bench;
 use crate::error::Result;
@@ -40,23 +40,19 @@ pub(crate) enum Part {
     Lan,
 }
 
-/// What compares this part, or all.
-pub(crate) fn comparison(part: Option<Part>) -> fn(&Bench) -> Result<Vec<Verdict>> {
-    match part {
-        Some(Part::Goodput) => loopback::goodput,
-        Some(Part::RoundTrip) => loopback::round_trip,
-        Some(Part::Loss) => links::loss,
-        Some(Part::Echoes) => links::echoes,
-        Some(Part::Share) => links::share,
-        Some(Part::Lan) => links::lan,
-        None => all,
-    }
-}
-
-fn all(bench: &Bench) -> Result<Vec<Verdict>> {
+/// Compares this part, or all.
+pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>> {
+    let parts = part.map_or(Part::value_variants().to_vec(), |part| vec![part]);
     let mut verdicts = Vec::new();
-    for part in Part::value_variants() {
-        verdicts.extend(comparison(Some(*part))(bench)?);
+    for part in parts {
+        verdicts.extend(match part {
+            Part::Goodput => loopback::goodput(bench),
+            Part::RoundTrip => loopback::round_trip(bench),
+            Part::Loss => links::loss(bench),
+            Part::Echoes => links::echoes(bench),
+            Part::Share => links::share(bench),
+            Part::Lan => links::lan(bench),
+        }?);
     }
     Ok(verdicts)
 }

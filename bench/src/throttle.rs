@@ -4,7 +4,7 @@
 //! Source: Linux, Documentation/admin-guide/cgroup-v1/cgroups.rst, Documentation/scheduler/sched-bwc.rst
 //! and Documentation/admin-guide/cgroup-v2.rst.
 
-use crate::error::{Result, failed};
+use crate::error::{OrCannot, Result, failed};
 use crate::load::{Load, Running};
 use std::fs;
 use std::io;
@@ -43,13 +43,11 @@ impl Throttle {
             Version::Two => hands_on_cpu(&home, &mount)?,
         };
         let group = parent.join(format!("costof-bench-{}", std::process::id()));
-        let cannot = |error: io::Error| {
-            failed(format!(
-                "cannot use a control group of the bench's own at {}: {error}",
-                group.display()
-            ))
-        };
-        fs::create_dir(&group).map_err(cannot)?;
+        let action = format!(
+            "use a control group of the bench's own at {}",
+            group.display()
+        );
+        fs::create_dir(&group).or_cannot(&action)?;
         let remover = Load::Remove {
             group: group.clone(),
         };
@@ -67,7 +65,7 @@ impl Throttle {
             Version::Two => fs::write(group.join("cpu.max"), format!("{QUOTA_US} {PERIOD_US}")),
         }
         .and_then(|()| enter(&group))
-        .map_err(cannot)?;
+        .or_cannot(&action)?;
         Ok(throttle)
     }
 }

@@ -37,12 +37,16 @@ pub(crate) fn by_place(placed: Option<Placed>) -> Verdict {
 
 /// What is bounded, its bound, and what each round gave.
 pub(crate) struct Bounded {
-    pub(crate) what: String,
-    pub(crate) band: Band,
-    pub(crate) rounds: Vec<f64>,
+    what: String,
+    band: Band,
+    rounds: Vec<f64>,
 }
 
 impl Bounded {
+    pub(crate) fn new(what: String, band: Band, rounds: Vec<f64>) -> Bounded {
+        Bounded { what, band, rounds }
+    }
+
     /// Prints the median over rounds, and judges its interval. On a noisy machine it refutes nothing.
     pub(crate) fn report(self, quiet: bool) -> Verdict {
         let shown = shown_median(&self.rounds);
@@ -65,16 +69,16 @@ pub(crate) fn shown_median(rounds: &[f64]) -> String {
 /// low, else the highest. A peer without a number may be better than those that have one.
 pub(crate) fn against_best(
     band: Band,
-    peers: &[(&str, Result<&Agreement, &str>)],
+    peers: &[(&str, Result<Agreement, String>)],
 ) -> (Verdict, Option<usize>) {
     let sign = if band.high.is_finite() { 1.0 } else { -1.0 };
     let number = |agreement: &Agreement| sign * agreement.medians().1;
     let given = peers.iter().enumerate();
-    let given = given.filter_map(|(at, (_, given))| Some((at, given.ok()?)));
+    let given = given.filter_map(|(at, (_, given))| Some((at, given.as_ref().ok()?)));
     let best = given.min_by(|(_, one), (_, other)| number(one).total_cmp(&number(other)));
     let missing = peers
         .iter()
-        .filter_map(|(name, given)| Some((name, given.err()?)));
+        .filter_map(|(name, given)| Some((name, given.as_ref().err()?)));
     let Some((best, agreement)) = best else {
         let missing: Vec<String> = missing
             .map(|(name, why)| format!("{name} ({why})"))
@@ -179,20 +183,17 @@ mod tests {
     #[test]
     fn the_best_peer_counts_and_one_without_a_number_may_be_better() {
         let numbers = |number: f64| Agreement::new(vec![1.0; 6], vec![number; 6]).unwrap();
-        let (slow, fast) = (numbers(2.0), numbers(0.9));
-        let (slow, fast, gone) = (
-            ("slow", Ok(&slow)),
-            ("fast", Ok(&fast)),
-            ("gone", Err("why")),
-        );
+        let slow = || ("slow", Ok(numbers(2.0)));
+        let fast = || ("fast", Ok(numbers(0.9)));
+        let gone = || ("gone", Err("why".to_owned()));
         for (band, peers, expected) in [
-            (COST, &[slow][..], "holds"),
-            (COST, &[slow, fast], "does not hold"),
+            (COST, &[slow()][..], "holds"),
+            (COST, &[slow(), fast()], "does not hold"),
             // The best rate is the highest.
-            (RATE, &[slow, fast], "does not hold"),
-            (RATE, &[fast], "holds"),
-            (COST, &[slow, gone], "gone may"),
-            (COST, &[gone], "of gone (why)"),
+            (RATE, &[slow(), fast()], "does not hold"),
+            (RATE, &[fast()], "holds"),
+            (COST, &[slow(), gone()], "gone may"),
+            (COST, &[gone()], "of gone (why)"),
         ] {
             let (verdict, _) = against_best(band, peers);
             assert!(verdict.to_string().contains(expected), "{verdict}");

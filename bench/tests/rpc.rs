@@ -57,7 +57,7 @@ fn numbers(program: &str, before: &[&str], serve: &str, what: &str, rest: &[&str
 }
 
 fn calls(program: &str, before: &[&str], serve: &str) {
-    let times = numbers(program, before, serve, "ask", &["5", "50", "64"]);
+    let times = numbers(program, before, serve, "call", &["5", "50", "64"]);
     let [median, almost_all, longest] = times[..] else {
         panic!("{times:?} are no three numbers")
     };

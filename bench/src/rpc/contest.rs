@@ -1,11 +1,11 @@
-//! Our pair of ends held against those of others: launches in turns, and a verdict by the fastest.
+//! Our client and server compared with those of others: launches in turns, judged by the fastest.
 
-use super::pair::{Launched, Pair, Task};
+use super::pair::{Pair, Task};
 use super::usage::Usage;
 use crate::bench::{Bench, settings};
 use crate::error::{Error, Result};
 use crate::rounds;
-use crate::verdict::{self, Verdict};
+use crate::verdict::Verdict;
 use costof_peers::agreement::Band;
 use costof_peers::costof::the_only;
 use costof_peers::round::Side;
@@ -21,8 +21,8 @@ pub(super) struct Contest {
     pub(super) band: Band,
     pub(super) own: Pair,
     pub(super) peers: Vec<(&'static str, Result<Pair>)>,
-    /// The same by `rpc.rtt`, as a side that nothing is held against: whether the probe measures what
-    /// our own ends do here.
+    /// The same by `rpc.rtt`, as a side that is not judged: it shows whether the probe measures what our
+    /// own ends do here.
     pub(super) probe: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Contest {
 type Used = RefCell<Vec<[Usage; 2]>>;
 
 impl Contest {
-    pub(super) fn hold(self, bench: &Bench) -> Result<Verdict> {
+    pub(super) fn judge(self, bench: &Bench) -> Result<Verdict> {
         let cpus @ [client, server] = bench.two_cpus()?;
         let (what, unit) = (self.what, self.task.unit());
         let stay_awake = matches!(self.task, Task::Calls { .. });
@@ -48,50 +48,29 @@ impl Contest {
         let mut sides: Vec<Side<'_>> = pairs
             .iter()
             .zip(&used)
-            .map(|((name, pair), used)| side(bench, cpus, self.task, name, pair, used))
+            .map(|((name, pair), used)| {
+                Side::new(name, move |_| {
+                    let pair = pair.as_ref().map_err(Error::clone)?;
+                    let launch = pair.launch(bench, cpus, self.task)?;
+                    used.borrow_mut().push(launch.used);
+                    Ok(launch.number)
+                })
+            })
             .collect();
-        if let Some(stack) = self.probe {
-            sides.push(probe(bench, cpus, stack));
-        }
+        sides.extend(self.probe.map(|stack| probe(bench, cpus, stack)));
         let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
         drop(sides);
-        let names = pairs.iter().map(|(name, _)| *name);
         println!("for each {}, the median of the launches:", self.task.step());
-        for (name, used) in names.clone().zip(&used) {
+        for ((name, _), used) in pairs.iter().zip(&used) {
             for (end, name_of_end) in ["client", "server"].into_iter().enumerate() {
                 println!("  {}", line(name, name_of_end, &used.borrow(), end));
             }
         }
-        let peers: Vec<_> = names
-            .enumerate()
-            .skip(1)
-            .map(|(side, name)| (name, measured.first_over(side)))
-            .collect();
-        let peers: Vec<_> = peers
-            .iter()
-            .map(|(name, over)| (*name, over.as_ref().map_err(String::as_str)))
-            .collect();
-        let (verdict, _) = verdict::against_best(self.band, &peers);
+        let verdict = measured.against_best(self.band, 1..pairs.len());
         // Medians of many calls are moved alike by a noisy machine, and rates are not.
         let verdict = verdict.only_if_quiet(measured.quiet || stay_awake);
         Ok(verdict.report(&format!("{what}, {}", self.band)))
     }
-}
-
-fn side<'a>(
-    bench: &'a Bench,
-    cpus: [usize; 2],
-    task: Task,
-    name: &'a str,
-    pair: &'a Result<Pair>,
-    used: &'a Used,
-) -> Side<'a> {
-    Side::new(name, move |_| {
-        let pair = pair.as_ref().map_err(Error::clone)?;
-        let Launched { number, used: both } = pair.launch(bench, cpus, task)?;
-        used.borrow_mut().push(both);
-        Ok(number)
-    })
 }
 
 /// The median that `rpc.rtt` has, in microseconds.

@@ -1,7 +1,7 @@
-//! Our own ends, by `crates/rpc`: the same words as the peers take (`rpc/peers/main.go`), with the
-//! stack before them.
+//! Our own ends, by `crates/rpc`. They take the same arguments as the peers (`rpc/peers/main.go`), after the
+//! name of the stack.
 
-use crate::part::Played;
+use crate::role::{self, RoleResult};
 use crate::rudp::print_quantiles;
 use costof_rpc::{Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 /// The bench has so long, behind `warm`, to look what both ends have used so far.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Plays the end that these words say.
-pub(crate) fn play(words: &[String]) -> ExitCode {
-    crate::part::play(words, part)
+/// Runs the end that these words name.
+pub(crate) fn run_role(words: &[String]) -> ExitCode {
+    role::run(words, parse_and_run)
 }
 
-fn part(words: &[&str]) -> Played<()> {
+fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     let [stack, what, rest @ ..] = words else {
-        return Err("it takes a stack, and serve, ask or stream".into());
+        return Err("it takes a stack, and serve, call or stream".into());
     };
     let stack = match *stack {
         "grpc" => Stack::Grpc,
@@ -29,7 +29,7 @@ fn part(words: &[&str]) -> Played<()> {
     };
     match (*what, rest) {
         ("serve", []) => serve(stack),
-        ("ask", [address, warm_up, calls, bytes]) => ask(
+        ("call", [address, warm_up, calls, bytes]) => call(
             connected(stack, address)?,
             warm_up.parse()?,
             calls.parse()?,
@@ -39,26 +39,26 @@ fn part(words: &[&str]) -> Played<()> {
             let lasts = Duration::from_millis(lasts_ms.parse()?);
             stream(connected(stack, address)?, lasts, bytes.parse()?)
         }
-        _ => Err("it has no such part".into()),
+        _ => Err("there is no such role".into()),
     }
 }
 
-/// Says where it listens, and serves until it is ended.
-fn serve(stack: Stack) -> Played<()> {
+/// Prints where it listens, and serves until it is ended.
+fn serve(stack: Stack) -> RoleResult<()> {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Server::listen(stack, here, &Options::default())?;
     println!("{}", server.address().ok_or("it does not listen")?);
     until_ended()
 }
 
-fn connected(stack: Stack, address: &str) -> Played<Client> {
+fn connected(stack: Stack, address: &str) -> RoleResult<Client> {
     let mut client = Client::new(stack, &Options::default())?;
     client.connect(address.parse()?)?;
     Ok(client)
 }
 
 /// Calls, and prints how long calls took.
-fn ask(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> Played<()> {
+fn call(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> RoleResult<()> {
     let payload = Payload::new(Kind::String(bytes));
     for _ in 0..warm_up {
         client.call(&payload)?;
@@ -76,11 +76,11 @@ fn ask(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> Played
 
 /// Streams twice for so long, and prints of the second time how many bytes went, and how long it took
 /// until the server had reported what arrived.
-fn stream(mut client: Client, lasts: Duration, bytes: usize) -> Played<()> {
+fn stream(mut client: Client, lasts: Duration, bytes: usize) -> RoleResult<()> {
     let mut upload = || {
         let began = Instant::now();
         let summary = client.upload(bytes, move || began.elapsed() < lasts)?;
-        Played::Ok((summary.bytes, began.elapsed().as_nanos()))
+        RoleResult::Ok((summary.bytes, began.elapsed().as_nanos()))
     };
     upload()?;
     warm();

@@ -1,10 +1,10 @@
-//! Both ends of a stack, started where they belong, and what they say.
+//! The client and the server of a stack: how they are started, and how their output is read.
 
-use super::peers::Peer;
 use super::usage::Usage;
 use crate::bench::{Bench, own_program};
 use crate::child::{self, PipedChild, numbers};
 use crate::error::{Result, failed};
+use crate::program::Program;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,9 +51,9 @@ impl Pair {
     }
 
     /// A peer's, built first, by this transport.
-    pub(super) fn peer(bench: &Bench, peer: &Peer, transport: Option<&str>) -> Result<Pair> {
+    pub(super) fn peer(bench: &Bench, peer: &Program, transport: Option<&str>) -> Result<Pair> {
         Ok(Pair {
-            program: peer.built(bench)?,
+            program: peer.build(bench)?,
             before: transport.map(str::to_owned).into_iter().collect(),
         })
     }
@@ -110,7 +110,7 @@ impl Task {
                 warm_up,
                 calls,
                 bytes,
-            } => ("ask", vec![warm_up, calls, bytes]),
+            } => ("call", vec![warm_up, calls, bytes]),
             Task::Stream { lasts_ms, bytes } => ("stream", vec![lasts_ms, bytes]),
         };
         let numbers = numbers.iter().map(usize::to_string);
@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_is_told_and_says_is_of_its_task() {
+    fn the_arguments_and_the_output_of_a_client_are_those_of_its_task() {
         let calls = Task::Calls {
             warm_up: 2,
             calls: 10,
             bytes: 64,
         };
-        assert_eq!(calls.words("here:1"), ["ask", "here:1", "2", "10", "64"]);
+        assert_eq!(calls.words("here:1"), ["call", "here:1", "2", "10", "64"]);
         assert_eq!(calls.read("41500 50000 90000").unwrap(), (41.5, 10.0));
         let stream = Task::Stream {
             lasts_ms: 5,

@@ -3,11 +3,14 @@
 
 #[cfg(feature = "quic")]
 mod quic;
+#[cfg(not(feature = "quic"))]
+#[path = "end/no_quic.rs"]
+mod quic;
 mod raw;
 mod reliable;
 mod tcp;
 
-use crate::part::Played;
+use crate::role::{self, RoleResult};
 use costof_lab::link;
 use costof_os::process;
 use costof_os::sched::affinity;
@@ -16,9 +19,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-#[cfg(not(feature = "quic"))]
-const NO_QUIC: &str = "it was built without quinn (--features quic)";
-
+const NO_ROLE: &str = "there is no such role";
 /// Bytes that one write or message carries.
 const MESSAGE_BYTES: usize = 64 << 10;
 /// Larger than what comes in an exchange.
@@ -29,18 +30,24 @@ const WARM_UP: usize = 200;
 /// What is sent, and how.
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// By rudp: its control, the longest datagram, and how many bytes are queued ahead.
-    Rudp {
-        control: rudp::Control,
-        datagram_bytes: usize,
-        ahead_bytes: u64,
-    },
+    /// By rudp.
+    Rudp(Rudp),
     /// Datagrams that nobody acknowledges, in batches that the kernel cuts and joins.
     Raw,
     /// By the kernel's TCP, with this congestion control.
     Tcp(String),
     /// By quinn, which encrypts.
     Quic,
+}
+
+/// How a connection of rudp is configured.
+#[derive(Clone, Debug, PartialEq)]
+struct Rudp {
+    control: rudp::Control,
+    /// The longest datagram.
+    datagram_bytes: usize,
+    /// How many bytes are queued ahead.
+    ahead_bytes: u64,
 }
 
 /// As `rudp:rate:1452:16777216`, `raw`, `tcp:cubic`, `quic`.
@@ -51,7 +58,7 @@ impl FromStr for Kind {
         let unknown = || format!("`{text}` is nothing that can be sent here");
         let words: Vec<&str> = text.split(':').collect();
         match words[..] {
-            ["rudp", control, datagram_bytes, ahead_bytes] => Ok(Kind::Rudp {
+            ["rudp", control, datagram_bytes, ahead_bytes] => Ok(Kind::Rudp(Rudp {
                 control: match control {
                     "cubic" => rudp::Control::Cubic,
                     "rate" => rudp::Control::Rate,
@@ -60,7 +67,7 @@ impl FromStr for Kind {
                 },
                 datagram_bytes: datagram_bytes.parse().map_err(|_| unknown())?,
                 ahead_bytes: ahead_bytes.parse().map_err(|_| unknown())?,
-            }),
+            })),
             ["raw"] => Ok(Kind::Raw),
             ["tcp", control] => Ok(Kind::Tcp(control.to_owned())),
             ["quic"] => Ok(Kind::Quic),
@@ -69,76 +76,65 @@ impl FromStr for Kind {
     }
 }
 
-/// Plays the part that these words say, to its end.
-pub(crate) fn play(words: &[String]) -> ExitCode {
-    crate::part::play(words, part)
+/// Runs the end that these words name.
+pub(crate) fn run_role(words: &[String]) -> ExitCode {
+    role::run(words, parse_and_run)
 }
 
-fn part(words: &[&str]) -> Played<()> {
+fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     if let ["hold", link] = words {
         return Ok(link::hold(&link.parse()?)?);
     }
     process::die_with_parent()?;
     let [what, cpu, kind, at, rest @ ..] = words else {
-        return Err("it has no such part".into());
+        return Err(NO_ROLE.into());
     };
     // Anywhere, unless a CPU is named.
     if *cpu != "any" {
         affinity::pin(&[cpu.parse()?])?;
     }
     let (kind, at): (Kind, SocketAddr) = (kind.parse()?, at.parse()?);
-    match (*what, rest) {
-        ("receive", [seconds]) => {
+    let spins = what.ends_with("spinning");
+    match (*what, &kind, rest) {
+        ("receive", _, [seconds]) => {
             let lasts = Duration::from_secs(seconds.parse()?);
             let tally = match &kind {
-                Kind::Rudp { .. } => reliable::receive(at, &kind, lasts),
+                Kind::Rudp(options) => reliable::receive(at, options, lasts),
                 Kind::Raw => raw::receive(at, lasts),
                 Kind::Tcp(_) => tcp::receive(at, lasts),
-                #[cfg(feature = "quic")]
                 Kind::Quic => quic::receive(at, lasts),
-                #[cfg(not(feature = "quic"))]
-                Kind::Quic => Err(NO_QUIC.into()),
             };
             println!("{}", tally?.line());
             Ok(())
         }
-        ("send", [certificate]) => match &kind {
-            Kind::Rudp { .. } => reliable::send(at, &kind),
+        ("send", _, [certificate]) => match &kind {
+            Kind::Rudp(options) => reliable::send(at, options),
             Kind::Raw => raw::send(at),
             Kind::Tcp(control) => tcp::send(at, control),
-            #[cfg(feature = "quic")]
             Kind::Quic => quic::send(at, certificate),
-            #[cfg(not(feature = "quic"))]
-            Kind::Quic => {
-                let _ = certificate;
-                Err(NO_QUIC.into())
-            }
         },
-        ("echo" | "echo spinning", []) => {
-            let spins = what.ends_with("spinning");
-            match &kind {
-                Kind::Rudp { .. } => reliable::echo_one(at, &kind, spins),
-                _ => raw::echo(at, spins),
-            }
+        ("echo" | "echo spinning", Kind::Rudp(options), []) => {
+            reliable::echo_one(at, options, spins)
         }
-        ("echo at once", []) => reliable::echo(at, &kind),
-        ("ask" | "ask spinning", [bytes, times]) => {
-            let (bytes, times) = (bytes.parse()?, times.parse()?);
-            let spins = what.ends_with("spinning");
-            let mut took = match &kind {
-                Kind::Rudp { .. } => reliable::ask(at, &kind, bytes, times, spins),
-                _ => raw::ask(at, bytes, times, spins),
+        ("echo" | "echo spinning", Kind::Raw, []) => raw::echo(at, spins),
+        ("echo at once", Kind::Rudp(options), []) => reliable::echo(at, options),
+        ("ping" | "ping spinning", _, [bytes, count]) => {
+            let (bytes, count) = (bytes.parse()?, count.parse()?);
+            let mut round_trips = match &kind {
+                Kind::Rudp(options) => reliable::ping(at, options, bytes, count, spins),
+                Kind::Raw => raw::ping(at, bytes, count, spins),
+                Kind::Tcp(_) | Kind::Quic => Err(NO_ROLE.into()),
             }?;
-            took.drain(..WARM_UP.min(took.len()));
-            print_quantiles(took);
+            round_trips.drain(..WARM_UP.min(round_trips.len()));
+            print_quantiles(round_trips);
             Ok(())
         }
-        ("ask at once", [bytes, at_once, all]) => {
-            let (bytes, at_once, all) = (bytes.parse()?, at_once.parse()?, all.parse()?);
-            print_quantiles(reliable::ask_at_once(at, &kind, bytes, at_once, all)?);
+        ("ping at once", Kind::Rudp(options), [bytes, in_flight, count]) => {
+            let (bytes, in_flight, count) = (bytes.parse()?, in_flight.parse()?, count.parse()?);
+            print_quantiles(reliable::ping_many(at, options, bytes, in_flight, count)?);
             Ok(())
         }
-        _ => Err("it has no such part".into()),
+        _ => Err(NO_ROLE.into()),
     }
 }
 
@@ -164,11 +160,11 @@ mod tests {
 
     #[test]
     fn kinds_are_what_their_words_say() {
-        let rudp = Kind::Rudp {
+        let rudp = Kind::Rudp(Rudp {
             control: rudp::Control::Rate,
             datagram_bytes: 1452,
             ahead_bytes: 7,
-        };
+        });
         assert_eq!("rudp:rate:1452:7".parse(), Ok(rudp));
         assert_eq!("tcp:cubic".parse(), Ok(Kind::Tcp("cubic".to_owned())));
         for unknown in ["rudp:fast:1:1", "rudp", "tcp", ""] {

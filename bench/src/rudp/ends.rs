@@ -1,4 +1,4 @@
-//! The two ends, started where they belong, and what they print.
+//! The two ends: how they are started, and how their output is read.
 
 use super::tally::Arrived;
 use crate::bench::{Bench, own_program};
@@ -7,9 +7,7 @@ use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
 use costof_model::link::Link;
-use costof_os::cpu::awake::Spinners;
-use costof_peers::verify::keep_awake;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,21 +17,24 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const SPARE: Duration = Duration::from_secs(60);
 
 /// Where both ends are.
-pub(super) enum Path {
-    /// On this machine's loopback device, each on a CPU of its own: the client's and the server's.
-    Loopback(usize, usize),
-    /// At the ends of a link that was made, both on this processor, as costof has them: what relays
-    /// the link takes another one.
-    Link(Box<Made>, String),
+pub(super) struct Path {
+    /// The link between them; none on this machine's loopback device.
+    link: Option<Made>,
+    /// The CPU of the client and that of the server, or `any`.
+    cpus: [String; 2],
 }
 
 impl Path {
-    /// Errors: there is no second processor.
-    pub(super) fn loopback(bench: &Bench) -> Result<Path> {
-        let [client, server] = bench.two_cpus()?;
-        Ok(Path::Loopback(client, server))
+    /// The client on the first of these CPUs, the server on the second.
+    pub(super) fn loopback(cpus: [usize; 2]) -> Path {
+        Path {
+            link: None,
+            cpus: cpus.map(|cpu| cpu.to_string()),
+        }
     }
 
+    /// Both on the measured CPU, as costof has them: what relays the link takes another one.
+    ///
     /// Errors: there can be no such link here, and why.
     pub(super) fn link(bench: &Bench, link: &str, seed: usize) -> Result<Path> {
         let holder = WorkerCommand::own_executable(&["end", "hold"]).map_err(failed)?;
@@ -48,12 +49,15 @@ impl Path {
             made.relay_on(others).map_err(failed)?;
             cpu = measured.to_string();
         }
-        Ok(Path::Link(Box::new(made), cpu))
+        Ok(Path {
+            link: Some(made),
+            cpus: [cpu.clone(), cpu],
+        })
     }
 
     /// What the link did so far, for a person to read.
     pub(super) fn link_summary(&mut self) -> Result<String> {
-        let Path::Link(made, _) = self else {
+        let Some(made) = &mut self.link else {
             return Ok(String::new());
         };
         let Some(report) = made.report().map_err(failed)? else {
@@ -66,30 +70,6 @@ impl Path {
         ))
     }
 
-    /// Keeps the processors from sleeping that the ends are on, where each has its own.
-    pub(super) fn keep_awake(&self) -> Result<Option<Spinners>> {
-        let Path::Loopback(client, server) = self else {
-            return Ok(None);
-        };
-        keep_awake(&[*client, *server]).map(Some)
-    }
-
-    /// The address, the end of a link, and the CPU of the end that listens.
-    fn server(&self) -> (IpAddr, Option<&End>, String) {
-        match self {
-            Path::Loopback(_, cpu) => (Ipv4Addr::LOCALHOST.into(), None, cpu.to_string()),
-            Path::Link(made, cpu) => (made.far.address, Some(&made.far), cpu.clone()),
-        }
-    }
-
-    /// The end of a link and the CPU of the other end.
-    fn client(&self) -> (Option<&End>, String) {
-        match self {
-            Path::Loopback(cpu, _) => (None, cpu.to_string()),
-            Path::Link(made, cpu) => (Some(&made.near), cpu.clone()),
-        }
-    }
-
     /// An end that listens, and where it does.
     pub(super) fn listen(
         &self,
@@ -97,13 +77,15 @@ impl Path {
         what: &str,
         kind: &str,
         rest: &[&str],
-    ) -> Result<Listening> {
-        let (address, end, cpu) = self.server();
+    ) -> Result<Listener> {
+        let end = self.link.as_ref().map(|link| &link.far);
+        let address = end.map_or(Ipv4Addr::LOCALHOST.into(), |end| end.address);
         let at = SocketAddr::new(address, 0).to_string();
-        let mut child = start(end, &[&[what, &cpu, kind, &at][..], rest].concat())?;
+        let [_, cpu] = &self.cpus;
+        let mut child = start(end, &[&[what, cpu, kind, &at][..], rest].concat())?;
         let line = child.line(START_LIMIT, &bench.interrupt)?;
         let (at, extra) = line.split_once(' ').unwrap_or((&line, ""));
-        Ok(Listening {
+        Ok(Listener {
             at: at.to_owned(),
             extra: extra.to_owned(),
             kind: kind.to_owned(),
@@ -112,54 +94,60 @@ impl Path {
     }
 
     /// The other end of one that listens.
-    pub(super) fn connect(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<PipedChild> {
-        let (end, cpu) = self.client();
-        start(end, &[&[what, &cpu, &to.kind, &to.at][..], rest].concat())
+    pub(super) fn connect(&self, what: &str, to: &Listener, rest: &[&str]) -> Result<PipedChild> {
+        let end = self.link.as_ref().map(|link| &link.near);
+        let [cpu, _] = &self.cpus;
+        start(end, &[&[what, cpu, &to.kind, &to.at][..], rest].concat())
     }
 
     /// What arrives of a stream in so many seconds.
     pub(super) fn stream(&self, bench: &Bench, kind: &str, seconds: usize) -> Result<Arrived> {
-        let receiver = self.receives(bench, kind, seconds)?;
-        let _sender = self.sends(&receiver)?;
+        let receiver = self.start_receiver(bench, kind, seconds)?;
+        let _sender = self.start_sender(&receiver)?;
         receiver.arrived(bench, seconds)
     }
 
-    pub(super) fn receives(&self, bench: &Bench, kind: &str, seconds: usize) -> Result<Listening> {
+    pub(super) fn start_receiver(
+        &self,
+        bench: &Bench,
+        kind: &str,
+        seconds: usize,
+    ) -> Result<Listener> {
         self.listen(bench, "receive", kind, &[&seconds.to_string()])
     }
 
     /// Sends until it is dropped.
-    pub(super) fn sends(&self, to: &Listening) -> Result<PipedChild> {
+    pub(super) fn start_sender(&self, to: &Listener) -> Result<PipedChild> {
         self.connect("send", to, &[&to.extra])
     }
 
-    /// The median, the 99th percentile and the longest of exchanges, in nanoseconds: of what, and
-    /// what the client that asks for them has to know of them.
+    /// The median, the 99th percentile and the longest of round trips, in nanoseconds, between these
+    /// roles of [`end`](super::end); the client gets `rest` as arguments.
     pub(super) fn exchange(
         &self,
         bench: &Bench,
-        [echoes, asks]: [&str; 2],
+        [server, client]: [&str; 2],
         kind: &str,
         rest: &[usize],
     ) -> Result<[f64; 3]> {
-        let echo = self.listen(bench, echoes, kind, &[])?;
+        let echo = self.listen(bench, server, kind, &[])?;
         let rest: Vec<String> = rest.iter().map(usize::to_string).collect();
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let mut asks = self.connect(asks, &echo, &rest)?;
-        let line = asks.line(SPARE, &bench.interrupt)?;
+        let mut client = self.connect(client, &echo, &rest)?;
+        let line = client.line(SPARE, &bench.interrupt)?;
         child::numbers(&line)
     }
 }
 
 /// An end that listens, until it is dropped.
-pub(super) struct Listening {
+pub(super) struct Listener {
     at: String,
     extra: String,
     kind: String,
     child: PipedChild,
 }
 
-impl Listening {
+impl Listener {
     /// The result that it prints, which comes after so many seconds at the latest.
     pub(super) fn arrived(mut self, bench: &Bench, seconds: usize) -> Result<Arrived> {
         let limit = Duration::from_secs(seconds as u64) + SPARE;

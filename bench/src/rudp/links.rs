@@ -65,16 +65,10 @@ pub(super) fn loss(bench: &Bench) -> Result<Vec<Verdict>> {
             };
             let (shares, starts) = steady.rounds(bench)?;
             if !ways.is_empty() {
-                found.push(Bounded {
-                    what: format!("goodput over {link}, {GOODPUT} of what loss lets through"),
-                    band: GOODPUT,
-                    rounds: shares,
-                });
-                found.push(Bounded {
-                    what: format!("seconds until it is at speed over {link}, {START_S}"),
-                    band: START_S,
-                    rounds: starts,
-                });
+                let goodput = format!("goodput over {link}, {GOODPUT} of what loss lets through");
+                let start = format!("seconds until it is at speed over {link}, {START_S}");
+                found.push(Bounded::new(goodput, GOODPUT, shares));
+                found.push(Bounded::new(start, START_S, starts));
             }
         }
     }
@@ -97,11 +91,8 @@ pub(super) fn lan(bench: &Bench) -> Result<Vec<Verdict>> {
         let (shares, _) = steady.rounds(bench)?;
         // By the default; the other stands beside it.
         if kind == CUBIC {
-            found.push(Bounded {
-                what: format!("goodput over lan, {LAN} of 1 Gb/s"),
-                band: LAN,
-                rounds: shares,
-            });
+            let what = format!("goodput over lan, {LAN} of 1 Gb/s");
+            found.push(Bounded::new(what, LAN, shares));
         }
     }
     Ok(judge(&watch, found))
@@ -162,7 +153,7 @@ pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
             for round in 1..=bench.rounds(ECHO_ROUNDS) {
                 let path = Path::link(bench, &link, round)?;
                 let rest = [ECHO_BYTES, ECHOES, all];
-                let took = path.exchange(bench, ["echo at once", "ask at once"], kind, &rest)?;
+                let took = path.exchange(bench, ["echo at once", "ping at once"], kind, &rest)?;
                 let [middle, ninety_ninth, most] = took.map(|ns| ns / ROUND_TRIP_NS);
                 println!(
                     "{kind}, {which}, round {round}: median {middle:.2}, p99 {ninety_ninth:.2}, all \
@@ -171,13 +162,9 @@ pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
                 p99.push(ninety_ninth);
             }
             if kind != CUBIC {
-                found.push(Bounded {
-                    what: format!(
-                        "p99 of echoes by {kind}, {which}, {ECHO_ROUND_TRIPS} round trips"
-                    ),
-                    band: ECHO_ROUND_TRIPS,
-                    rounds: p99,
-                });
+                let what =
+                    format!("p99 of echoes by {kind}, {which}, {ECHO_ROUND_TRIPS} round trips");
+                found.push(Bounded::new(what, ECHO_ROUND_TRIPS, p99));
             }
         }
     }
@@ -194,27 +181,22 @@ pub(super) fn share(bench: &Bench) -> Result<Vec<Verdict>> {
     let watch = Watch::start();
     let mut kept = Vec::new();
     for round in 1..=bench.rounds(ROUNDS) {
-        let beside_rudp = shared(bench, CUBIC, round)?;
+        kept.push(shared(bench, CUBIC, round)?);
         shared(bench, "tcp:cubic", round)?;
-        kept.push(beside_rudp);
     }
-    let found = Bounded {
-        what: format!("what TCP cubic keeps beside rudp cubic, {KEEPS}"),
-        band: KEEPS,
-        rounds: kept,
-    };
-    Ok(judge(&watch, vec![found]))
+    let what = format!("what TCP cubic keeps beside rudp cubic, {KEEPS}");
+    Ok(judge(&watch, vec![Bounded::new(what, KEEPS, kept)]))
 }
 
 /// What TCP cubic keeps beside this one.
 fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
     let mut path = Path::link(bench, LONG_LINK, round)?;
     let all = ALONE_SECONDS + SHARED_SECONDS;
-    let mut first = path.receives(bench, "tcp:cubic", all)?;
-    let _first_sends = path.sends(&first)?;
+    let mut first = path.start_receiver(bench, "tcp:cubic", all)?;
+    let _first_sends = path.start_sender(&first)?;
     first.wait_running(bench, Duration::from_secs(ALONE_SECONDS as u64))?;
-    let second = path.receives(bench, other, SHARED_SECONDS)?;
-    let _second_sends = path.sends(&second)?;
+    let second = path.start_receiver(bench, other, SHARED_SECONDS)?;
+    let _second_sends = path.start_sender(&second)?;
     let of_first = first.arrived(bench, all)?;
     let of_second = second.arrived(bench, SHARED_SECONDS)?;
     let parts = [

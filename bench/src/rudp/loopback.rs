@@ -4,11 +4,13 @@
 use super::ends::Path;
 use crate::bench::Bench;
 use crate::error::Result;
-use crate::rounds::{self, Measured};
+use crate::rounds;
 use crate::verdict::{self, Verdict};
 use costof_peers::agreement::Band;
 use costof_peers::round::Side;
+use costof_peers::verify::keep_awake;
 use costof_stats::{median, median_interval};
+use std::ops::Range;
 
 const ROUNDS: usize = 9;
 /// So long a stream lasts, and so much of its beginning is left out.
@@ -19,6 +21,8 @@ const START_SECONDS: usize = 1;
 const LONG: &str = "rudp:cubic:65507:4194304";
 const SHORT: &str = "rudp:cubic:1452:4194304";
 
+/// The place of raw UDP among the sides, which rudp is judged by.
+const RAW: Range<usize> = 1..2;
 const OF_RAW: Band = Band::at_least(0.4);
 const GIGABITS: Band = Band::at_least(20.0);
 const ROUND_TRIP: Band = Band::at_most(1.15);
@@ -31,7 +35,7 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
          of 65,507 bytes (long) and of 1,452; raw UDP with GSO and GRO, which loses what does not \
          fit; TCP; quinn, which encrypts",
     );
-    let path = &Path::loopback(bench)?;
+    let path = &Path::loopback(bench.two_cpus()?);
     let side = |name: &'static str, kind: &'static str| {
         Side::new(name, move |_| {
             let arrived = path.stream(bench, kind, SECONDS)?;
@@ -56,21 +60,24 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
     };
     Ok(vec![
         absolute.report(&format!("goodput, {GIGABITS} Gb/s")),
-        over_raw(&measured, OF_RAW).report(&format!("goodput over that of raw UDP, {OF_RAW}")),
+        measured
+            .against_best(OF_RAW, RAW)
+            .report(&format!("goodput over that of raw UDP, {OF_RAW}")),
     ])
 }
 
-/// One after the other: both ends blocked until something comes, and both asking again and again.
+/// One after the other: both ends blocked until something comes, and both polling.
 pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(
         "rudp's round trips on loopback beside those of raw UDP, both ends blocked until \
          something comes, or spinning; both processors kept awake: medians in µs",
     );
-    let path = &Path::loopback(bench)?;
+    let cpus = bench.two_cpus()?;
+    let path = &Path::loopback(cpus);
     // How long one that sleeps takes to wake differs by more than what is measured.
-    let _spinners = path.keep_awake()?;
+    let _spinners = keep_awake(&cpus)?;
     let mut verdicts = Vec::new();
-    for parts in [["echo", "ask"], ["echo spinning", "ask spinning"]] {
+    for parts in [["echo", "ping"], ["echo spinning", "ping spinning"]] {
         for bytes in [64, 1400] {
             println!("{bytes} bytes, {}", parts[1]);
             let side = |name: &'static str, kind: &'static str| {
@@ -83,16 +90,8 @@ pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
             // Both are medians of many exchanges: a noisy machine moves both alike.
             let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
             let what = format!("round trips of {bytes} bytes, {}, {ROUND_TRIP}", parts[1]);
-            verdicts.push(over_raw(&measured, ROUND_TRIP).report(&what));
+            verdicts.push(measured.against_best(ROUND_TRIP, RAW).report(&what));
         }
     }
     Ok(verdicts)
-}
-
-/// rudp over raw UDP, which are the first two sides.
-fn over_raw(measured: &Measured, band: Band) -> Verdict {
-    match measured.first_over(1) {
-        Ok(agreement) => verdict::judge(band, agreement.interval),
-        Err(why) => Verdict::Undecided(why),
-    }
 }

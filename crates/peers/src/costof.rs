@@ -1,7 +1,7 @@
 //! costof as a program: how one point is measured by it, and what its run file holds.
 
 use crate::child::{self, Finished, Interrupt};
-use crate::error::{Result, failed};
+use crate::error::{OrCannot, Result, failed};
 use costof_model::metric::Estimate;
 use costof_model::run_file::{self, Run};
 use std::collections::BTreeSet;
@@ -75,10 +75,8 @@ impl Costof {
 }
 
 fn read(file: &Path) -> Result<Run> {
-    let opened = File::open(file)
-        .map_err(|error| failed(format!("cannot open {}: {error}", file.display())))?;
-    run_file::read(BufReader::new(opened))
-        .map_err(|error| failed(format!("{}: {error}", file.display())))
+    let opened = File::open(file).or_cannot(format_args!("open {}", file.display()))?;
+    run_file::read(BufReader::new(opened)).or_cannot(format_args!("read {}", file.display()))
 }
 
 /// The metric of a run of one point.

@@ -1,5 +1,7 @@
 //! What ends a comparison before its verdict.
 
+use std::fmt::Display;
+
 /// Why something has no number.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -13,6 +15,21 @@ pub enum Error {
 
 /// What can go wrong here.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Names what could not be done in the error of another crate.
+pub trait OrCannot<T> {
+    /// The value, or `cannot ACTION: ERROR`.
+    ///
+    /// # Errors
+    /// There is no value.
+    fn or_cannot(self, action: impl Display) -> Result<T>;
+}
+
+impl<T, E: Display> OrCannot<T> for std::result::Result<T, E> {
+    fn or_cannot(self, action: impl Display) -> Result<T> {
+        self.map_err(|error| failed(format!("cannot {action}: {error}")))
+    }
+}
 
 /// `text` as an error.
 pub fn failed(text: impl ToString) -> Error {

@@ -48,6 +48,26 @@ pub enum Event<'a> {
     },
 }
 
+/// Measures so many things once a round, each by its place, in an order that is drawn for each round.
+///
+/// # Errors
+/// The first that `measure` returns.
+pub fn shuffled(
+    rounds: usize,
+    count: usize,
+    mut measure: impl FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
+    let mut random = Rng::new();
+    let mut order: Vec<usize> = (0..count).collect();
+    for round in 0..rounds {
+        random.shuffle(&mut order);
+        for place in &order {
+            measure(round, *place)?;
+        }
+    }
+    Ok(())
+}
+
 /// Measures all sides once a round, in an order drawn for each round, so that what drifts meets all
 /// alike. The first is compared with the others.
 ///

@@ -2,7 +2,7 @@
 //! process id after it, however that went. It also ends with this process, however that ends.
 
 use crate::child::{self, Interrupt, KillOnDrop};
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, OrCannot, Result, failed};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -107,7 +107,7 @@ fn free_port() -> Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(|error| failed(format!("there is no port to listen on: {error}")))
+        .or_cannot("find a port to listen on")
 }
 
 /// Whether somebody listens there in a process's network namespace, as the kernel tells: asking the

@@ -4,7 +4,7 @@ use crate::agreement::{Agreement, Band};
 use crate::checks::{Check, Peer};
 use crate::child::Interrupt;
 use crate::costof::{Costof, the_only};
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, OrCannot, Result, failed};
 use crate::packages;
 use crate::round::{self, Event, Side};
 use crate::tool::{Conditions, Statistic};
@@ -247,8 +247,7 @@ impl Verifier<'_> {
 /// # Errors
 /// The kernel does not allow it.
 pub fn keep_awake(cpus: &[usize]) -> Result<Spinners> {
-    Spinners::start(cpus)
-        .map_err(|error| failed(format!("cannot keep the CPUs {cpus:?} awake: {error}")))
+    Spinners::start(cpus).or_cannot(format_args!("keep the CPUs {cpus:?} awake"))
 }
 
 /// How long another costof is waited for.

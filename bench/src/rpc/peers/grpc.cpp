@@ -205,8 +205,8 @@ int main(int count, char** all) {
         if (what == "version") return peer::say("gRPC C++ " + grpc::Version());
         if (what == "serve") return serve();
         if (what == "serve-sync") return serve_sync();
-        if (what == "ask") return ask(words.at(1), words.number(2), words.number(3), words.number(4));
+        if (what == "call") return ask(words.at(1), words.number(2), words.number(3), words.number(4));
         if (what == "stream") return stream(words.at(1), words.number(2), words.number(3));
-        throw std::runtime_error("it takes serve, ask or stream");
+        throw std::runtime_error("it takes serve, call or stream");
     });
 }

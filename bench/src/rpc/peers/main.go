@@ -1,7 +1,7 @@
 // gRPC by Go, both ends: what bench/src/rpc.rs starts. The same words as the other peers have.
 //
 //	serve                          says where it listens, and serves until it is ended
-//	ask ADDRESS WARM_UP CALLS BYTES   says "warm", then the median, the 99th percentile and the
+//	call ADDRESS WARM_UP CALLS BYTES  says "warm", then the median, the 99th percentile and the
 //	                               longest of the calls, in nanoseconds
 //	stream ADDRESS MS BYTES        says "warm", then how many bytes a client stream took to its
 //	                               answer, and how long, in nanoseconds
@@ -43,7 +43,7 @@ func play(words []string) error {
 		return nil
 	case len(words) == 1 && words[0] == "serve":
 		return serve()
-	case len(words) == 5 && words[0] == "ask":
+	case len(words) == 5 && words[0] == "call":
 		numbers, err := numbers(words[2:])
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func play(words []string) error {
 		}
 		return stream(words[1], time.Duration(numbers[0])*time.Millisecond, numbers[1])
 	}
-	return errors.New("it takes serve, ask or stream")
+	return errors.New("it takes serve, call or stream")
 }
 
 func numbers(words []string) ([]int, error) {

@@ -86,7 +86,7 @@ public:
     Words(int count, char** words) : words_(words + 1, words + count) {}
 
     const std::string& at(std::size_t place) const {
-        if (place >= words_.size()) throw std::runtime_error("it takes serve, ask or stream");
+        if (place >= words_.size()) throw std::runtime_error("it takes serve, call or stream");
         return words_[place];
     }
 

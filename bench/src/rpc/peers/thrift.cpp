@@ -1,5 +1,5 @@
 // Thrift by Apache's C++, both ends, framed or buffered, binary protocol. The words are those of
-// main.go with the transport before them: `framed serve`, `buffered ask …`.
+// main.go with the transport before them: `framed serve`, `buffered call …`.
 //
 // Both ends block, as ours do: the server has a thread for each connection. Templates instead of
 // virtual calls (`--gen cpp:templates`), and no poll(2) before each read of the server
@@ -78,9 +78,9 @@ template <typename Transport, typename Factory>
 void part(const peer::Words& words) {
     const auto& what = words.at(1);
     if (what == "serve") return serve<Transport, Factory>();
-    if (what == "ask")
+    if (what == "call")
         return ask<Transport>(words.at(2), words.number(3), words.number(4), words.number(5));
-    throw std::runtime_error("it takes serve or ask");
+    throw std::runtime_error("it takes serve or call");
 }
 
 }  // namespace

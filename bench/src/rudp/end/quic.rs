@@ -1,7 +1,7 @@
 //! Ends that use QUIC by quinn: one stream, quinn's own defaults, which means TLS 1.3,
 //! CUBIC, and datagrams of up to 1,452 bytes.
 
-use super::{MESSAGE_BYTES, Played, print_address};
+use super::{MESSAGE_BYTES, RoleResult, print_address};
 use crate::rudp::tally::Tally;
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 const NAME: &str = "peer";
 
-fn run<T>(end: impl Future<Output = Played<T>>) -> Played<T> {
+fn run<T>(end: impl Future<Output = RoleResult<T>>) -> RoleResult<T> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
         .block_on(end)
 }
 
-pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
+pub(super) fn receive(at: SocketAddr, lasts: Duration) -> RoleResult<Tally> {
     run(async {
         let own = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
@@ -45,7 +45,7 @@ pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
 }
 
 /// As much as goes, until it is ended, to who has this certificate.
-pub(super) fn send(to: SocketAddr, certificate: &str) -> Played<()> {
+pub(super) fn send(to: SocketAddr, certificate: &str) -> RoleResult<()> {
     run(async {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(bytes(certificate)?))?;

@@ -1,6 +1,6 @@
 //! Ends that use UDP as it is: what any protocol over it is measured against.
 
-use super::{LARGEST, Played, WARM_UP, print_address};
+use super::{LARGEST, RoleResult, WARM_UP, print_address};
 use crate::rudp::tally::Tally;
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,7 +37,7 @@ fn wait(socket: &UdpSocket, what: PollFlags, most: Duration) -> io::Result<()> {
     }
 }
 
-pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
+pub(super) fn receive(at: SocketAddr, lasts: Duration) -> RoleResult<Tally> {
     let (socket, state) = batched(at)?;
     print_address(socket.local_addr()?, "");
     let mut tally = Tally::new();
@@ -59,7 +59,7 @@ pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
 }
 
 /// As fast as the kernel takes them, until it is ended.
-pub(super) fn send(to: SocketAddr) -> Played<()> {
+pub(super) fn send(to: SocketAddr) -> RoleResult<()> {
     let (socket, state) = batched(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
     let segments = SEGMENTS.min(state.max_gso_segments());
     let contents = vec![7; DATAGRAM_BYTES * segments];
@@ -92,7 +92,7 @@ fn until_there<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// Sends back whatever comes, until it is ended.
-pub(super) fn echo(at: SocketAddr, spins: bool) -> Played<()> {
+pub(super) fn echo(at: SocketAddr, spins: bool) -> RoleResult<()> {
     let socket = UdpSocket::bind(at)?;
     socket.set_nonblocking(spins)?;
     print_address(socket.local_addr()?, "");
@@ -103,24 +103,24 @@ pub(super) fn echo(at: SocketAddr, spins: bool) -> Played<()> {
     }
 }
 
-/// How long each exchange takes, one after the other.
-pub(super) fn ask(
+/// How long each round trip takes, one after the other.
+pub(super) fn ping(
     to: SocketAddr,
     bytes: usize,
-    times: usize,
+    count: usize,
     spins: bool,
-) -> Played<Vec<Duration>> {
+) -> RoleResult<Vec<Duration>> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;
     socket.set_nonblocking(spins)?;
-    let question = vec![7; bytes];
-    let mut answer = [0; LARGEST];
-    let mut took = Vec::with_capacity(WARM_UP + times);
-    for _ in 0..WARM_UP + times {
-        let asked = Instant::now();
-        socket.send(&question)?;
-        let came = until_there(|| socket.recv(&mut answer))?;
-        took.push(asked.elapsed());
+    let request = vec![7; bytes];
+    let mut reply = [0; LARGEST];
+    let mut took = Vec::with_capacity(WARM_UP + count);
+    for _ in 0..WARM_UP + count {
+        let sent = Instant::now();
+        socket.send(&request)?;
+        let came = until_there(|| socket.recv(&mut reply))?;
+        took.push(sent.elapsed());
         if came != bytes {
             return Err(format!("{came} bytes came").into());
         }

@@ -1,6 +1,6 @@
 //! Ends that use rudp.
 
-use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, print_address};
+use super::{MESSAGE_BYTES, RoleResult, Rudp, WARM_UP, print_address};
 use crate::rudp::tally::Tally;
 use rudp::socket::Socket;
 use rudp::{Accept, Config, ConnectionId, Event};
@@ -10,30 +10,24 @@ use std::time::{Duration, Instant};
 /// After so long a silence there is no other end.
 const SILENCE: Option<Duration> = Some(Duration::from_secs(60));
 
-fn config(kind: &Kind) -> Config {
-    match kind {
-        Kind::Rudp {
-            control,
-            datagram_bytes,
-            ..
-        } => Config {
-            control: *control,
-            datagram_bytes: *datagram_bytes,
-            ..Config::default()
-        },
-        _ => Config::default(),
+/// A stream, in order.
+fn ordered(options: &Rudp) -> Config {
+    Config {
+        control: options.control,
+        datagram_bytes: options.datagram_bytes,
+        ..Config::default()
     }
 }
 
-/// Echoes are answered as they come; a stream is one in order.
-fn unordered(kind: &Kind) -> Config {
+/// Echoes, which are answered as they come.
+fn unordered(options: &Rudp) -> Config {
     Config {
         is_ordered: false,
-        ..config(kind)
+        ..ordered(options)
     }
 }
 
-fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
+fn listen(at: SocketAddr, config: Config) -> RoleResult<Socket> {
     let accept = Accept {
         config,
         ..Accept::default()
@@ -43,9 +37,9 @@ fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
     Ok(socket)
 }
 
-fn connect(to: SocketAddr, config: Config) -> Played<(Socket, ConnectionId)> {
+fn connect(to: SocketAddr, config: Config) -> RoleResult<(Socket, ConnectionId)> {
     let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    // It hears nobody else, as UDP's does that it is held against.
+    // It receives from nobody else, like the raw UDP socket that it is compared with.
     let socket = UdpSocket::bind(any)?;
     socket.connect(to)?;
     let mut socket = Socket::over(socket, secret(), None)?;
@@ -57,8 +51,8 @@ fn secret() -> [u8; 16] {
     std::array::from_fn(|_| fastrand::u8(..))
 }
 
-pub(super) fn receive(at: SocketAddr, kind: &Kind, lasts: Duration) -> Played<Tally> {
-    let mut socket = listen(at, config(kind))?;
+pub(super) fn receive(at: SocketAddr, options: &Rudp, lasts: Duration) -> RoleResult<Tally> {
+    let mut socket = listen(at, ordered(options))?;
     let mut tally = Tally::new();
     while let Some(left) = tally.left(lasts) {
         match socket.poll(Some(left))? {
@@ -76,12 +70,8 @@ pub(super) fn receive(at: SocketAddr, kind: &Kind, lasts: Duration) -> Played<Ta
 }
 
 /// As much as goes, until it is ended.
-pub(super) fn send(to: SocketAddr, kind: &Kind) -> Played<()> {
-    let ahead = match kind {
-        Kind::Rudp { ahead_bytes, .. } => *ahead_bytes,
-        _ => 0,
-    };
-    let (mut socket, id) = connect(to, config(kind))?;
+pub(super) fn send(to: SocketAddr, options: &Rudp) -> RoleResult<()> {
+    let (mut socket, id) = connect(to, ordered(options))?;
     loop {
         let event = socket.poll(SILENCE)?;
         if let Some((_, Event::Closed(reason))) = event {
@@ -90,7 +80,7 @@ pub(super) fn send(to: SocketAddr, kind: &Kind) -> Played<()> {
         let Some(connection) = socket.connection(id) else {
             continue;
         };
-        while connection.stats().queued_bytes < ahead {
+        while connection.stats().queued_bytes < options.ahead_bytes {
             if connection.send(vec![7; MESSAGE_BYTES]).is_err() {
                 break;
             }
@@ -98,8 +88,8 @@ pub(super) fn send(to: SocketAddr, kind: &Kind) -> Played<()> {
     }
 }
 
-/// What happens next: waited for in the kernel, or by asking again and again.
-fn next(socket: &mut Socket, spins: bool) -> Played<(ConnectionId, Event)> {
+/// The next event: waited for in the kernel, or by polling.
+fn next(socket: &mut Socket, spins: bool) -> RoleResult<(ConnectionId, Event)> {
     if !spins {
         return Ok(socket.poll(SILENCE)?.ok_or("nobody answers")?);
     }
@@ -111,18 +101,18 @@ fn next(socket: &mut Socket, spins: bool) -> Played<(ConnectionId, Event)> {
 }
 
 /// Sends back whatever comes, until it is ended.
-pub(super) fn echo(at: SocketAddr, kind: &Kind) -> Played<()> {
-    answer(listen(at, unordered(kind))?, false)
+pub(super) fn echo(at: SocketAddr, options: &Rudp) -> RoleResult<()> {
+    answer(listen(at, unordered(options))?, false)
 }
 
-/// The same, where one message is under way at a time.
-pub(super) fn echo_one(at: SocketAddr, kind: &Kind, spins: bool) -> Played<()> {
-    let mut socket = listen(at, unordered(kind))?;
+/// The same, where one message is in flight at a time.
+pub(super) fn echo_one(at: SocketAddr, options: &Rudp, spins: bool) -> RoleResult<()> {
+    let mut socket = listen(at, unordered(options))?;
     socket.favour_latency()?;
     answer(socket, spins)
 }
 
-fn answer(mut socket: Socket, spins: bool) -> Played<()> {
+fn answer(mut socket: Socket, spins: bool) -> RoleResult<()> {
     loop {
         if let (id, Event::Message(message)) = next(&mut socket, spins)?
             && let Some(connection) = socket.connection(id)
@@ -132,55 +122,55 @@ fn answer(mut socket: Socket, spins: bool) -> Played<()> {
     }
 }
 
-/// How long each exchange takes, one after the other.
-pub(super) fn ask(
+/// How long each round trip takes, one after the other.
+pub(super) fn ping(
     to: SocketAddr,
-    kind: &Kind,
+    options: &Rudp,
     bytes: usize,
-    times: usize,
+    count: usize,
     spins: bool,
-) -> Played<Vec<Duration>> {
-    let (mut socket, id) = connect(to, unordered(kind))?;
+) -> RoleResult<Vec<Duration>> {
+    let (mut socket, id) = connect(to, unordered(options))?;
     socket.favour_latency()?;
-    let mut took = Vec::with_capacity(WARM_UP + times);
-    let mut asked = Instant::now();
-    while took.len() < WARM_UP + times {
+    let mut took = Vec::with_capacity(WARM_UP + count);
+    let mut sent = Instant::now();
+    while took.len() < WARM_UP + count {
         let (_, event) = next(&mut socket, spins)?;
         match event {
-            Event::Message(answer) if answer.len() == bytes => took.push(asked.elapsed()),
-            Event::Message(answer) => return Err(format!("{} bytes came", answer.len()).into()),
+            Event::Message(reply) if reply.len() == bytes => took.push(sent.elapsed()),
+            Event::Message(reply) => return Err(format!("{} bytes came", reply.len()).into()),
             Event::Closed(reason) => return Err(format!("closed: {reason:?}").into()),
             Event::Connected => {}
-            // Of the question: its answer is what counts.
+            // Of the request: its reply is what counts.
             Event::Acknowledged(_) | Event::Undeliverable(_) => continue,
         }
         if let Some(connection) = socket.connection(id) {
-            asked = Instant::now();
+            sent = Instant::now();
             connection.send(vec![7; bytes])?;
         }
     }
     Ok(took)
 }
 
-/// How long each of `all` takes, of which so many are under way.
-pub(super) fn ask_at_once(
+/// How long each of `count` round trips takes, of which so many are in flight.
+pub(super) fn ping_many(
     to: SocketAddr,
-    kind: &Kind,
+    options: &Rudp,
     bytes: usize,
-    at_once: usize,
-    all: usize,
-) -> Played<Vec<Duration>> {
-    let (mut socket, id) = connect(to, unordered(kind))?;
-    let (mut asked, mut took) = (Vec::with_capacity(all), Vec::with_capacity(all));
-    while took.len() < all {
+    in_flight: usize,
+    count: usize,
+) -> RoleResult<Vec<Duration>> {
+    let (mut socket, id) = connect(to, unordered(options))?;
+    let (mut sent, mut took) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    while took.len() < count {
         let (_, event) = socket.poll(SILENCE)?.ok_or("nobody answers")?;
         let more = match event {
-            Event::Connected => at_once,
-            Event::Message(answer) => {
-                let which = answer.first_chunk().map(|which| u32::from_be_bytes(*which));
+            Event::Connected => in_flight,
+            Event::Message(reply) => {
+                let which = reply.first_chunk().map(|which| u32::from_be_bytes(*which));
                 let then: &Instant = which
-                    .and_then(|which| asked.get(which as usize))
-                    .ok_or("an answer to nothing came")?;
+                    .and_then(|which| sent.get(which as usize))
+                    .ok_or("a reply to nothing came")?;
                 took.push(then.elapsed());
                 1
             }
@@ -188,10 +178,10 @@ pub(super) fn ask_at_once(
             Event::Acknowledged(_) | Event::Undeliverable(_) => 0,
         };
         let connection = socket.connection(id).ok_or("it is gone")?;
-        for _ in 0..more.min(all - asked.len()) {
+        for _ in 0..more.min(count - sent.len()) {
             let mut message = vec![7; bytes];
-            message[..4].copy_from_slice(&(asked.len() as u32).to_be_bytes());
-            asked.push(Instant::now());
+            message[..4].copy_from_slice(&(sent.len() as u32).to_be_bytes());
+            sent.push(Instant::now());
             connection.send(message)?;
         }
     }

@@ -1,13 +1,13 @@
 //! Ends that use the kernel's TCP.
 
-use super::{MESSAGE_BYTES, Played, print_address};
+use super::{MESSAGE_BYTES, RoleResult, print_address};
 use crate::rudp::tally::Tally;
 use costof_os::net::socket;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
+pub(super) fn receive(at: SocketAddr, lasts: Duration) -> RoleResult<Tally> {
     let listener = TcpListener::bind(at)?;
     print_address(listener.local_addr()?, "");
     let mut tally = Tally::new();
@@ -36,7 +36,7 @@ fn is_too_late(error: &io::Error) -> bool {
 }
 
 /// As much as goes, until it is ended, or the receiver has enough.
-pub(super) fn send(to: SocketAddr, control: &str) -> Played<()> {
+pub(super) fn send(to: SocketAddr, control: &str) -> RoleResult<()> {
     let mut stream = TcpStream::connect(to)?;
     socket::set_congestion_control(&stream, control)?;
     let bytes = vec![7; MESSAGE_BYTES];
