@@ -8,6 +8,7 @@ pub mod open_loop;
 pub mod ping_pong;
 pub mod receive;
 pub mod rendezvous;
+pub mod rpc_server;
 pub mod stream;
 pub mod transfer;
 pub mod transport;

@@ -10,6 +10,7 @@ mod expected;
 mod incoming;
 mod outgoing;
 mod steady;
+pub mod transport;
 pub mod windows;
 
 pub use checkpoints::{Checkpoint, Checkpoints};

@@ -9,9 +9,12 @@ use rudp::study::{Receiver, Sender};
 
 use super::stamped::{Stamped, Stamps};
 use super::{IDLE_TIMEOUT, Transport, TryReceive, message};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 
 /// Bytes of the sequence number before a request's data, and of an acknowledgement.
 pub const SEQUENCE_NUMBER_BYTES: usize = 8;
+/// The longest message, which one datagram holds.
+pub const MAX_MESSAGE_BYTES: usize = DATAGRAM_MOST_BYTES - SEQUENCE_NUMBER_BYTES;
 /// Closer to a retransmission than this, a client that waits spins: a wait in the kernel may last so
 /// long.
 const MIN_WAIT: Duration = Duration::from_millis(60);

@@ -6,7 +6,7 @@ use crate::net::peers::Placement;
 use crate::wake::Wake;
 use costof_exchange::rendezvous;
 use costof_exchange::transport;
-use costof_exchange::transport::study::SEQUENCE_NUMBER_BYTES;
+use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 use costof_model::failure::Failure;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Exchange {
     /// How much a datagram holds.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let most = match self.transport {
-            Transport::Study => DATAGRAM_MOST_BYTES - SEQUENCE_NUMBER_BYTES,
+            Transport::Study => MAX_MESSAGE_BYTES,
             Transport::Socket(Over::Udp) => DATAGRAM_MOST_BYTES,
             Transport::Rudp | Transport::Socket(Over::Tcp | Over::Unix) => return Ok(()),
         };

@@ -2,7 +2,6 @@
 //! give their sockets to the stack.
 
 use super::axes::Call;
-use super::served::Served;
 use crate::derived;
 use crate::net::both_ends::{self, take};
 use crate::net::peers::{Acceptor, Connector};
@@ -10,8 +9,14 @@ use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
 use costof_exchange::rendezvous::{self, Flow};
-use costof_rpc::{Client, Options, RpcError, Socket};
+use costof_exchange::rpc_server::RpcServer;
+use costof_rpc::{Client, Options, RpcError, Socket, Stack};
 use std::io::{self, Write};
+use std::time::Duration;
+
+/// How long the role's own thread sleeps until it checks whether it is stopped. It shares a CPU with the
+/// server's threads.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What keeps the processor awake meanwhile, and the connections.
 pub(super) type Connected = (Kept, Vec<Socket>);
@@ -19,7 +24,7 @@ pub(super) type Connected = (Kept, Vec<Socket>);
 /// The end that is called, and what serves it.
 pub(super) struct CallServer {
     acceptor: Acceptor,
-    served: Option<Served>,
+    server: Option<RpcServer>,
 }
 
 impl CallServer {
@@ -28,7 +33,7 @@ impl CallServer {
     pub(super) fn start(launch: &Launch) -> Result<CallServer, Failure> {
         Ok(CallServer {
             acceptor: Acceptor::start(launch)?,
-            served: None,
+            server: None,
         })
     }
 }
@@ -48,12 +53,12 @@ where
             .acceptor
             .listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the processor that this thread has been moved to.
-        self.served = Some(Served::start(call.stack)?);
+        self.server = Some(start(call.stack)?);
         Ok(offers)
     }
 
     fn run(&mut self, _: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let served = self.served.take().expect("it is prepared");
+        let server = self.server.take().expect("it is prepared");
         let accepted = self.acceptor.accept(meter, |listener, stop| {
             let flows = listener.accept(stop)?.into_iter();
             let answered = |flow: Flow| answer_token(flow.into_socket()?.into(), listener.token());
@@ -63,10 +68,21 @@ where
             return Ok(());
         };
         meter.operation_allocates();
-        served.serve(sockets)?;
-        served.until_stopped(CPU_OF_ALL, meter);
+        server.serve(sockets).map_err(|error| broken(&error))?;
+        meter.until_stopped(|| std::thread::sleep(POLL_INTERVAL));
+        if let Some(ns) = server.cpu_ns() {
+            meter.value(CPU_OF_ALL, ns);
+        }
         Ok(())
     }
+}
+
+/// A server whose threads start where this one runs.
+///
+/// # Errors
+/// What the system says of one more thread.
+pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
+    RpcServer::start(stack).map_err(|error| broken(&error))
 }
 
 /// The client waits for its token.

@@ -1,10 +1,9 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
 use super::axes::{Argument, Carried, Connection, Stack};
-use super::ends::broken;
+use super::ends::{broken, start};
 use super::expect::carried;
 use super::rtt::Rtt;
-use super::served::Served;
 use crate::ends::Cpus;
 use crate::net::both_ends::on_cpus;
 use crate::net::meeting::broken as exchange_broken;
@@ -14,6 +13,7 @@ use crate::prelude::*;
 use crate::wake::{self, Wake};
 use costof_exchange::connections::{Acceptor, Unconnected};
 use costof_exchange::rendezvous::Over;
+use costof_exchange::rpc_server::RpcServer;
 use costof_exchange::transport::POLL_INTERVAL;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
@@ -146,7 +146,7 @@ struct ServerRole {
 
 /// What serves a connection.
 enum Serves {
-    Calls(Served),
+    Calls(RpcServer),
     /// Bytes of a message.
     Bytes(usize),
 }
@@ -170,7 +170,7 @@ impl RoleAt<FirstCall> for ServerRole {
         let offers = self.acceptor.listen(&point.link, placement, Over::Tcp, 1)?;
         // On the processor that this thread has been moved to.
         self.serves = Some(match Carried::from(&Rtt::from(&point.axes)) {
-            Carried::Calls(call) => Serves::Calls(Served::start(call.stack)?),
+            Carried::Calls(call) => Serves::Calls(start(call.stack)?),
             Carried::Bytes(exchange) => Serves::Bytes(exchange.size),
         });
         Ok(offers)
@@ -210,7 +210,9 @@ impl Serves {
     /// Serves a connection: bytes until the other end closes it, calls by threads of their own.
     fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
         match self {
-            Serves::Calls(served) => served.serve(vec![stream.into()]),
+            Serves::Calls(server) => server
+                .serve(vec![stream.into()])
+                .map_err(|error| broken(&error)),
             Serves::Bytes(size) => {
                 echo(stream, *size, meter).map_err(|error| exchange_broken(&error))
             }

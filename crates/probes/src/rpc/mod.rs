@@ -7,5 +7,4 @@ pub(crate) mod first_call;
 pub(crate) mod load;
 pub(crate) mod marshal;
 pub(crate) mod rtt;
-pub(crate) mod served;
 pub(crate) mod stream;

@@ -1,14 +1,11 @@
 //! What the probes of transfers by several stacks vary, and what of it cannot be.
 
+use super::carrier::{Carrier, Properties};
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::time::Duration;
-
-/// The largest message of the study's protocol, whose datagrams begin with a number.
-pub(super) const STUDY_MOST_BYTES: u64 = DATAGRAM_MOST_BYTES as u64 - 8;
 
 words! {
     /// What carries the messages of a transfer.
@@ -62,28 +59,6 @@ pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
         defaults).about("messages in flight at most; 0: as many as the stack allows, which is one with stack=study and control=fixed")
 }
 
-/// What carries a transfer, of these probes and of those that have the same roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    Rudp,
-    Study,
-    Quic,
-    Tcp,
-    /// Calls of procedures over TCP.
-    Calls(costof_rpc::Stack),
-}
-
-impl From<Stack> for Carrier {
-    fn from(stack: Stack) -> Carrier {
-        match stack {
-            Stack::Rudp => Carrier::Rudp,
-            Stack::Study => Carrier::Study,
-            Stack::Quic => Carrier::Quic,
-            Stack::Tcp => Carrier::Tcp,
-        }
-    }
-}
-
 /// What the two ends of a transfer have to agree on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
@@ -110,11 +85,9 @@ impl Transfer {
 
     /// How many messages may be in flight; none where the transport itself decides.
     pub(super) fn in_flight(&self) -> Option<u64> {
-        let is_counted = match self.carrier {
-            Carrier::Study => true,
-            Carrier::Rudp => self.control == Control::Fixed,
-            Carrier::Quic | Carrier::Tcp | Carrier::Calls(_) => false,
-        };
+        let has_fixed_rto = self.carrier.properties().fixed_rto.is_some();
+        let is_fixed = self.carrier == Carrier::Rudp && self.control == Control::Fixed;
+        let is_counted = has_fixed_rto || is_fixed;
         match self.window {
             0 => is_counted.then_some(1),
             window => Some(window),
@@ -134,12 +107,17 @@ impl Transfer {
 
     /// What cannot be measured anywhere.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let reason = if self.carrier == Carrier::Study && self.size as u64 > STUDY_MOST_BYTES {
+        let Properties {
+            datagram_limit,
+            has_congestion_control,
+            ..
+        } = self.carrier.properties();
+        let reason = if datagram_limit.is_some_and(|limit| self.size > limit) {
             "a message of the study is one datagram, with 65499 B of it at most (--set size=65499)"
         } else if self.carrier != Carrier::Rudp && self.control != Control::Cubic {
             "only rudp has this control (--set control=cubic; TCP and QUIC have --set \
              congestion_control)"
-        } else if !self.has_congestion_control() && self.congestion_control.name().is_some() {
+        } else if !has_congestion_control && self.congestion_control.name().is_some() {
             "only TCP and QUIC have a congestion control of that name (--set \
              congestion_control=default; rudp has --set control)"
         } else if self.carrier == Carrier::Quic && !cfg!(feature = "quic") {
@@ -148,13 +126,6 @@ impl Transfer {
             return Ok(());
         };
         Err(Failure::unsupported(reason))
-    }
-
-    fn has_congestion_control(&self) -> bool {
-        match self.carrier {
-            Carrier::Tcp | Carrier::Quic => true,
-            Carrier::Rudp | Carrier::Study | Carrier::Calls(_) => false,
-        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! `rudp.bandwidth`: how many bytes of messages a second reach the receiver, by rudp and by what it is
 //! compared with.
 
-use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_axis};
+use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
 use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
+use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
@@ -47,7 +48,7 @@ point! {
     /// - congestion_control: that the kernel has it, and lets this user choose it
     pub(crate) struct Bandwidth of "rudp.bandwidth" {
         stack: Stack = Stack::axis(),
-        size: usize = size_axis(&[STUDY_MOST_BYTES, 1400, 20_000, 64 << 10, 1 << 20]),
+        size: usize = size_axis(&[MAX_MESSAGE_BYTES as u64, 1400, 20_000, 64 << 10, 1 << 20]),
         window: u64 = window_axis(&[0, 1, 8, 64]),
         control: Control = Control::axis(),
         congestion_control: CongestionControl = CongestionControl::axis(),

@@ -2,6 +2,7 @@
 //! with.
 
 use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
+use super::carrier::Carrier;
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
@@ -150,10 +151,8 @@ impl Measure for Loss {
         let mut points = Vec::new();
         for short in contenders() {
             // A stack without a window of its own would have one message in flight.
-            let window = match short.stack {
-                Stack::Study => 64,
-                Stack::Rudp | Stack::Quic | Stack::Tcp => 0,
-            };
+            let has_fixed_rto = Carrier::from(short.stack).properties().fixed_rto.is_some();
+            let window = if has_fixed_rto { 64 } else { 0 };
             let long = Loss {
                 window,
                 ..short.clone()

@@ -2,6 +2,7 @@
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
+pub(crate) mod carrier;
 pub(crate) mod expect;
 pub(crate) mod loss;
 pub(crate) mod order;
@@ -9,4 +10,3 @@ pub(crate) mod predict;
 pub(crate) mod roles;
 pub(crate) mod rtt;
 pub(crate) mod stages;
-mod transports;

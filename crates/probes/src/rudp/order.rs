@@ -1,24 +1,19 @@
 //! What a transfer is measured for, and by that how long it lasts and how many messages it has.
 
-use super::axes::{Carrier, TIMED, Transfer, timed_least};
+use super::axes::{TIMED, Transfer, timed_least};
 use super::predict::held_up_ns;
-use crate::net::flows::{self, MAX_DURATION, MIN_DURATION};
+use crate::net::flows::{self, MAX_DURATION};
 use crate::net::path;
 use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 
-/// How long a transfer of the study's protocol lasts at least: it retransmits after a second, and the half
-/// that counts has one such second at least.
-const MIN_DURATION_OF_STUDY: Duration = Duration::from_millis(2400);
-/// And of QUIC, which first searches for the longest datagram that the path carries.
-const MIN_DURATION_OF_QUIC: Duration = Duration::from_secs(1);
 /// How many messages of a stream are sent at least over a link with a rate.
 const MIN_STREAMED: u64 = 20;
 /// The most messages that are timed, and what completes the last window.
 const MAX_TIMED: u64 = 100_000;
-/// The most over a link that loses some; of the study's protocol, which waits a second for each that is
-/// lost, the least.
+/// The most over a link that loses some; of a transport that waits for a fixed time for each that is lost,
+/// the least.
 const MAX_TIMED_LOSSY: u64 = 300;
 
 /// What a transfer is measured for.
@@ -70,11 +65,7 @@ pub(super) fn stream_duration(point: &At<Transfer>) -> Duration {
 }
 
 fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
-    let least = match point.carrier {
-        Carrier::Study => MIN_DURATION_OF_STUDY,
-        Carrier::Quic => MIN_DURATION_OF_QUIC,
-        Carrier::Rudp | Carrier::Tcp | Carrier::Calls(_) => MIN_DURATION,
-    };
+    let least = point.carrier.properties().min_duration;
     flows::duration(point_ns, least, round_trip)
 }
 
@@ -83,7 +74,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
 fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
     let each_ns = (round_trip.as_nanos() as f64).max(1.0);
     let fit = point_ns / each_ns * window as f64;
-    let most = if point.carrier == Carrier::Study {
+    let most = if point.carrier.properties().fixed_rto.is_some() {
         0
     } else if path::loses(&point.link) {
         MAX_TIMED_LOSSY
@@ -125,6 +116,7 @@ mod tests {
     use super::super::bandwidth::Bandwidth;
     use super::super::loss::Loss;
     use super::*;
+    use crate::net::flows::MIN_DURATION;
 
     fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
         let point = Bandwidth {

@@ -1,16 +1,17 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{Carrier, Control, TIMED, Transfer, timed_least};
+use super::axes::{Control, TIMED, Transfer, timed_least};
+use super::carrier::{Carrier, Share};
 use crate::expect::throughput;
-use crate::net::axes::{Over, Wait};
+use crate::net::axes::Wait;
 use crate::net::congestion_control::CongestionControl;
-use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, delays_ns};
-use ::rudp::study;
+use crate::net::path::{IP_HEADER, MTU, delays_ns};
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
+use std::time::Duration;
 
 /// How fast a CPU copies, in bytes per nanosecond: least and most.
 const COPIES: (f64, f64) = (2.5, 20.0);
@@ -49,15 +50,17 @@ struct Packets {
 impl Packets {
     fn new(point: &Transfer) -> Packets {
         let size = point.size as u64;
-        let (headers, count) = match point.carrier {
-            Carrier::Tcp | Carrier::Calls(_) => (TCP_HEADERS, size.div_ceil(MTU - TCP_HEADERS)),
-            // Their own headers take some 20 to 40 B more.
-            Carrier::Rudp | Carrier::Quic => (UDP_HEADERS, size.div_ceil(MTU - UDP_HEADERS)),
-            // One datagram with a number, in fragments.
-            Carrier::Study => (UDP_HEADERS, (size + 16).div_ceil(MTU - IP_HEADER)),
+        let properties = point.carrier.properties();
+        let (headers, is_datagram) = (properties.headers, properties.datagram_limit.is_some());
+        let count = if is_datagram {
+            // With a number, in fragments.
+            (size + 16).div_ceil(MTU - IP_HEADER)
+        } else {
+            // Its own headers take some 20 to 40 B more, where it is none of the kernel's.
+            size.div_ceil(MTU - headers)
         };
         let wire = size + count * headers;
-        let (payload, packet) = if point.carrier == Carrier::Study {
+        let (payload, packet) = if is_datagram {
             (size, wire)
         } else {
             (MTU - headers, MTU)
@@ -87,7 +90,7 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
     let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
     let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
     cost += Cost::new(copies, format!("for 2 to 8 copies of {bytes} B"));
-    if point.carrier == Carrier::Quic {
+    if point.carrier.properties().is_encrypted {
         cost += Cost::new((0.0, bytes / ENCRYPTS), "to encrypt and decrypt it");
     }
     // At least as fast as one after the other.
@@ -97,23 +100,9 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
 
 /// What CPUs limit, relative to what net.bandwidth has measured of the kernel alone.
 fn as_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
-    let (datagrams_or_stream, stream) = (&[Over::Udp, Over::Tcp][..], &[Over::Tcp][..]);
-    let (like, (low, high), why) = match point.carrier {
-        Carrier::Tcp => (stream, (0.6, 1.2), "as fast"),
-        Carrier::Rudp => (
-            datagrams_or_stream,
-            (0.2, 1.0),
-            "with the copies of a message into packets and out of them, and a tag over each at both \
-             ends, up to five times as long",
-        ),
-        Carrier::Quic => (
-            datagrams_or_stream,
-            (0.03, 0.5),
-            "with the copies of a stream into packets and out of them, each encrypted and decrypted",
-        ),
-        Carrier::Study | Carrier::Calls(_) => return None,
-    };
-    let (over, rate) = like.iter().find_map(|over| {
+    let Share { over, range, why } = point.carrier.properties().share.as_ref()?;
+    let (low, high) = range;
+    let (over, rate) = over.iter().find_map(|over| {
         let over = over.word();
         let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
         Some((over, rate))
@@ -155,14 +144,13 @@ fn over_a_delay(
             "for what emulates the link, and wake-ups",
         );
     let lost = packets.lost(up, down);
+    let fixed_rto = point.carrier.properties().fixed_rto;
     if lost > 0.0 {
-        if point.carrier != Carrier::Study || lost > 0.9 {
-            // How soon the others notice a loss is not known, and decides.
-            return None;
-        }
-        cost += retried(lost, window, delays);
+        // How soon the others notice a loss is not known, and decides.
+        let rto = fixed_rto.filter(|_| lost <= 0.9)?;
+        cost += retried(lost, window, delays, rto);
     }
-    let is_controlled = point.carrier != Carrier::Study && point.control != Control::Fixed;
+    let is_controlled = fixed_rto.is_none() && point.control != Control::Fixed;
     if is_controlled && window as f64 * packets.count > 1.0 {
         cost += Cost::new(
             (0.0, delays + jitter),
@@ -182,9 +170,9 @@ fn over_a_delay(
     })
 }
 
-/// What the study's retries add to a window of which this share of messages, or their answers, is lost.
-fn retried(lost: f64, window: u64, delays: f64) -> Cost {
-    let retry = study::RETRY.as_nanos() as f64;
+/// What retransmissions after a fixed time add to a window of which this share of messages, or their answers, is lost.
+fn retried(lost: f64, window: u64, delays: f64, rto: Duration) -> Cost {
+    let retry = rto.as_nanos() as f64;
     // Of as many as the window has, the one that is lost most often holds up the others.
     let (each, longest) = (retries(lost, 1), retries(lost, window));
     // By chance there are two standard deviations more or fewer, those of how often a message is
@@ -211,12 +199,13 @@ fn retries(lost: f64, messages: u64) -> f64 {
     (1..=MOST).map(once_more).sum()
 }
 
-/// How long a window of the study's messages is held up by those that are lost, in nanoseconds; the
-/// others' are not known before.
+/// How long a window of messages is held up by those that are lost, in nanoseconds, where the
+/// retransmission timeout is fixed: no other is known before.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
-    if let (Carrier::Study, Ok(Link::Emulated { up, down })) = (point.carrier, point.link.parse()) {
+    let rto = point.carrier.properties().fixed_rto;
+    if let (Some(rto), Ok(Link::Emulated { up, down })) = (rto, point.link.parse()) {
         let lost = Packets::new(point).lost(&up, &down);
-        retries(lost, window) * study::RETRY.as_nanos() as f64
+        retries(lost, window) * rto.as_nanos() as f64
     } else {
         0.0
     }

@@ -1,14 +1,15 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::{Carrier, Transfer};
+use super::axes::Transfer;
+use super::carrier::{self, Carrier};
 use super::order::{Purpose, order, stream_duration};
-use super::transports::{Endpoint, Transport, transport};
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::windows;
 use costof_exchange::rendezvous::{Address, Listener};
+use costof_exchange::stream::transport::{Endpoint, Transport};
 use costof_exchange::stream::{Incoming, MessageSender, Outgoing, steady};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
@@ -57,7 +58,7 @@ where
         let transfer = Transfer::from(&point.axes);
         transfer.check()?;
         let failed = |error: io::Error| broken(&error);
-        let mut transport = transport(&transfer).map_err(failed)?;
+        let mut transport = carrier::open(&transfer).map_err(failed)?;
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
             meeting::listen(&point.link, &self.meeting, transport.over(), 1)?;
@@ -172,10 +173,10 @@ where
         meter.operation_allocates();
         let receiver = Endpoint {
             address: &address,
-            offers: &self.offers,
+            parameters: &self.offers,
             token: self.meeting.token.as_bytes(),
         };
-        let connected = transport(point).and_then(|transport| transport.connect(&receiver));
+        let connected = carrier::open(point).and_then(|transport| transport.connect(&receiver));
         let connected = connected.map_err(|error| {
             refused(point.congestion_control.name(), &error)
                 .unwrap_or_else(|| cannot_reach(&address, &error))

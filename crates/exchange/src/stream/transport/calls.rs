@@ -1,13 +1,10 @@
 //! Streams of calls of procedures over a TCP connection: a client stream of gRPC, one-way calls of
 //! Thrift with an answered one behind the last.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
-use crate::net::congestion_control::CongestionControl;
-use crate::rpc::served::Served;
-use costof_exchange::rendezvous::{Listener, Over};
-use costof_exchange::stream::{
-    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
+use super::{Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
+use crate::rendezvous::{Listener, Over};
+use crate::rpc_server::RpcServer;
+use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_rpc::{Client, Options, RpcError, Stack};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -15,23 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 /// Calls by this stack.
-pub(super) struct Calls(pub(super) Stack);
+#[derive(Clone, Copy, Debug)]
+pub struct Calls(pub Stack);
 
 impl Transport for Calls {
     fn over(&self) -> Over {
         Over::Tcp
     }
 
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>> {
         Ok(Box::new(Receiver {
             stack: self.0,
             stream: Some(tcp::accept(listener, stop)?),
-            served: None,
+            server: None,
         }))
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
-        tcp::connect(receiver, CongestionControl::Default, |stream| {
+        tcp::connect(receiver, None, |stream| {
             Ok(Sender {
                 stack: self.0,
                 client: None,
@@ -93,19 +95,16 @@ impl MessageSender for Sender {
 struct Receiver {
     stack: Stack,
     stream: Option<TcpStream>,
-    served: Option<Served>,
+    server: Option<RpcServer>,
 }
 
 impl MessageReceiver for Receiver {
     fn receive(&mut self, _: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
         let stream = self.stream.take().ok_or(ErrorKind::NotConnected)?;
-        // Its threads start on the CPU that this thread has been moved to.
-        let served = Served::start(self.stack).and_then(|served| {
-            served.serve(vec![stream.into()])?;
-            Ok(served)
-        });
-        let served = served.map_err(|failure| io::Error::other(failure.reason))?;
-        self.served = Some(served);
+        // Its threads start on the CPU of this thread.
+        let server = RpcServer::start(self.stack).map_err(failed)?;
+        server.serve(vec![stream.into()]).map_err(failed)?;
+        self.server = Some(server);
         while !stop.load(Ordering::Acquire) {
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -113,6 +112,6 @@ impl MessageReceiver for Receiver {
     }
 
     fn cpu_ns(&self) -> Option<f64> {
-        self.served.as_ref()?.cpu_ns()
+        self.server.as_ref()?.cpu_ns()
     }
 }

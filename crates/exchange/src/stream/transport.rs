@@ -1,18 +1,18 @@
-//! What carries the messages of a transfer: one file for each transport.
+//! What carries the messages of a stream, one file for each transport: how its two ends are made.
 
-mod calls;
+pub mod calls;
 #[cfg(feature = "quic")]
-mod quic;
-mod rudp;
-mod study;
-mod tcp;
+pub mod quic;
+pub mod rudp;
+pub mod study;
+pub mod tcp;
 
-use super::axes::{Carrier, Transfer};
-use costof_exchange::datagrams;
-use costof_exchange::rendezvous::{Address, Listener, Over};
-use costof_exchange::stream::{MessageReceiver, MessageSender};
-use costof_model::protocol::Offers;
+use super::{MessageReceiver, MessageSender};
+use crate::datagrams;
+use crate::rendezvous::{Address, Listener, Over};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, mtu_bytes};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -26,9 +26,12 @@ const WINDOW_BYTES: u32 = 32 << 20;
 /// How much of a stream of bytes is read at once, at most.
 const READ_BYTES: usize = 128 << 10;
 
-/// How the two ends of a transfer are made.
-pub(super) trait Transport: Send {
-    /// By what the ends find each other.
+/// What the receiver's end has to be known by, beside its address: values by their names.
+pub type Parameters = BTreeMap<Cow<'static, str>, String>;
+
+/// How the two ends of a stream are made.
+pub trait Transport: Send {
+    /// The sockets by which the ends find each other.
     fn over(&self) -> Over {
         Over::Udp
     }
@@ -37,15 +40,19 @@ pub(super) trait Transport: Send {
     ///
     /// # Errors
     /// Why it cannot be made.
-    fn prepare(&mut self) -> io::Result<Offers> {
-        Ok(Offers::new())
+    fn prepare(&mut self) -> io::Result<Parameters> {
+        Ok(Parameters::new())
     }
 
     /// The receiving end of what connects to this listener.
     ///
     /// # Errors
     /// Those of [`datagrams::accept`].
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted;
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>>;
 
     /// The sending end of a connection to a receiver.
     ///
@@ -54,41 +61,25 @@ pub(super) trait Transport: Send {
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected>;
 }
 
-/// The transport of a transfer.
-///
-/// # Errors
-/// `Unsupported` where this build does not have it.
-pub(super) fn transport(point: &Transfer) -> io::Result<Box<dyn Transport>> {
-    Ok(match point.carrier {
-        Carrier::Rudp => Box::new(rudp::Rudp(point.control_of_rudp())),
-        Carrier::Study => Box::new(study::Study::new(point.size, point.in_flight())),
-        #[cfg(feature = "quic")]
-        Carrier::Quic => Box::new(quic::Quic::new(point.congestion_control)),
-        #[cfg(not(feature = "quic"))]
-        Carrier::Quic => return Err(io::ErrorKind::Unsupported.into()),
-        Carrier::Tcp => Box::new(tcp::Tcp(point.congestion_control)),
-        Carrier::Calls(stack) => Box::new(calls::Calls(stack)),
-    })
-}
-
-/// A receiver that has accepted its sender.
-type Accepted = io::Result<Box<dyn MessageReceiver>>;
-
 /// Where a receiver waits, and what the sender needs to know of it.
-pub(super) struct Endpoint<'a> {
-    pub(super) address: &'a Address,
-    // Only QUIC has something to offer.
-    #[cfg_attr(not(feature = "quic"), expect(dead_code))]
-    pub(super) offers: &'a Offers,
-    pub(super) token: &'a [u8],
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint<'a> {
+    /// Its sockets.
+    pub address: &'a Address,
+    /// What [`Transport::prepare`] returned there.
+    pub parameters: &'a Parameters,
+    /// By which it knows its sender.
+    pub token: &'a [u8],
 }
 
 /// A sender that has connected.
-pub(super) struct Connected {
-    pub(super) sender: Box<dyn MessageSender>,
+pub struct Connected {
+    /// What sends the messages.
+    pub sender: Box<dyn MessageSender>,
     /// The largest packet of its path, in bytes.
-    pub(super) mtu: u32,
-    pub(super) round_trip: Duration,
+    pub mtu: u32,
+    /// Of the rendezvous.
+    pub round_trip: Duration,
 }
 
 /// A sender of datagrams: `sender` makes it of a socket and of the longest datagram that its path

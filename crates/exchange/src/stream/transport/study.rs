@@ -1,36 +1,40 @@
 //! The study's protocol over a socket.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport};
-use ::rudp::{Time, study};
-use costof_exchange::datagrams::{self, is_passing, send};
-use costof_exchange::rendezvous::Listener;
-use costof_exchange::stream::{
+use super::{Connected, Endpoint, POLL_INTERVAL, Transport};
+use crate::datagrams::{self, is_passing, send};
+use crate::rendezvous::Listener;
+use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
+use crate::transport::study::SEQUENCE_NUMBER_BYTES;
+use ::rudp::{Time, study};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a sequence number.
-const NUMBER_BYTES: usize = 8;
-
 /// The protocol with messages of so many bytes, and so many in flight.
-pub(super) struct Study {
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
     size: usize,
     window: usize,
 }
 
 impl Study {
-    pub(super) fn new(size: usize, window: Option<u64>) -> Study {
+    /// One message in flight where no window is given.
+    pub fn new(size: usize, window: Option<u64>) -> Study {
         let window = window.unwrap_or(1) as usize;
         Study { size, window }
     }
 }
 
 impl Transport for Study {
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>> {
         let socket = datagrams::accept(listener, stop)?;
         socket.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(Box::new(Receiver {
@@ -63,7 +67,7 @@ struct Sender {
 
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
-        let mut answer = [0; NUMBER_BYTES + 1];
+        let mut answer = [0; SEQUENCE_NUMBER_BYTES + 1];
         while !outgoing.is_over() {
             while let Some(message) = outgoing.next_message() {
                 self.protocol.send(message.to_vec());
@@ -104,11 +108,11 @@ struct Receiver {
 impl MessageReceiver for Receiver {
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
         let mut datagram = vec![0; DATAGRAM_MOST_BYTES];
-        let mut answer = Vec::with_capacity(NUMBER_BYTES);
+        let mut answer = Vec::with_capacity(SEQUENCE_NUMBER_BYTES);
         while !stop.load(Ordering::Acquire) {
             match self.socket.recv(&mut datagram) {
                 // The token, sent once more.
-                Ok(length) if length != NUMBER_BYTES + self.size => {}
+                Ok(length) if length != SEQUENCE_NUMBER_BYTES + self.size => {}
                 Ok(length) => {
                     self.arrived += 1;
                     let message = self

@@ -1,14 +1,14 @@
 //! The library `rudp` over its own driver.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
-use ::rudp::socket::Socket;
-use ::rudp::{Config, ConnectionId, Control, Event, Stats};
-use costof_exchange::datagrams;
-use costof_exchange::rendezvous::Listener;
-use costof_exchange::stream::{
+use super::{Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
+use crate::datagrams;
+use crate::rendezvous::Listener;
+use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use costof_exchange::transport::rudp::{accepting, closed, connect};
+use crate::transport::rudp::{accepting, closed, connect};
+use ::rudp::socket::Socket;
+use ::rudp::{Config, ConnectionId, Control, Event, Stats};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -30,10 +30,15 @@ const STATISTICS_BYTES: usize = 16 << 10;
 const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
 
 /// The library with this control.
-pub(super) struct Rudp(pub(super) Control);
+#[derive(Clone, Copy, Debug)]
+pub struct Rudp(pub Control);
 
 impl Transport for Rudp {
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>> {
         Ok(Box::new(Receiver::new(datagrams::accept(listener, stop)?)?))
     }
 

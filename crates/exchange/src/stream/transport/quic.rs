@@ -3,14 +3,12 @@
 //! The receiver's certificate is made for this launch, and the controller hands it to the sender,
 //! which trusts no other.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport, WINDOW_BYTES};
-use crate::net::congestion_control::CongestionControl;
-use costof_exchange::rendezvous::Listener;
-use costof_exchange::stream::{
+use super::{Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES};
+use crate::rendezvous::Listener;
+use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use costof_exchange::{datagrams, rendezvous};
-use costof_model::protocol::Offers;
+use crate::{datagrams, rendezvous};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
@@ -41,14 +39,16 @@ const MAX_BATCHED_DATAGRAM: u16 = 6_500;
 /// What the socket's buffers should hold; the system may give less.
 const SOCKET_BUFFER: usize = 8 << 20;
 
-/// QUIC by this congestion control, and what its receiver is prepared with.
-pub(super) struct Quic {
-    control: CongestionControl,
+/// QUIC by the congestion control of this name, and what its receiver is prepared with.
+#[derive(Debug)]
+pub struct Quic {
+    control: Option<&'static str>,
     server: Option<ServerConfig>,
 }
 
 impl Quic {
-    pub(super) fn new(control: CongestionControl) -> Quic {
+    /// CUBIC where none is named.
+    pub fn new(control: Option<&'static str>) -> Quic {
         Quic {
             control,
             server: None,
@@ -57,22 +57,26 @@ impl Quic {
 }
 
 impl Transport for Quic {
-    fn prepare(&mut self) -> io::Result<Offers> {
+    fn prepare(&mut self) -> io::Result<Parameters> {
         let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
         let made = made.map_err(io::Error::other)?;
         let certificate = made.cert.der().clone();
         let digits = certificate.iter().map(|byte| format!("{byte:02x}"));
-        let offers = Offers::from([(CERTIFICATE.into(), digits.collect())]);
+        let parameters = Parameters::from([(CERTIFICATE.into(), digits.collect())]);
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let server = ServerConfig::with_single_cert(vec![certificate], key.into());
         let mut server = server.map_err(io::Error::other)?;
-        let transport = transport(CongestionControl::Default, MIN_DATAGRAM);
+        let transport = transport(None, MIN_DATAGRAM)?;
         server.transport_config(Arc::new(transport));
         self.server = Some(server);
-        Ok(offers)
+        Ok(parameters)
     }
 
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>> {
         let socket = datagrams::accept(listener, stop)?;
         let (endpoint, runtime) = endpoint(socket.try_clone()?, self.server)?;
         Ok(Box::new(Receiver {
@@ -85,14 +89,14 @@ impl Transport for Quic {
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         super::connect_datagrams(receiver, |socket, datagram| {
-            Sender::connect(socket, receiver.offers, self.control, datagram)
+            Sender::connect(socket, receiver.parameters, self.control, datagram)
         })
     }
 }
 
 /// The certificate that the receiver offers.
-fn offered(offers: &Offers) -> io::Result<CertificateDer<'static>> {
-    let bytes = offers.get(CERTIFICATE).and_then(|digits| {
+fn certificate(parameters: &Parameters) -> io::Result<CertificateDer<'static>> {
+    let bytes = parameters.get(CERTIFICATE).and_then(|digits| {
         let pairs = digits.as_bytes().chunks(2);
         let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         pairs.map(byte).collect::<Option<Vec<u8>>>()
@@ -103,11 +107,15 @@ fn offered(offers: &Offers) -> io::Result<CertificateDer<'static>> {
 }
 
 /// Windows like those of rudp, so that they limit none of the links.
-fn transport(control: CongestionControl, datagram: u16) -> TransportConfig {
+///
+/// # Errors
+/// `NotFound` for a congestion control that quinn does not have.
+fn transport(control: Option<&str>, datagram: u16) -> io::Result<TransportConfig> {
     let control: Arc<dyn ControllerFactory + Send + Sync> = match control {
-        CongestionControl::Bbr => Arc::new(BbrConfig::default()),
-        CongestionControl::Reno => Arc::new(NewRenoConfig::default()),
-        CongestionControl::Default | CongestionControl::Cubic => Arc::new(CubicConfig::default()),
+        Some("bbr") => Arc::new(BbrConfig::default()),
+        Some("reno") => Arc::new(NewRenoConfig::default()),
+        None | Some("cubic") => Arc::new(CubicConfig::default()),
+        Some(_) => return Err(ErrorKind::NotFound.into()),
     };
     let datagram = datagram.max(MIN_DATAGRAM);
     let mut discovery = MtuDiscoveryConfig::default();
@@ -121,7 +129,7 @@ fn transport(control: CongestionControl, datagram: u16) -> TransportConfig {
         .send_window(WINDOW_BYTES.into())
         .initial_mtu(datagram.min(FIRST_DATAGRAM))
         .mtu_discovery_config(Some(discovery));
-    transport
+    Ok(transport)
 }
 
 /// An end of a connection, and the runtime of one thread that it runs on.
@@ -156,15 +164,17 @@ impl Sender {
     /// `TimedOut` where the receiver does not answer in time; why the handshake failed.
     fn connect(
         socket: UdpSocket,
-        offers: &Offers,
-        control: CongestionControl,
+        parameters: &Parameters,
+        control: Option<&str>,
         datagram: usize,
     ) -> io::Result<Sender> {
         let mut trusted = rustls::RootCertStore::empty();
-        trusted.add(offered(offers)?).map_err(io::Error::other)?;
+        trusted
+            .add(certificate(parameters)?)
+            .map_err(io::Error::other)?;
         let client = ClientConfig::with_root_certificates(Arc::new(trusted));
         let mut client = client.map_err(io::Error::other)?;
-        client.transport_config(Arc::new(transport(control, datagram as u16)));
+        client.transport_config(Arc::new(transport(control, datagram as u16)?));
         let to = socket.peer_addr()?;
         let (endpoint, runtime) = endpoint(socket, None)?;
         let handshake = async {

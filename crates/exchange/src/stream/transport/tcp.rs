@@ -1,26 +1,28 @@
 //! A TCP connection, with a count back for each message where that is to be known.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
-use crate::net::congestion_control::CongestionControl;
-use costof_exchange::datagrams::is_passing;
-use costof_exchange::rendezvous::{self, Listener, Over, only};
-use costof_exchange::stream::{
-    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
+use super::{Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
+use crate::datagrams::is_passing;
+use crate::rendezvous::{self, Listener, Over, only};
+use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_os::net::socket::{has_gone, mtu_bytes, reset_on_close, tcp_info};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// TCP by this congestion control.
-pub(super) struct Tcp(pub(super) CongestionControl);
+/// TCP by the congestion control of this name, or by the kernel's own choice.
+#[derive(Clone, Copy, Debug)]
+pub struct Tcp(pub Option<&'static str>);
 
 impl Transport for Tcp {
     fn over(&self) -> Over {
         Over::Tcp
     }
 
-    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+    fn accept(
+        self: Box<Self>,
+        listener: &Listener,
+        stop: &AtomicBool,
+    ) -> io::Result<Box<dyn MessageReceiver>> {
         let stream = accept(listener, stop)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(Box::new(Receiver(stream)))
@@ -46,7 +48,7 @@ pub(super) fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<TcpSt
 /// A sender over a connection to the receiver.
 pub(super) fn connect<S: MessageSender + 'static>(
     receiver: &Endpoint<'_>,
-    control: CongestionControl,
+    control: Option<&str>,
     sender: impl FnOnce(TcpStream) -> io::Result<S>,
 ) -> io::Result<Connected> {
     let Endpoint { address, token, .. } = receiver;
@@ -54,7 +56,7 @@ pub(super) fn connect<S: MessageSender + 'static>(
         Over::Tcp,
         address,
         1,
-        control.name(),
+        control,
         token,
     )?);
     let round_trip = flow.round_trip();

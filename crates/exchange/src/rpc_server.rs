@@ -1,0 +1,42 @@
+//! A server of remote procedure calls, and the CPU time of its threads, which belong to the stack.
+
+use costof_os::sched::tasks;
+use costof_rpc::{Options, RpcError, Server, Socket, Stack};
+
+/// A server that runs, and how its threads are named.
+pub struct RpcServer {
+    server: Server,
+    threads: &'static str,
+}
+
+impl RpcServer {
+    /// Starts its threads where this one runs.
+    ///
+    /// # Errors
+    /// What the system says of one more thread.
+    pub fn start(stack: Stack) -> Result<RpcServer, RpcError> {
+        Ok(RpcServer {
+            server: Server::start(stack, &Options::default())?,
+            threads: match stack {
+                Stack::Grpc => "grpc",
+                Stack::Thrift(..) => "thrift",
+            },
+        })
+    }
+
+    /// Serves these connections too.
+    ///
+    /// # Errors
+    /// What the system says of the sockets.
+    pub fn serve(&self, sockets: Vec<Socket>) -> Result<(), RpcError> {
+        let mut sockets = sockets.into_iter();
+        sockets.try_for_each(|socket| self.server.serve(socket))
+    }
+
+    /// What its threads have used so far, in nanoseconds: all that serve a connection which the other
+    /// end has not closed. `None` where the kernel does not report it.
+    pub fn cpu_ns(&self) -> Option<f64> {
+        let ns = tasks::cpu_ns(self.threads).ok()?;
+        (ns > 0).then_some(ns as f64)
+    }
+}
