@@ -95,17 +95,6 @@ impl Machines {
         };
         Ok(Some((link, meet)))
     }
-
-    /// Takes the machines of both.
-    pub(crate) fn hold(
-        &mut self,
-        waiting: Waiting,
-        setting: Setting<'_>,
-        display: &Display,
-    ) -> Result<(), Error> {
-        let peer = self.peer.as_mut();
-        hold(&mut self.measured, peer, waiting, setting, display)
-    }
 }
 
 /// Takes two machines, once where they are one, in an order that is the same for every costof, so that

@@ -3,11 +3,11 @@
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::{Context, Error};
-use crate::machine::{Machines, Waiting};
+use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
-use crate::progress::Display;
+use crate::progress::{Display, Progress};
 use crate::record::{self, Record};
 use crate::{placement, resume};
 use costof_lab::addresses::Meet;
@@ -32,9 +32,14 @@ use std::time::{Duration, SystemTime};
 
 /// Where the options say that it is measured. Of several hosts the first.
 pub(crate) fn hosts(options: &RunOptions) -> Hosts {
-    let on = options.on.first().filter(|host| **host != Host::Local);
+    hosts_on(options, options.on.first())
+}
+
+/// The same, measured on this host.
+pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
+    let elsewhere = on.filter(|host| **host != Host::Local);
     Hosts {
-        on: on.map(ToString::to_string),
+        on: elsewhere.map(ToString::to_string),
         peer: options.peer.as_ref().map(ToString::to_string),
         peer_address: options.peer_address,
         peer_ports: options.peer_port,
@@ -82,7 +87,7 @@ pub(crate) struct Session<'a> {
     pub(crate) fits: Fits,
     programs: Programs,
     interrupted: &'a AtomicBool,
-    display: Display,
+    pub(crate) display: Display,
     /// Hosts of one command that are one machine take turns: for each boot, and for all runs with a
     /// peer, a lock.
     turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
@@ -151,31 +156,33 @@ impl<'a> Session<'a> {
         // Dropped before the turn ends.
         let mut machines = machines;
         let is_one_of_many = options.on.len() > 1;
-        let waiting = Waiting {
-            in_silence: if is_one_of_many {
+        let hold = |machines: &mut Machines| {
+            let in_silence = if is_one_of_many {
                 WORKER_EXIT
             } else {
                 Duration::ZERO
-            },
-            then_until_it_is_free: !options.measuring.no_wait,
+            };
+            self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)
         };
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
         let mut record = match resumed {
             Some(record) => {
                 resume::check(table, &record.run, &machines, options.force)?;
-                if record.run.end.is_none() {
-                    machines.hold(waiting, self.setting(), &self.display)?;
+                if record.run.end.is_some() {
+                    return Ok(Some(record));
                 }
+                hold(&mut machines)?;
                 record
             }
             None => {
-                let plan = self.plan(&machines, hosts, link.map(|(link, _)| link))?;
+                let cpus = options.measuring.cpu.as_deref();
+                let plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
                 if options.dry_run {
                     dry_run(name.as_deref(), table, &plan)?;
                     return Ok(None);
                 }
-                machines.hold(waiting, self.setting(), &self.display)?;
+                hold(&mut machines)?;
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -187,32 +194,58 @@ impl<'a> Session<'a> {
                 Record::create(&path, first, table)?
             }
         };
-        placement::leave_the_measured(&record.run.run.plan.placement);
-        if record.run.end.is_none() {
-            record.write(attempt(&machines, link))?;
-            let plan = &record.run.run.plan;
-            let cost = Cost::new(table, plan, precision(plan)?);
-            let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-            let progress = self.display.run(launches, name.as_deref());
-            let path = record.path().display();
-            progress.say(&format!("{}, to {path}", cost.announced()));
-            let holder = &self.programs.holder;
-            let setting = self.setting();
-            let mut controller =
-                Controller::new(table, setting, holder, &machines, &progress, &mut record)?;
-            controller.links.extend(link.map(|(link, meet)| {
-                let made = Made::between(meet.near, meet.far);
-                (Text::from(link.to_string()), Ok(made))
-            }));
-            controller.execute()?;
-            drop(controller);
-            if self.interrupted.load(Ordering::Relaxed) {
-                estimate::add_so_far(&mut record.run);
-            } else {
-                record.end()?;
-            }
+        begin(&mut record, &machines, link)?;
+        let plan = &record.run.run.plan;
+        let cost = Cost::new(table, plan, precision(plan)?);
+        let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
+        let progress = self.display.run(launches, name.as_deref());
+        let path = record.path().display();
+        progress.say(&format!("{}, to {path}", cost.announced()));
+        let mut controller = self.controller(&machines, &progress, &mut record)?;
+        controller.links.extend(link.map(|(link, meet)| {
+            let made = Made::between(meet.near, meet.far);
+            (Text::from(link.to_string()), Ok(made))
+        }));
+        controller.execute()?;
+        drop(controller);
+        if self.interrupted.load(Ordering::Relaxed) {
+            estimate::add_so_far(&mut record.run);
+        } else {
+            record.end()?;
         }
         Ok(Some(record))
+    }
+
+    /// Takes the machines of a run. A wait is reported after so long.
+    pub(crate) fn hold(
+        &self,
+        one: &mut Machine,
+        other: Option<&mut Machine>,
+        in_silence: Duration,
+    ) -> Result<(), Error> {
+        let waiting = Waiting {
+            in_silence,
+            then_until_it_is_free: !self.options.measuring.no_wait,
+        };
+        machine::hold(one, other, waiting, self.setting(), &self.display)
+    }
+
+    /// What measures the run of a record on these machines.
+    pub(crate) fn controller<'s>(
+        &'s self,
+        machines: &'s Machines,
+        progress: &'s Progress<'s>,
+        record: &'s mut Record,
+    ) -> Result<Controller<'s>, Error> {
+        let holder = &self.programs.holder;
+        Controller::new(
+            self.table,
+            self.setting(),
+            holder,
+            machines,
+            progress,
+            record,
+        )
     }
 
     /// The lock of whatever must not be measured at the same time.
@@ -225,14 +258,14 @@ impl<'a> Session<'a> {
         Arc::clone(turns.entry(name.to_owned()).or_default())
     }
 
-    /// What is to be measured on these machines.
-    fn plan(
+    /// What is to be measured on these machines; `cpus` as `--cpu` takes them.
+    pub(crate) fn plan(
         &self,
         machines: &Machines,
         hosts: Hosts,
         peer_link: Option<Link>,
+        cpus: Option<&str>,
     ) -> Result<Plan, Error> {
-        let cpus = self.options.measuring.cpu.as_deref();
         let placement = placement::decide(machines, cpus, self.options.peer_cpu.as_deref())?;
         let facts = &machines.measured.description.facts;
         let facts = placement::facts_of_the_run(&placement, facts);
@@ -253,8 +286,8 @@ impl<'a> Session<'a> {
         let plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
         for (reason, points) in left_out {
             let points = names::points_counted(points);
-            let display = &self.display;
-            display.say(&format!("{points} left out here: {reason}"));
+            self.display
+                .say(&format!("{points} left out here: {reason}"));
         }
         Ok(plan)
     }
@@ -296,8 +329,18 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
     }
 }
 
-/// The machines as they are now, of a run that begins or goes on.
-pub(crate) fn attempt(machines: &Machines, link: Option<(Link, Meet)>) -> Row {
+/// Begins a run, or goes on with it: writes down the machines as they are now, and leaves the CPUs that are
+/// measured.
+pub(crate) fn begin(
+    record: &mut Record,
+    machines: &Machines,
+    link: Option<(Link, Meet)>,
+) -> Result<(), Error> {
+    placement::leave_the_measured(&record.run.run.plan.placement);
+    record.write(attempt(machines, link))
+}
+
+fn attempt(machines: &Machines, link: Option<(Link, Meet)>) -> Row {
     let own = &machines.measured.description;
     let hosts = machines
         .iter()

@@ -1,22 +1,19 @@
 //! `costof compare --interleave`: two hosts are measured in one go, launch beside launch.
 
 use crate::cli::RunOptions;
-use crate::controller::{Controller, interleave};
+use crate::controller::interleave;
 use crate::error::{Error, bail, wrong};
-use crate::machine::{self, Machine, Machines, Waiting};
+use crate::machine::{self, Machines};
+use crate::placement;
 use crate::plan::cost::Cost;
 use crate::plan::request::Request;
-use crate::plan::{self, Target};
-use crate::progress::Display;
 use crate::record::{self, Record};
-use crate::session::{Programs, attempt, first_row};
+use crate::session::{Session, begin, first_row, hosts_on};
 use crate::terminal::{log, watch_interrupts};
-use crate::{placement, session};
 use costof_lab::host::Host;
-use costof_lab::launch::Setting;
 use costof_measure::probe::Probe;
 use costof_model::noise::MEASURED;
-use costof_model::rows::{Hosts, Plan, RunRow};
+use costof_model::rows::{Plan, RunRow};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -48,54 +45,39 @@ pub(super) fn measure(
     }
     let request = Request::new(table, options).map_err(|error| not_a_third(options, error))?;
     let interrupted = watch_interrupts()?;
-    let programs = Programs::new(options.chosen.remote_costof.as_ref())?;
-    let setting = Setting {
-        command: &programs.worker,
-        limit: options.measuring.limit(),
-        interrupted: &interrupted,
-    };
-    let connect = |host| -> Result<Machines, Error> {
-        Ok(Machines {
-            measured: Machine::connect(host, setting)?,
-            peer: None,
-        })
-    };
+    let precision = request.precision;
+    let remote_costof = options.chosen.remote_costof.as_ref();
+    let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
+    let connect = |host| Machines::connect(&hosts_on(options, Some(host)), session.setting());
     let mut machines = [connect(one)?, connect(other)?];
-    let display = Display::new();
-    let plans = plans(table, &request, options, &machines)?;
-    let waiting = Waiting {
-        in_silence: Duration::ZERO,
-        then_until_it_is_free: !options.measuring.no_wait,
-    };
+    let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
-    machine::hold(first, Some(second), waiting, setting, &display)?;
-    let mut records = begin(table, options, plans)?;
+    session.hold(first, Some(second), Duration::ZERO)?;
+    let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
-        placement::leave_the_measured(&record.run.run.plan.placement);
-        record.write(attempt(machines, None))?;
+        begin(record, machines, None)?;
     }
     let plan = &records[0].run.run.plan;
-    let mut cost = Cost::new(table, plan, request.precision).interleaved();
+    let mut cost = Cost::new(table, plan, precision).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-    let progress = ["before", "after"].map(|name| display.run(launches, Some(name)));
+    let progress = ["before", "after"].map(|name| session.display.run(launches, Some(name)));
     let paths = records.each_ref().map(|record| record.path().display());
-    display.say(&format!(
+    session.display.say(&format!(
         "{} on {one} and {other} in turns, to {} and {}",
         cost.announced(),
         paths[0],
         paths[1],
     ));
-    let holder = &programs.holder;
     let [before, after] = &mut records;
     let mut controllers = [
-        Controller::new(table, setting, holder, &machines[0], &progress[0], before)?,
-        Controller::new(table, setting, holder, &machines[1], &progress[1], after)?,
+        session.controller(&machines[0], &progress[0], before)?,
+        session.controller(&machines[1], &progress[1], after)?,
     ];
     interleave::execute(&mut controllers)?;
     drop(controllers);
     drop(progress);
-    drop(display);
+    drop(session);
     if interrupted.load(Ordering::Relaxed) {
         let [one, other] = records.each_ref().map(|record| record.path().display());
         log(format!(
@@ -121,14 +103,9 @@ fn not_a_third(options: &RunOptions, error: Error) -> Error {
 
 /// The same plan for both: what is measured is what the first host can be asked for, so that launches
 /// have neighbours. Two hosts that are one machine use the same CPUs.
-fn plans(
-    table: &'static [&'static Probe],
-    request: &Request<'_>,
-    options: &RunOptions,
-    machines: &[Machines; 2],
-) -> Result<[Plan; 2], Error> {
+fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], Error> {
     let [one, other] = machines.each_ref().map(|machines| &machines.measured);
-    let mut cpus = options.measuring.cpu.clone();
+    let mut cpus = session.options.measuring.cpu.clone();
     if cpus.is_none() && machine::one_machine(one, other) {
         let usual = placement::of_machine(one, None)?;
         let mut both = usual.0.get(MEASURED).cloned().unwrap_or_default();
@@ -136,26 +113,17 @@ fn plans(
         both.retain(|cpu| allowed.contains(cpu));
         cpus = (!both.is_empty()).then(|| placement::listed(&both));
     }
-    let plan = |machine: &Machine| -> Result<Plan, Error> {
-        let placement = placement::of_machine(machine, cpus.as_deref())?;
-        let target = Target {
-            facts: &placement::facts_of_the_run(&placement, &machine.description.facts),
-            placement,
-            hosts: Hosts {
-                on: (machine.host != Host::Local).then(|| machine.host.to_string()),
-                ..session::hosts(options)
-            },
-            peer_link: None,
-        };
-        plan::plan(table, std::slice::from_ref(request), target, &mut |_| true)
+    let plan = |machines: &Machines| {
+        let hosts = hosts_on(session.options, Some(&machines.measured.host));
+        session.plan(machines, hosts, None, cpus.as_deref())
     };
-    let [first, second] = [plan(one)?, plan(other)?];
+    let [first, second] = [plan(&machines[0])?, plan(&machines[1])?];
     let blocks = first.blocks.clone();
     Ok([first, Plan { blocks, ..second }])
 }
 
 /// A run file for each, which names the other, with one seed.
-fn begin(
+fn create(
     table: &[&'static Probe],
     options: &RunOptions,
     plans: [Plan; 2],

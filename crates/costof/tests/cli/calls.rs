@@ -10,12 +10,9 @@ use std::path::Path;
 /// Something emulates this one.
 const EMULATED: &str = "delay=1ms,rate=100Mbit";
 
-/// What these words give, and what was printed.
-fn measured(words: &str) -> (Run, String) {
-    let place = Place::new();
-    let shown = place.run(&format!("run {words} --quick --seed 1 --out run.jsonl"));
-    place.expect_nothing_runs();
-    (place.run_file(), shown.out)
+/// What these words give.
+fn measured(words: &str) -> Run {
+    Place::new().quick(words).0
 }
 
 /// The rows of a run, all of whose points must have one unless their link cannot be made here.
@@ -39,7 +36,7 @@ fn expect_cpu(row: &PointRow, metric: &str) {
 
 #[test]
 fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
-    let (run, shown) = measured(&format!(
+    let (run, shown) = Place::new().quick(&format!(
         "rpc.rtt --set stack=grpc,thrift,tcp,rudp,udp --set payload=int,structure \
          --link loopback --link veth --link {EMULATED}"
     ));
@@ -55,14 +52,14 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
             |row: &PointRow| row.warnings.iter().any(|warning| warning.kind == "others");
         let of_link = || run.points.iter().filter(|row| row.point.link == link);
         if of_link().count() > 0 && !of_link().any(is_disturbed) {
-            assert_contains(&shown, &format!("a call with structure over {link}: "));
+            assert_contains(&shown.out, &format!("a call with structure over {link}: "));
         }
     }
 }
 
 #[test]
 fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
-    let (run, _) = measured("rpc.rtt --set stack=grpc,thrift,tcp,rudp --set over=unix");
+    let run = measured("rpc.rtt --set stack=grpc,thrift,tcp,rudp --set over=unix");
     assert_eq!(run.points.len(), 3, "{:?}", run.failures);
     for row in &run.points {
         expect_metrics(row, &["latency"]);
@@ -76,7 +73,7 @@ fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
 
 #[test]
 fn the_first_call_stands_beside_the_others() {
-    let (run, _) = measured(&format!(
+    let run = measured(&format!(
         "rpc.first_call --set stack=grpc,thrift,tcp --link loopback --link {EMULATED}"
     ));
     for row in rows(&run) {
@@ -91,7 +88,7 @@ fn the_first_call_stands_beside_the_others() {
 
 #[test]
 fn every_payload_is_marshalled_and_unmarshalled() {
-    let (run, _) = measured("rpc.marshal");
+    let run = measured("rpc.marshal");
     let rows = rows(&run);
     assert_eq!(rows.len(), 3 * 9 * 2);
     let bytes = |stack, payload, direction| {
@@ -118,7 +115,7 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
     let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
     for words in [&*over_links, "--set size=4MiB"] {
-        let (run, _) = measured(&format!(
+        let run = measured(&format!(
             "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
         ));
         for row in rows(&run) {
@@ -133,7 +130,7 @@ fn streams_carry_messages_of_a_byte_and_of_megabytes() {
 
 #[test]
 fn calls_are_made_at_a_rate() {
-    let (run, _) =
+    let run =
         measured("rpc.load --set stack=grpc,thrift --set rate=200,2000 --set connections=1,3");
     for row in rows(&run) {
         let stack = row.axes().find_word("stack");

@@ -6,12 +6,8 @@ use costof_model::run_file::Run;
 
 /// Few points of `copy.send`.
 fn measured(words: &str) -> (Run, String) {
-    let place = Place::new();
-    let shown = place.run(&format!(
-        "run copy.send {words} --quick --seed 1 --out run.jsonl"
-    ));
-    place.expect_nothing_runs();
-    (place.run_file(), shown.out)
+    let (run, shown) = Place::new().quick(&format!("copy.send {words}"));
+    (run, shown.out)
 }
 
 /// The same of four ways over a link.

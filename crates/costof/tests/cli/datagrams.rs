@@ -6,10 +6,7 @@ use costof_model::run_file::Run;
 
 /// What these words give.
 fn measured(words: &str) -> Run {
-    let place = Place::new();
-    place.run(&format!("run {words} --quick --seed 1 --out run.jsonl"));
-    place.expect_nothing_runs();
-    place.run_file()
+    Place::new().quick(words).0
 }
 
 /// The point of this stack. What is missing is said, and must be missing for a reason of this

@@ -37,9 +37,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
 #[test]
 fn what_waits_by_design_has_no_waiting_as_noise() {
     let place = Place::new();
-    let line = "run null os.thread --quick --out run.jsonl --set cpus=same";
-    place.run(line).expect_code(0);
-    let run = place.run_file();
+    let run = place.measured("null os.thread --set cpus=same");
     let is_counted = std::fs::exists("/proc/thread-self/schedstat").unwrap();
     for launch in &run.launches {
         let waits = launch.points[0].point.probe == "os.thread";

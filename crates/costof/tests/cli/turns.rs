@@ -1,8 +1,8 @@
 //! One machine is measured by one costof at a time.
 
 use crate::common::{
-    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete, interrupt,
-    misbehaving, run, signal, spawn,
+    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete,
+    expect_every_launch, interrupt, misbehaving, point, run, signal, spawn,
 };
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
@@ -71,7 +71,7 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     let place = Place::new();
     let other = format!("exec:{} worker", misbehaving());
     // It lasts longer than the end of another run's worker is waited for.
-    let line = format!("run test.slow --no-wait --out runs --on local --on '{other}'");
+    let line = format!("run test.good test.slow --no-wait --out runs --on local --on '{other}'");
     let done = place.run_misbehaving(&line).expect_code(0);
     place.expect_nothing_runs();
     // They did not even wait for each other's lock.
@@ -84,8 +84,10 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     };
     assert!(local.ends_with("local.jsonl"));
     let [local, exec] = [local, exec].map(|file| place.read(file.to_str().unwrap()));
-    expect_complete(&local);
-    expect_complete(&exec);
+    for run in [&local, &exec] {
+        expect_every_launch(run);
+        point(run, "test.good");
+    }
     assert_eq!(local.run.plan.hosts.on.as_deref(), Some("local"));
     assert_eq!(exec.run.plan.hosts.on.as_ref(), Some(&other));
     assert_contains_all(&done.out, &["local:", "exec:"]);
