@@ -1,6 +1,5 @@
 //! A table of text, for a terminal and as Markdown.
 
-use crate::markdown::escaped;
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Where what stands in a column stands.
@@ -68,4 +67,18 @@ impl Grid {
         let lines = [names.collect(), rules.collect()].into_iter().chain(rows);
         lines.map(|line: String| format!("|{line}\n")).collect()
     }
+}
+
+/// Text that is neither markup nor the end of a cell.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' => escaped.extend(['\\', c]),
+            '\n' | '\r' => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }

@@ -1,6 +1,6 @@
 //! The latency table for a README or an issue.
 
-use crate::grid::{Align, Grid};
+use crate::grid::{Align, Grid, escaped};
 use crate::rows::Rows;
 use crate::run::machine;
 use crate::table::{interval, median, prediction};
@@ -26,20 +26,6 @@ pub fn table(run: &Run) -> String {
         ]);
     }
     format!("{}\n\n{}", escaped(machine(run).trim()), grid.markdown())
-}
-
-/// Text that is neither markup nor the end of a cell.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' => escaped.extend(['\\', c]),
-            '\n' | '\r' => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

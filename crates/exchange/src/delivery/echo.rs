@@ -18,8 +18,8 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::incoming::Incoming;
-use super::sender::{Limits, Progress, Sender, now};
-use super::{POLL_INTERVAL, STALLED, no_answer};
+use super::sender::{Limits, Progress, Sender, Waits, now};
+use super::{POLL_INTERVAL, STALLED, Shape, no_answer, other_bytes};
 use costof_os::net::poll::able;
 use costof_os::net::socket::is_passing;
 
@@ -175,8 +175,51 @@ impl<'l> Echo<'l> {
 }
 
 impl Sender {
+    /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
+    /// them unanswered. `latency` is called with how long each took, in nanoseconds from before it was
+    /// sent until its answer had come completely; not with those of the first third, by time or by
+    /// number, whichever ends first; with [`Sender::end_by`], of a second at most.
+    ///
+    /// # Errors
+    ///
+    /// What sending and completing a message says, and recv(2); `InvalidData` where an
+    /// answer has other bytes, `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the
+    /// other end has gone.
+    pub fn echo(
+        &mut self,
+        duration: Duration,
+        in_flight: usize,
+        latency: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
+        let messages = self.fields.messages();
+        let (size, count) = (messages.size(), messages.count());
+        let mut answers = Incoming::new(self.transport, Shape { size, count }, &[])?;
+        if self.verifies {
+            answers.verify();
+        }
+        let mut echo = Echo::new(in_flight, answers, size, self.round_trip(), latency)?;
+        let echoed = self.measured(|sender| {
+            let begin_ns = sender.progress.add(0);
+            echo.begin(begin_ns, sender.limits(begin_ns, duration));
+            if sender.transport.is_datagrams() {
+                sender.echo_windows(&mut echo)
+            } else if echo.could_deadlock() {
+                sender.echo_nonblocking(&mut echo)
+            } else {
+                sender.echo_blocking(&mut echo)
+            }
+        });
+        (self.asked, self.unanswered) = (echo.sent, echo.lost);
+        echoed?;
+        if echo.is_right() {
+            Ok(())
+        } else {
+            Err(other_bytes())
+        }
+    }
+
     /// Sends and receives in turn, by calls that wait.
-    pub(super) fn echo_blocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
+    fn echo_blocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         let mut waits = Waits::default();
         loop {
             while echo.has_room() && echo.goes_on(&self.progress) {
@@ -195,7 +238,7 @@ impl Sender {
     }
 
     /// Sends and receives as the socket lets it.
-    pub(super) fn echo_nonblocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
+    fn echo_nonblocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         // A second descriptor of the same socket: the sender borrows the first while it sends.
         let socket = self.fields.socket().try_clone_to_owned()?;
         rustix::io::ioctl_fionbio(&socket, true)?;
@@ -232,7 +275,7 @@ impl Sender {
     }
 
     /// Sends a window of messages, and waits for the answers of all of them or for none any more.
-    pub(super) fn echo_windows(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
+    fn echo_windows(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         let window = echo.sent_ns.len() as u64;
         let patience_ns = echo.patience.as_nanos() as u64;
         let stalled_ns = STALLED.as_nanos() as u64;
@@ -276,29 +319,5 @@ impl Sender {
             self.progress.add(echo.size * came);
         }
         Ok(())
-    }
-}
-
-/// Consecutive waits of [`POLL_INTERVAL`] in which nothing came.
-#[derive(Default)]
-pub(super) struct Waits(u32);
-
-impl Waits {
-    /// Counts another one: false where the flow is stopped, and nothing has come for as long as what is
-    /// on its way may take.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` where nothing has come for [`STALLED`].
-    pub(super) fn go_on(&mut self, limits: &Limits, patience: Duration) -> io::Result<bool> {
-        self.0 += 1;
-        let waited = self.0 * POLL_INTERVAL;
-        if limits.is_stopped() {
-            Ok(waited < patience)
-        } else if waited > STALLED {
-            Err(no_answer())
-        } else {
-            Ok(true)
-        }
     }
 }

@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
-use super::echo::{Echo, Waits};
-use super::incoming::Incoming;
 use super::usage::ThreadUsage;
-use super::{POLL_INTERVAL, REQUEST_BYTES, Shape, Transport, other_bytes, request};
+use super::{POLL_INTERVAL, REQUEST_BYTES, STALLED, Transport, no_answer, other_bytes, request};
 use crate::stream::Checkpoint;
 use crate::stream::Checkpoints;
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -34,7 +32,7 @@ const LAST: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Sender {
     pub(super) fields: FieldSender,
-    transport: Transport,
+    pub(super) transport: Transport,
     /// When the flow began; none where nobody receives it.
     round_trip: Option<Duration>,
     pub(super) progress: Progress,
@@ -44,9 +42,9 @@ pub struct Sender {
     sent: Counts,
     usage: ThreadUsage,
     /// Of datagrams: messages that were to be answered, and that were not.
-    asked: u64,
-    unanswered: u64,
-    verifies: bool,
+    pub(super) asked: u64,
+    pub(super) unanswered: u64,
+    pub(super) verifies: bool,
     allocations: u64,
 }
 
@@ -149,7 +147,7 @@ impl Sender {
     }
 
     /// When it ends, if it has begun then.
-    fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
+    pub(super) fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = begin_ns.saturating_add(duration_ns);
         match &self.ending {
@@ -205,49 +203,6 @@ impl Sender {
             }
             Ok(())
         })
-    }
-
-    /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
-    /// them unanswered. `latency` is called with how long each took, in nanoseconds from before it was
-    /// sent until its answer had come completely; not with those of the first third, by time or by
-    /// number, whichever ends first; with [`Sender::end_by`], of a second at most.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`FieldSender::send`], [`FieldSender::complete`] and recv(2); `InvalidData` where an
-    /// answer has other bytes, `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the
-    /// other end has gone.
-    pub fn echo(
-        &mut self,
-        duration: Duration,
-        in_flight: usize,
-        latency: &mut dyn FnMut(u64),
-    ) -> io::Result<()> {
-        let messages = self.fields.messages();
-        let (size, count) = (messages.size(), messages.count());
-        let mut answers = Incoming::new(self.transport, Shape { size, count }, &[])?;
-        if self.verifies {
-            answers.verify();
-        }
-        let mut echo = Echo::new(in_flight, answers, size, self.round_trip(), latency)?;
-        let echoed = self.measured(|sender| {
-            let begin_ns = sender.progress.add(0);
-            echo.begin(begin_ns, sender.limits(begin_ns, duration));
-            if sender.transport.is_datagrams() {
-                sender.echo_windows(&mut echo)
-            } else if echo.could_deadlock() {
-                sender.echo_nonblocking(&mut echo)
-            } else {
-                sender.echo_blocking(&mut echo)
-            }
-        });
-        (self.asked, self.unanswered) = (echo.sent, echo.lost);
-        echoed?;
-        if echo.is_right() {
-            Ok(())
-        } else {
-            Err(other_bytes())
-        }
     }
 
     /// Sends `burst` messages for each request of the receiver ([`super::Receiver::ask`]), until a
@@ -332,7 +287,10 @@ impl Sender {
     }
 
     /// Counts what the thread uses meanwhile, then waits until the kernel is done with what was sent.
-    fn measured(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn measured(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
         let counts = self.fields.counts();
         let (worked, usage) = ThreadUsage::around(|| {
             let allocated = allocations();
@@ -493,4 +451,28 @@ impl Sender {
 #[inline]
 pub(super) fn now() -> u64 {
     now_ns(ClockId::MonotonicRaw)
+}
+
+/// Consecutive waits of [`POLL_INTERVAL`] in which nothing came.
+#[derive(Default)]
+pub(super) struct Waits(u32);
+
+impl Waits {
+    /// Counts another one: false where the flow is stopped, and nothing has come for as long as what is
+    /// on its way may take.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where nothing has come for [`STALLED`].
+    pub(super) fn go_on(&mut self, limits: &Limits, patience: Duration) -> io::Result<bool> {
+        self.0 += 1;
+        let waited = self.0 * POLL_INTERVAL;
+        if limits.is_stopped() {
+            Ok(waited < patience)
+        } else if waited > STALLED {
+            Err(no_answer())
+        } else {
+            Ok(true)
+        }
+    }
 }

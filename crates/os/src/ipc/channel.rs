@@ -9,11 +9,60 @@ use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::token::{Between, Exchange, MOST_BYTES, Over, Wait};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::Status;
 use crate::system_call::invalid;
 use rustix::event::EventfdFlags;
+
+/// What the token goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Over {
+    /// A pipe for each direction.
+    Pipe,
+    /// A connected pair of Unix stream sockets.
+    Unix,
+    /// An eventfd for each direction, which carries a 64-bit number.
+    Eventfd,
+    /// A word in memory that both see, and behind it a longer message's bytes.
+    SharedMemory,
+}
+
+/// How an end waits for the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// In the kernel, by a call that blocks.
+    Block,
+    /// By looking again and again: for shared memory a load, without a pause instruction; else a
+    /// read that does not block.
+    Spin,
+}
+
+/// What the two ends are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Between {
+    /// Two processes, the second a fork of the first.
+    Processes,
+    /// Two threads of one process.
+    Threads,
+}
+
+/// Both ends, and how they exchange the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Exchange {
+    /// What they are.
+    pub between: Between,
+    /// What the token goes through.
+    pub over: Over,
+    /// How they wait for it.
+    pub wait: Wait,
+    /// Bytes of the message that is the token, from 1 to [`MOST_BYTES`]; an eventfd has always 8.
+    pub size: usize,
+    /// The partner's processor.
+    pub cpu: usize,
+}
+
+/// The longest message: what a pipe holds, so that a write never waits for room.
+pub const MOST_BYTES: usize = 65536;
 
 /// Offsets in the memory that both ends see: the partner's status, the word on a line of its own, the
 /// message.

@@ -4,12 +4,14 @@ use super::carrier::{Carrier, Properties};
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
+use costof_exchange::stream::transport::Transport;
 use costof_model::typed::AxisOf;
+use std::io;
 use std::time::Duration;
 
 words! {
     /// What carries the messages of a transfer.
-    pub(crate) enum Stack {
+    pub(crate) enum Stack => Carrier {
         /// the library rudp: not encrypted
         Rudp = "rudp",
         /// the study's protocol: a numbered datagram, its number back, a retransmission after a second; not encrypted
@@ -94,8 +96,18 @@ impl Transfer {
         }
     }
 
+    /// What carries it.
+    ///
+    /// # Errors
+    /// Those of [`Carrier::open`].
+    pub(super) fn open(&self) -> io::Result<Box<dyn Transport>> {
+        let control = self.congestion_control.name();
+        self.carrier
+            .open(self.size, self.in_flight(), control, self.control_of_rudp())
+    }
+
     /// The control, as rudp has it.
-    pub(super) fn control_of_rudp(&self) -> ::rudp::Control {
+    fn control_of_rudp(&self) -> ::rudp::Control {
         match self.control {
             Control::Cubic => ::rudp::Control::Cubic,
             Control::Rate => ::rudp::Control::Rate,

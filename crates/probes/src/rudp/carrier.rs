@@ -1,10 +1,10 @@
 //! What carries a transfer of messages: how each transport is opened, and what is known of it before it
 //! is measured.
 
-use super::axes::{Stack, Transfer};
 use crate::net::axes::Over;
 use crate::net::flows::MIN_DURATION;
 use crate::net::path::{TCP_HEADERS, UDP_HEADERS};
+use ::rudp::Control;
 use ::rudp::study::RETRY;
 #[cfg(feature = "quic")]
 use costof_exchange::stream::transport::quic::Quic;
@@ -22,17 +22,6 @@ pub(crate) enum Carrier {
     Tcp,
     /// Calls of procedures over TCP.
     Calls(costof_rpc::Stack),
-}
-
-impl From<Stack> for Carrier {
-    fn from(stack: Stack) -> Carrier {
-        match stack {
-            Stack::Rudp => Carrier::Rudp,
-            Stack::Study => Carrier::Study,
-            Stack::Quic => Carrier::Quic,
-            Stack::Tcp => Carrier::Tcp,
-        }
-    }
 }
 
 /// What is known of a transport.
@@ -126,22 +115,28 @@ impl Carrier {
             Carrier::Calls(_) => &CALLS,
         }
     }
-}
 
-/// The transport of a transfer.
-///
-/// # Errors
-/// `Unsupported` where this build does not have it.
-pub(super) fn open(point: &Transfer) -> io::Result<Box<dyn Transport>> {
-    let control = point.congestion_control.name();
-    Ok(match point.carrier {
-        Carrier::Rudp => Box::new(Rudp(point.control_of_rudp())),
-        Carrier::Study => Box::new(study::Study::new(point.size, point.in_flight())),
-        #[cfg(feature = "quic")]
-        Carrier::Quic => Box::new(Quic::new(control)),
-        #[cfg(not(feature = "quic"))]
-        Carrier::Quic => return Err(io::ErrorKind::Unsupported.into()),
-        Carrier::Tcp => Box::new(Tcp(control)),
-        Carrier::Calls(stack) => Box::new(Calls(stack)),
-    })
+    /// The transport of a transfer of messages of `size` bytes, of which so many may be in flight where
+    /// it has no congestion control; else by the kernel's, or the library's own, control.
+    ///
+    /// # Errors
+    /// `Unsupported` where this build does not have it.
+    pub(super) fn open(
+        self,
+        size: usize,
+        in_flight: Option<u64>,
+        control: Option<&'static str>,
+        control_of_rudp: Control,
+    ) -> io::Result<Box<dyn Transport>> {
+        Ok(match self {
+            Carrier::Rudp => Box::new(Rudp(control_of_rudp)),
+            Carrier::Study => Box::new(study::Study::new(size, in_flight)),
+            #[cfg(feature = "quic")]
+            Carrier::Quic => Box::new(Quic::new(control)),
+            #[cfg(not(feature = "quic"))]
+            Carrier::Quic => return Err(io::ErrorKind::Unsupported.into()),
+            Carrier::Tcp => Box::new(Tcp(control)),
+            Carrier::Calls(stack) => Box::new(Calls(stack)),
+        })
+    }
 }

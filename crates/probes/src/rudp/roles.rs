@@ -1,7 +1,7 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
 use super::axes::Transfer;
-use super::carrier::{self, Carrier};
+use super::carrier::Carrier;
 use super::order::{Purpose, order, stream_duration};
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
@@ -58,7 +58,7 @@ where
         let transfer = Transfer::from(&point.axes);
         transfer.check()?;
         let failed = |error: io::Error| broken(&error);
-        let mut transport = carrier::open(&transfer).map_err(failed)?;
+        let mut transport = transfer.open().map_err(failed)?;
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
             meeting::listen(&point.link, &self.meeting, transport.over(), 1)?;
@@ -176,7 +176,9 @@ where
             parameters: &self.offers,
             token: self.meeting.token.as_bytes(),
         };
-        let connected = carrier::open(point).and_then(|transport| transport.connect(&receiver));
+        let connected = point
+            .open()
+            .and_then(|transport| transport.connect(&receiver));
         let connected = connected.map_err(|error| {
             refused(point.congestion_control.name(), &error)
                 .unwrap_or_else(|| cannot_reach(&address, &error))

@@ -1,8 +1,8 @@
 //! A study compared with a run, as text and as Markdown.
 
 use super::reproduction::{Answer, Line, ReproducedTable, Reproduction};
+use crate::grid::escaped;
 use crate::grid::{Align, Grid};
-use crate::markdown::escaped;
 use crate::names::short_point;
 use crate::run::machine;
 use crate::text::wrapped;
