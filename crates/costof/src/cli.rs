@@ -44,6 +44,8 @@ pub(crate) enum Command {
     List(ListOptions),
     /// Say how a probe measures, what it predicts from, and where it comes from
     Explain(ExplainOptions),
+    /// Measure what a question needs, and answer it. Without arguments: the list of questions
+    Ask(AskOptions),
     /// Estimate the cost of an expression, such as '10 * net.rtt(over lan) + 3 * file.sync'
     Estimate(EstimateOptions),
     /// Say what here will make numbers worse or missing, and what to do about it
@@ -277,6 +279,28 @@ pub(crate) struct ExplainOptions {
     /// that has measured the probe]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct AskOptions {
+    /// Which question: a name of the list
+    #[arg(value_name = "QUESTION")]
+    pub(crate) question: Option<String>,
+    /// The size of a message or block, such as 32KiB
+    #[arg(long, value_name = "BYTES", requires = "question")]
+    pub(crate) size: Option<String>,
+    /// The path between client and server, as of `costof run`
+    #[arg(long, value_name = "LINK", requires = "question")]
+    pub(crate) link: Option<Link>,
+    /// Answer from an existing run, instead of measuring
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "question",
+          conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait"])]
+    pub(crate) run: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measuring: Measuring,
+    /// Write the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -34,6 +34,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Run(options) => commands::run::run(table, &options),
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
+        Command::Ask(options) => commands::ask::run(table, &options),
         Command::Estimate(options) => commands::estimate::run(table, &options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Compare(options) => commands::compare::run(table, &options),

@@ -19,6 +19,9 @@ use std::cell::LazyCell;
 /// Columns of a bar that stands for the whole.
 const BAR: f64 = 24.0;
 
+/// A run, and the name of its file.
+pub(super) type Named = (String, Run);
+
 /// What is known of a point, and from where.
 struct Source {
     point: Point,
@@ -40,7 +43,8 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             .filter(|point| measured(&runs, point).is_none());
         let missing: Vec<&Point> = missing.collect();
         if !missing.is_empty() {
-            runs.insert(0, measure(table, options, &missing)?);
+            let all = RunOptions::new(options.measuring.clone(), None);
+            runs.insert(0, measure(table, &all, &missing)?);
         }
     }
     // Predictions are of the machine that was measured, or of this one.
@@ -64,7 +68,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
 }
 
 /// The latest runs of this machine, back to the one that completes the points.
-fn history(points: &[Point]) -> Vec<(String, Run)> {
+fn history(points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in record::of_this_machine() {
         runs.push(run);
@@ -76,7 +80,7 @@ fn history(points: &[Point]) -> Vec<(String, Run)> {
 }
 
 /// The point's median and interval in the first run that has them, and where that was.
-fn measured(runs: &[(String, Run)], point: &Point) -> Option<(Value, String)> {
+fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
     runs.iter().find_map(|(name, run)| {
         let row = run.points.iter().find(|row| row.point == *point)?;
         let estimate = row.primary()?;
@@ -89,10 +93,26 @@ fn measured(runs: &[(String, Run)], point: &Point) -> Option<(Value, String)> {
     })
 }
 
+/// What the expression comes to where all of its points were measured.
+pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
+    let points = expression.points.iter();
+    let values = points.map(|point| match measured(runs, point) {
+        Some((value, _)) => Ok(value),
+        None => Err(Error::Nothing(format!("no number for {point}"))),
+    });
+    let values = values.collect::<Result<Vec<Value>, Error>>()?;
+    expression.total(&values).map_err(wrong)
+}
+
+/// A bar for this share of the whole.
+pub(super) fn bar(share: f64) -> String {
+    "█".repeat((share * BAR).round() as usize)
+}
+
 /// The point as it was measured, else as it is predicted from the latest run.
 fn source(
     table: &[&'static Probe],
-    runs: &[(String, Run)],
+    runs: &[Named],
     facts: &LazyCell<Facts, impl FnOnce() -> Facts>,
     point: &Point,
 ) -> Source {
@@ -115,12 +135,11 @@ fn source(
 }
 
 /// Measures points into a run of the history.
-fn measure(
+pub(super) fn measure(
     table: &'static [&'static Probe],
-    options: &EstimateOptions,
+    all: &RunOptions,
     points: &[&Point],
-) -> Result<(String, Run), Error> {
-    let all = RunOptions::new(options.measuring.clone(), None);
+) -> Result<Named, Error> {
     let requests = points.iter().map(|point| {
         let link = point.link.parse().ok().filter(|_| point.link != "none");
         let settings = point.axes.0.iter();
@@ -139,8 +158,8 @@ fn measure(
     });
     let requests = requests.collect::<Result<Vec<_>, Error>>()?;
     let interrupted = watch_interrupts()?;
-    let session = Session::new(table, &all, requests, None, &interrupted)?;
-    let done = session.measure(hosts(&all), None)?;
+    let session = Session::new(table, all, requests, None, &interrupted)?;
+    let done = session.measure(hosts(all), None)?;
     let done = done.filter(|record| record.run.end.is_some());
     let record = done.ok_or(Error::Interrupted)?;
     Ok((record.path().display().to_string(), record.run))
@@ -179,7 +198,7 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
     for (part, value) in &total.parts {
         // Of a total of zero, no part has a share.
         let share = value / total.value.max(f64::MIN_POSITIVE);
-        let bar = "█".repeat((share * BAR).round() as usize);
+        let bar = bar(share);
         text += &format!(
             "  {part:width$}  {:>9}  {:>5.1} %  {bar}\n",
             unit.display(*value),

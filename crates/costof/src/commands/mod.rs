@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod ask;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;

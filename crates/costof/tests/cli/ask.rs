@@ -1,0 +1,48 @@
+//! `costof ask`: a question, what it needs, and its answer.
+
+use crate::common::{Place, assert_contains_all, costof};
+use serde_json::Value;
+
+#[test]
+fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
+    let place = Place::new();
+    let ended = place.run("ask wake-up --quick --json").expect_code(0);
+    let answer: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(answer["verdict"], Value::Null);
+    let costs = answer["costs"].as_array().unwrap();
+    assert_eq!(costs.len(), 3, "{answer}");
+    assert!(
+        costs
+            .iter()
+            .all(|cost| cost["value"].as_f64().unwrap() > 0.0)
+    );
+
+    let run = answer["run"].as_str().unwrap();
+    let text = place
+        .run(&format!("ask wake-up --run {run}"))
+        .expect_code(0)
+        .out;
+    assert_contains_all(
+        &text,
+        &[
+            "wake a thread?",
+            answer["answer"]
+                .as_str()
+                .unwrap()
+                .split(" (")
+                .next()
+                .unwrap(),
+            "█",
+            run,
+        ],
+    );
+
+    let other = place.run(&format!("ask fsync --run {run}")).expect_code(3);
+    assert_contains_all(&other.err, &["no number for file.sync"]);
+}
+
+#[test]
+fn questions_are_listed() {
+    let listed = costof("ask").expect_code(0).out;
+    assert_contains_all(&listed, &["zero-copy", "32KiB over sink", "fork"]);
+}
