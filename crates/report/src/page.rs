@@ -9,6 +9,7 @@ pub mod comparison;
 mod facts;
 mod figures;
 mod findings;
+mod first;
 mod latency;
 mod lines;
 mod noise;
@@ -49,13 +50,15 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
         .lines()
         .next()
         .unwrap_or("a machine that the file does not describe");
-    let title = format!("What things cost here: {heading}");
+    let question = reproduction.map_or("What things cost here", |study| &study.study.title);
+    let title = format!("{question}: {heading}");
     document(
         &policy,
         &title,
         &html! {
+            a.skip href="#main" { "Skip to the numbers" }
             header {
-                h1 { "What things cost here" }
+                h1 { (question) }
                 @for line in machine.lines().filter(|line| !line.is_empty()) {
                     p.machine { (line) }
                 }
@@ -66,32 +69,37 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                     @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
                 }
             }
-            main {
+            main #main {
                 @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
-                section #latency { (latency::table(&rows)) }
-                section #findings { (findings::section(&rows)) }
-                section #plots { (probes::section(&rows, &of_run)) }
-                section #machine { (facts::section(run)) }
-                section #noise {
-                    h2 { "Noise" }
+                section #first { (first::section(&rows)) }
+                (folded("latency", &latency::title(&rows), &latency::table(&rows)))
+                (folded("findings", &findings::title(&rows), &findings::section(&rows)))
+                (folded("plots", &probes::title(&rows), &probes::section(&rows, &of_run)))
+                (folded("machine", "The machine", &facts::section(run)))
+                (folded("noise", "Noise", &html! {
                     (noise::section(run))
                     (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
+                }))
+                @let absent = notes::absent(run);
+                @if !absent.trim().is_empty() {
+                    (folded("absent", "What could not be measured", &lines::list(&absent)))
                 }
-                section #absent {
-                    h2 { "What could not be measured" }
-                    @let absent = notes::absent(run);
-                    @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
-                    (lines::list(&absent))
-                }
-                section #made {
-                    h2 { "How this was made" }
-                    (made(run))
-                }
+                (folded("made", "How this was made", &made(run)))
             }
             div #tip role="status" hidden {}
             script { (PreEscaped(SCRIPT)) }
         },
     )
+}
+
+/// A section that the reader unfolds.
+fn folded(id: &str, title: &str, content: &Markup) -> Markup {
+    html! {
+        details.section id=(id) {
+            summary { h2 { (title) } }
+            (content)
+        }
+    }
 }
 
 /// An HTML file with a policy that allows nothing but the page's own style, and `script` where there is one.
@@ -116,13 +124,12 @@ fn document(script: &str, title: &str, body: &Markup) -> String {
     html.into_string()
 }
 
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 6] = [
     ("latency", "Latency table"),
     ("findings", "Findings"),
     ("plots", "Plots and numbers"),
     ("machine", "Machine"),
     ("noise", "Noise"),
-    ("absent", "Not measured"),
     ("made", "How it was made"),
 ];
 

@@ -11,7 +11,6 @@ pub(super) const SHOWN: usize = 200;
 
 pub(super) fn section(run: &Run) -> Markup {
     html! {
-        h2 { "The machine" }
         @match run.attempts.last() {
             None => p { "The file says nothing of it." },
             Some(attempt) => {

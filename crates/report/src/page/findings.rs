@@ -15,13 +15,20 @@ const MISSED: usize = 40;
 /// So many findings are shown.
 const FINDINGS: usize = 200;
 
+pub(super) fn title(rows: &Rows<'_>) -> String {
+    let found = costof_findings::all::findings(rows.run).len();
+    format!(
+        "Findings ({found}) and missed predictions ({})",
+        latency::missed(rows).len()
+    )
+}
+
 pub(super) fn section(rows: &Rows<'_>) -> Markup {
     let (findings, questions) = costof_findings::all::both(rows.run);
     let known = Points::new(rows.run);
     let missed = latency::missed(rows);
     let other_words = notes::distributions(rows.run);
     html! {
-        h2 { "Findings" }
         @if findings.is_empty() { p { "Nothing was found that a line could say." } }
         @else {
             p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
@@ -55,7 +62,7 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
     }
 }
 
-fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
+pub(super) fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
     let points = finding
         .evidence

@@ -18,16 +18,27 @@ const WITHOUT_HEADLINES: usize = 60;
 /// A table has so many rows at most; a hostile file may call everything a headline.
 const ROWS: usize = 400;
 
-pub(super) fn table(rows: &Rows<'_>) -> Markup {
-    let headlines: Vec<usize> = all(rows)
-        .filter(|at| rows.row(*at).headline)
-        .take(ROWS)
-        .collect();
-    let shown = if headlines.is_empty() {
-        all(rows).take(WITHOUT_HEADLINES).collect()
+pub(super) fn title(rows: &Rows<'_>) -> String {
+    let (shown, all) = (shown(rows).len(), rows.all().len());
+    if shown == all {
+        format!("The latency table: all {all} rows")
     } else {
-        headlines
-    };
+        format!("The latency table: {shown} of {all} rows")
+    }
+}
+
+/// The positions of the rows that have a name; where none has, of the first ones.
+fn shown(rows: &Rows<'_>) -> Vec<usize> {
+    let headlines = all(rows).filter(|at| rows.row(*at).headline);
+    let headlines: Vec<usize> = headlines.take(ROWS).collect();
+    if headlines.is_empty() {
+        return all(rows).take(WITHOUT_HEADLINES).collect();
+    }
+    headlines
+}
+
+pub(super) fn table(rows: &Rows<'_>) -> Markup {
+    let shown = shown(rows);
     let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
         let measured = shown
             .iter()
@@ -47,7 +58,6 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
     let asked: Vec<&PointRow> = shown.iter().map(|at| rows.row(*at)).collect();
     let absent = not_asked(&asked);
     html! {
-        h2 { "The latency table of this machine" }
         @if shown.is_empty() { p { "No point was measured." } }
         @if !times.is_empty() {
             p.key {
@@ -93,7 +103,7 @@ fn all(rows: &Rows<'_>) -> std::ops::Range<usize> {
     0..rows.all().len()
 }
 
-fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Markup {
+pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Markup {
     let unit = shown[0].1.unit;
     let known = |at: usize| published(rows.row(at)).filter_map(move |known| known.range(unit));
     let values = shown.iter().flat_map(|(at, estimate)| {

@@ -2,7 +2,7 @@
 
 use super::figures;
 use crate::choose;
-use crate::names::METRICS;
+use crate::names::{METRICS, points_counted};
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
@@ -19,10 +19,14 @@ const PANEL: usize = 1700;
 /// A table has so many rows; what a hostile or huge file has more is in the file alone.
 const ROWS: usize = 5000;
 
+pub(super) fn title(rows: &Rows<'_>) -> String {
+    let (probes, points) = (rows.by_probe().len(), points_counted(rows.all().len()));
+    format!("Plots and numbers: {points} of {probes} probes")
+}
+
 pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
     let (chosen, left_out) = chosen(rows);
     html! {
-        h2 { "Plots and numbers" }
         (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
         @for (probe, positions, figures) in &chosen {
             div.probe id={ "probe-" (probe) } {
@@ -32,7 +36,7 @@ pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
                 (figures::figures(figures.iter().filter(|figure| figure.folded)))
                 @let not_drawn = positions.len() - choose::drawable(rows, positions).len();
                 @if not_drawn > 0 {
-                    p.quiet { (crate::names::points_counted(not_drawn)) " with more axes than the "
+                    p.quiet { (points_counted(not_drawn)) " with more axes than the "
                         (choose::AXES) " that have room are not drawn." }
                 }
                 (table(rows, probe, positions))
@@ -107,7 +111,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     let count = positions.len();
     html! {
         details.numbers {
-            summary { "The numbers (" (crate::names::points_counted(count)) ")" }
+            summary { "The numbers (" (points_counted(count)) ")" }
             div.scroll { table {
                 thead { tr {
                     @for axis in &axes { th { (axis.replace('_', " ")) } }

@@ -56,6 +56,10 @@
     for (; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
     if (target) target.scrollIntoView({ block: "center" });
   };
+  // On paper nothing can be unfolded.
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details.section")) part.open = true;
+  });
   addEventListener("hashchange", unfold);
   if (location.hash) unfold();
 })();
