@@ -81,9 +81,10 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                     (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
                 }))
                 @let absent = notes::absent(run);
-                @if !absent.trim().is_empty() {
-                    (folded("absent", "What could not be measured", &lines::list(&absent)))
-                }
+                (folded("absent", "What could not be measured", &html! {
+                    @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
+                    (lines::list(&absent))
+                }))
                 (folded("made", "How this was made", &made(run)))
             }
             div #tip role="status" hidden {}
@@ -124,12 +125,13 @@ fn document(script: &str, title: &str, body: &Markup) -> String {
     html.into_string()
 }
 
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("latency", "Latency table"),
     ("findings", "Findings"),
     ("plots", "Plots and numbers"),
     ("machine", "Machine"),
     ("noise", "Noise"),
+    ("absent", "Not measured"),
     ("made", "How it was made"),
 ];
 

@@ -1,6 +1,6 @@
 //! `costof ask`: a question, what it needs, and its answer.
 
-use crate::common::{Place, assert_contains_all, costof};
+use crate::common::{Place, assert_contains_all};
 use serde_json::Value;
 
 #[test]
@@ -43,6 +43,6 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
 
 #[test]
 fn questions_are_listed() {
-    let listed = costof("ask").expect_code(0).out;
+    let listed = Place::new().run("ask").expect_code(0).out;
     assert_contains_all(&listed, &["zero-copy", "32KiB over sink", "fork"]);
 }
