@@ -65,7 +65,7 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
 }
 
 /// The same, beginning with a capital letter.
-pub(crate) fn capital(text: &str) -> String {
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()

@@ -9,11 +9,12 @@ use crate::terminal::print;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
 use costof_model::nearest;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
-use costof_report::text::wrapped;
+use costof_report::text::{capital, wrapped};
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
@@ -187,7 +188,10 @@ impl Question {
 
     /// The whole, and the share of each part.
     fn parts(&self, whole: &Answered, parts: &[Answered]) -> String {
-        let share = |value: f64| format!("{:.0} %", 100.0 * value / whole.total.value);
+        let share = |value: f64| match 100.0 * value / whole.total.value {
+            percent if percent < 1.0 => "less than 1 %".to_owned(),
+            percent => format!("{percent:.0} %"),
+        };
         let mut sentence = format!("{} takes {}", whole.label, whole.shown());
         for part in parts {
             let _ = write!(
@@ -217,15 +221,17 @@ impl Question {
         path: &str,
     ) -> String {
         let mut text = format!("{}\n\n", self.asks);
-        let verdict = answer.verdict.map(|verdict| format!("{verdict}: "));
-        let sentence = format!("{}{}", verdict.unwrap_or_default(), answer.sentence);
-        text += &wrapped(&sentence, "");
+        let sentence = match answer.verdict {
+            Some(verdict) => format!("{verdict}: {}", answer.sentence),
+            None => answer.sentence.clone(),
+        };
+        text += &wrapped(&capital(&sentence), "");
         text.push('\n');
         let most = costs.iter().map(|cost| cost.total.value);
         text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
         text.push('\n');
         for doubt in doubts {
-            text += &wrapped(doubt, "  ");
+            text += &wrapped(doubt, "");
         }
         text += &wrapped(&format!("{}. The run: {path}", self.more), "");
         text
@@ -305,23 +311,21 @@ impl Answered {
     }
 }
 
-/// Why the points should not be trusted, the worst doubt of each that has grade C or D.
+/// Why the points should not be trusted: the worst doubt of each that has grade C or D, each once.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
     let points = costs.iter().flat_map(|cost| &cost.expression.points);
     let rows = points.filter_map(|point| rows.iter().find(|row| row.point == *point));
-    let doubted = rows.filter_map(|row| {
-        let worst = row.warnings.iter().max_by_key(|warning| warning.grade)?;
-        let grade = row.grade;
-        (grade > costof_model::noise::Grade::B).then(|| {
-            format!(
-                "{}: grade {grade}: {}: {}",
-                row.point, worst.what, worst.advice
-            )
-        })
-    });
-    let mut doubted: Vec<String> = doubted.collect();
-    doubted.dedup();
-    doubted
+    let mut doubts = Vec::new();
+    for row in rows.filter(|row| row.grade > Grade::B) {
+        let Some(worst) = row.warnings.iter().max_by_key(|warning| warning.grade) else {
+            continue;
+        };
+        let doubt = format!("Grade {}: {}: {}", row.grade, worst.what, worst.advice);
+        if !doubts.contains(&doubt) {
+            doubts.push(doubt);
+        }
+    }
+    doubts
 }
 
 fn as_json(
