@@ -18,24 +18,11 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     );
 
     let run = answer["run"].as_str().unwrap();
-    let text = place
-        .run(&format!("ask wake-up --run {run}"))
-        .expect_code(0)
-        .out;
-    assert_contains_all(
-        &text,
-        &[
-            "wake a thread?",
-            answer["answer"]
-                .as_str()
-                .unwrap()
-                .split(" (")
-                .next()
-                .unwrap(),
-            "█",
-            run,
-        ],
-    );
+    let text = place.run(&format!("ask wake-up --run {run}"));
+    let text = text.expect_code(0).out;
+    let answered = answer["answer"].as_str().unwrap();
+    let (cost, _) = answered.split_once(" (").unwrap();
+    assert_contains_all(&text, &["to wake a thread?", &cost[1..], "█", "jsonl"]);
 
     let other = place.run(&format!("ask fsync --run {run}")).expect_code(3);
     assert_contains_all(&other.err, &["no number for file.sync"]);
