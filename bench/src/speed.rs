@@ -146,7 +146,7 @@ impl Peak {
 
 /// The most that was resident in a process so far; 0 where it has ended.
 fn high_water_bytes(id: u32) -> u64 {
-    machine::memory_bytes(id, "VmHWM").unwrap_or(0)
+    machine::peak_bytes(id).unwrap_or(0)
 }
 
 /// What the probes of a run ask for at most, as `--dry-run` prints it.
