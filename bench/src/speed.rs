@@ -45,7 +45,6 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let dry_ms = start_often(bench, DRY_RUNS, "run --dry-run")?;
     println!("costof run --dry-run: {}\n", milliseconds(&dry_ms));
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 
@@ -121,7 +120,6 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
         verdicts.push(verdict);
     }
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 
