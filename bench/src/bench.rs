@@ -156,9 +156,11 @@ impl Bench {
         println!("costof: {}\n", self.costof.path().display());
     }
 
-    /// Says where the run files are.
+    /// Says where the files of this bench are, where there are any.
     pub(crate) fn conclude(&self) {
-        println!("The run files are in {}", self.folder.display());
+        if fs::read_dir(&self.folder).is_ok_and(|mut files| files.next().is_some()) {
+            println!("The run files are in {}", self.folder.display());
+        }
     }
 }
 

@@ -71,7 +71,6 @@ pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>>
         }
         println!();
     }
-    bench.conclude();
     Ok(verdicts)
 }
 

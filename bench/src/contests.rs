@@ -56,7 +56,6 @@ pub(crate) fn compare(bench: &Bench, pairs: Pairs) -> Result<Vec<Verdict>> {
     if matches!(pairs, Pairs::Copy) {
         verdicts.extend(copy::registered_buffers(bench)?);
     }
-    bench.conclude();
     Ok(verdicts)
 }
 

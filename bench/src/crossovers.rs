@@ -105,9 +105,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             .refuted_only_if_quiet(quiet)
             .report(&messages.to_string())
     });
-    let verdicts = verdicts.collect();
-    bench.conclude();
-    Ok(verdicts)
+    Ok(verdicts.collect())
 }
 
 impl Messages {

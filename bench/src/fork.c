@@ -17,7 +17,6 @@
  * address translations to take back. All runs on one processor where it was
  * pinned to one. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -39,13 +38,6 @@ static pid_t by_vfork(void)
     if (child == 0)
         _exit(0);
     return child;
-}
-
-static void *sleeps(void *argument)
-{
-    for (;;)
-        pause();
-    return argument;
 }
 
 int main(int argc, char **argv)
@@ -70,11 +62,7 @@ int main(int argc, char **argv)
         madvise(memory, bytes, MADV_NOHUGEPAGE);
         memset(memory, 1, bytes);
     }
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, sleeps, NULL)) {
-        fprintf(stderr, "fork: cannot start a thread\n");
-        return 1;
-    }
+    start_sleeper();
     double *calls_ns = room_for(count);
     double *ends_ns = room_for(count);
     for (size_t i = 0; i < count; i++) {

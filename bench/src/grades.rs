@@ -57,7 +57,6 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         })
         .collect();
     println!();
-    bench.conclude();
     Ok(verdicts)
 }
 

@@ -1,8 +1,9 @@
 //! The machine under the bench: what it is, and what else used it meanwhile.
 
 use costof_measure::processor_ticks::{self, Ticks};
+use procfs::process::{Process, Stat};
+use procfs::{CpuInfo, Current};
 use std::fmt;
-use std::fs;
 use std::time::SystemTime;
 
 /// Others' share of all processors up to which a machine counts as quiet, and
@@ -16,13 +17,13 @@ pub(crate) const NO_CHILDREN: &str = "the memory of costof or of its workers cou
 
 /// The time, the kernel and the processor, in one line.
 pub(crate) fn describe(now: SystemTime) -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
+    let cpus = CpuInfo::current().ok();
+    let model = cpus.as_ref().and_then(|cpus| cpus.model_name(0));
     format!(
         "{}, Linux {}, {}, {} processors",
         humantime::format_rfc3339_seconds(now),
-        read("/proc/sys/kernel/osrelease").trim(),
-        model_name(&cpuinfo).unwrap_or(std::env::consts::ARCH),
+        rustix::system::uname().release().to_string_lossy(),
+        model.unwrap_or(std::env::consts::ARCH),
         std::thread::available_parallelism().map_or(1, usize::from)
     )
 }
@@ -35,40 +36,26 @@ pub(crate) fn time_stamp(now: SystemTime) -> String {
 
 /// The children of all threads of a process (proc_pid_task_children(5)).
 pub(crate) fn children(id: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{id}/task"));
-    threads
-        .into_iter()
+    let tasks = process(id).and_then(|process| process.tasks().ok());
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| task.children().ok())
         .flatten()
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|ids| {
-            let ids = ids.split_whitespace().filter_map(|id| id.parse().ok());
-            ids.collect::<Vec<u32>>()
-        })
         .collect()
 }
 
-/// An amount of memory of a process, by its name in proc_pid_status(5).
-pub(crate) fn memory_bytes(id: u32, name: &str) -> Option<u64> {
-    parse_memory_bytes(
-        &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
-        name,
-    )
+/// The most memory of a process that was ever resident.
+pub(crate) fn peak_bytes(id: u32) -> Option<u64> {
+    Some(process(id)?.status().ok()?.vmhwm? * 1024)
 }
 
-fn parse_memory_bytes(status: &str, name: &str) -> Option<u64> {
-    let amount = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let kib: u64 = amount.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+/// The private memory of a process that is of no file.
+pub(crate) fn private_bytes(id: u32) -> Option<u64> {
+    Some(process(id)?.status().ok()?.rssanon? * 1024)
 }
 
-fn model_name(cpuinfo: &str) -> Option<&str> {
-    let line = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim())
+fn process(id: u32) -> Option<Process> {
+    Process::new(i32::try_from(id).ok()?).ok()
 }
 
 /// What CPUs have done so far, in ticks.
@@ -105,25 +92,18 @@ impl Watch {
 
 impl Reading {
     fn now() -> Option<Reading> {
-        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        let own = Process::myself().and_then(|own| own.stat()).ok()?;
         Some(Reading {
             cpus: processor_ticks::read()?,
-            own: own_ticks(&own)?,
+            own: own_ticks(&own),
         })
     }
 }
 
-/// From /proc/self/stat (proc_pid_stat(5)).
-fn own_ticks(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything; utime is the 12th field after it.
-    let after_name = stat.rsplit_once(')')?.1;
-    let times: Vec<u64> = after_name
-        .split_whitespace()
-        .skip(11)
-        .map_while(|word| word.parse().ok())
-        .collect();
-    let [user, system, children_user, children_system] = *times.first_chunk()?;
-    Some(user + system + children_user + children_system)
+/// Of a process and of its children that have ended.
+fn own_ticks(stat: &Stat) -> u64 {
+    let children = stat.cutime.max(0) + stat.cstime.max(0);
+    stat.utime + stat.stime + children as u64
 }
 
 fn surroundings(before: &Reading, after: &Reading) -> Option<Surroundings> {
@@ -175,10 +155,8 @@ pub(crate) fn was_quiet(watch: &Watch) -> bool {
 mod tests {
     use super::*;
 
-    const OWN: &str = "7 (a) b) R 1 1 1 0 -1 0 0 0 0 0 10 5 20 1 20 0 3 0 100 0 0";
-
     /// Of one CPU.
-    fn reading(busy: u64, steal: u64, total: u64, own: &str) -> Reading {
+    fn reading(busy: u64, steal: u64, total: u64, own: u64) -> Reading {
         Reading {
             cpus: vec![Ticks {
                 cpu: 0,
@@ -187,16 +165,14 @@ mod tests {
                 steal,
                 total,
             }],
-            own: own_ticks(own).unwrap(),
+            own,
         }
     }
 
     #[test]
     fn what_others_used_is_what_neither_this_process_nor_its_children_did() {
-        let before = reading(150, 5, 965, OWN);
-        assert_eq!(before.own, 36);
-        let own_after = OWN.replace(" 10 5 20 1 ", " 10 5 60 11 ");
-        let after = reading(220, 10, 1065, &own_after);
+        let before = reading(150, 5, 965, 36);
+        let after = reading(220, 10, 1065, 86);
         let found = surroundings(&before, &after).unwrap();
         assert_eq!((found.others, found.steal), (0.2, 0.05));
         assert!(!found.is_quiet() && found.to_string().contains("20.0 %"));
@@ -204,28 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_reading() {
-        assert_eq!(own_ticks("7 (a) R 1"), None);
-    }
-
-    #[test]
-    fn this_machine_can_be_read_and_described() {
+    fn this_machine_and_process_can_be_read_and_described() {
         assert!(Reading::now().is_some());
         assert!(describe(SystemTime::UNIX_EPOCH).starts_with("1970-01-01T00:00:00Z, Linux "));
         assert_eq!(time_stamp(SystemTime::UNIX_EPOCH), "19700101T000000000Z");
-        assert_eq!(
-            model_name("processor : 0\nmodel name\t: AMD EPYC\n"),
-            Some("AMD EPYC")
-        );
-    }
-
-    #[test]
-    fn an_amount_of_memory_is_read_by_its_name() {
-        let status = "Name:\tcostof\nVmPeak:\t  900 kB\nVmHWM:\t   12034 kB\nRssAnon:\t 110 kB\n";
-        assert_eq!(parse_memory_bytes(status, "VmHWM"), Some(12034 * 1024));
-        assert_eq!(parse_memory_bytes(status, "RssAnon"), Some(110 * 1024));
-        assert_eq!(parse_memory_bytes("Name:\tkthreadd\n", "VmHWM"), None);
-        assert!(memory_bytes(std::process::id(), "VmHWM").is_some());
+        let own = std::process::id();
+        assert!(peak_bytes(own) >= private_bytes(own) && private_bytes(own) > Some(0));
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn main() -> ExitCode {
 impl Comparison {
     /// The verdicts of a comparison; what the bench starts as a child has none.
     fn judge(self, bench: &Bench) -> error::Result<Vec<verdict::Verdict>> {
-        match self {
+        let verdicts = match self {
             Comparison::Pairs(pairs) => contests::compare(bench, pairs),
             Comparison::Crossovers => crossovers::compare(bench),
             Comparison::Link => link::compare(bench),
@@ -158,6 +158,8 @@ impl Comparison {
             Comparison::RpcEnd { .. } | Comparison::End { .. } | Comparison::Load { .. } => {
                 Ok(Vec::new())
             }
-        }
+        };
+        bench.conclude();
+        verdicts
     }
 }

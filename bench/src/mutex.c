@@ -10,7 +10,6 @@
  * A second thread is there and sleeps, since the C library leaves out the atomic
  * instruction in a process that has one thread, which is no use of a lock. */
 #include <pthread.h>
-#include <unistd.h>
 
 #include "peer.h"
 
@@ -19,13 +18,6 @@ enum { BATCH = 10000, SETTLING = 100 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Volatile, so that each addition is made under its own lock. */
 static volatile unsigned long counter;
-
-static void *sleeps(void *argument)
-{
-    for (;;)
-        pause();
-    return argument;
-}
 
 static double batch_ns(void)
 {
@@ -49,11 +41,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "mutex: needs a batch or more\n");
         return 2;
     }
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, sleeps, NULL)) {
-        fprintf(stderr, "mutex: cannot start a thread\n");
-        return 1;
-    }
+    start_sleeper();
     double *times_ns = room_for(batches);
     for (int i = 0; i < SETTLING; i++)
         batch_ns();

@@ -90,7 +90,6 @@ pub(crate) fn compare(bench: &Bench, asked: &[Neighbour]) -> Result<Vec<Verdict>
         .collect();
     println!();
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 

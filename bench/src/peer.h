@@ -3,9 +3,11 @@
 #ifndef PEER_H
 #define PEER_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static inline double now_ns(void)
 {
@@ -42,6 +44,23 @@ static inline double median(double *times_ns, size_t count)
 {
     qsort(times_ns, count, sizeof *times_ns, ascending);
     return times_ns[count / 2];
+}
+
+static inline void *sleeps(void *argument)
+{
+    for (;;)
+        pause();
+    return argument;
+}
+
+/* Starts a second thread, which only sleeps. */
+static inline void start_sleeper(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleeps, NULL)) {
+        fprintf(stderr, "cannot start a thread\n");
+        exit(1);
+    }
 }
 
 #endif

@@ -19,7 +19,7 @@ pub(crate) fn private_bytes(bench: &Bench) -> Result<u64> {
     let mut last: BTreeMap<u32, f64> = BTreeMap::new();
     bench.run_watched("worker.jsonl", &arguments, &mut |id| {
         for worker in machine::children(id) {
-            if let Some(bytes) = machine::memory_bytes(worker, "RssAnon") {
+            if let Some(bytes) = machine::private_bytes(worker) {
                 last.insert(worker, bytes as f64);
             }
         }

@@ -45,7 +45,6 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let dry_ms = start_often(bench, DRY_RUNS, "run --dry-run")?;
     println!("costof run --dry-run: {}\n", milliseconds(&dry_ms));
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 
@@ -121,7 +120,6 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
         verdicts.push(verdict);
     }
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 
@@ -146,7 +144,7 @@ impl Peak {
 
 /// The most that was resident in a process so far; 0 where it has ended.
 fn high_water_bytes(id: u32) -> u64 {
-    machine::memory_bytes(id, "VmHWM").unwrap_or(0)
+    machine::peak_bytes(id).unwrap_or(0)
 }
 
 /// What the probes of a run ask for at most, as `--dry-run` prints it.

@@ -102,7 +102,6 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     ];
     println!();
     machine::was_quiet(&watch);
-    bench.conclude();
     Ok(verdicts)
 }
 

@@ -1,8 +1,8 @@
 //! What an end has used, by what the kernel counts of its threads.
 
-use std::fs;
+use procfs::ProcResult;
+use procfs::process::{Process, Task};
 use std::ops::Sub;
-use std::path::Path;
 
 /// What all threads of a process have used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,20 +20,18 @@ pub(super) struct Usage {
 impl Usage {
     /// Of the process with this id; what cannot be read counts nothing.
     pub(super) fn of(process: u32) -> Usage {
-        let threads = fs::read_dir(format!("/proc/{process}/task"));
-        let threads = threads.into_iter().flatten().flatten();
-        threads.fold(Usage::default(), |all, thread| {
-            all.with(&thread.path()).unwrap_or(all)
-        })
+        let tasks = Process::new(process.cast_signed()).and_then(|process| process.tasks());
+        let tasks = tasks.into_iter().flatten().flatten();
+        tasks.fold(Usage::default(), |all, task| all.with(&task).unwrap_or(all))
     }
 
-    fn with(self, thread: &Path) -> Option<Usage> {
-        let schedstat = fs::read_to_string(thread.join("schedstat")).ok()?;
-        let status = fs::read_to_string(thread.join("status")).ok()?;
-        Some(Usage {
-            cpu_ns: self.cpu_ns + first_number(&schedstat)?,
-            sleeps: self.sleeps + field(&status, "voluntary_ctxt_switches")?,
-            pushed_off: self.pushed_off + field(&status, "nonvoluntary_ctxt_switches")?,
+    fn with(self, thread: &Task) -> ProcResult<Usage> {
+        let (ran, status) = (thread.schedstat()?, thread.status()?);
+        let count = |switches: Option<u64>| switches.unwrap_or(0) as f64;
+        Ok(Usage {
+            cpu_ns: self.cpu_ns + ran.sum_exec_runtime as f64,
+            sleeps: self.sleeps + count(status.voluntary_ctxt_switches),
+            pushed_off: self.pushed_off + count(status.nonvoluntary_ctxt_switches),
             threads: self.threads + 1.0,
         })
     }
@@ -63,32 +61,9 @@ impl Sub for Usage {
     }
 }
 
-/// The time on a processor, in nanoseconds, is the first number. Source: Linux,
-/// Documentation/scheduler/sched-stats.rst.
-fn first_number(schedstat: &str) -> Option<f64> {
-    schedstat.split_whitespace().next()?.parse().ok()
-}
-
-/// A count of proc_pid_status(5).
-fn field(status: &str, name: &str) -> Option<f64> {
-    let value = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    value.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_are_read_by_their_whole_names() {
-        let status = "Threads:\t2\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t5\n";
-        assert_eq!(field(status, "voluntary_ctxt_switches"), Some(150.0));
-        assert_eq!(field(status, "nonvoluntary_ctxt_switches"), Some(5.0));
-        assert_eq!(field(status, "ctxt_switches"), None);
-        assert_eq!(first_number("6012 88 3\n"), Some(6012.0));
-    }
 
     #[test]
     fn this_process_has_used_something_and_none_nothing() {

@@ -13,6 +13,24 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_stats::changepoints::{Level, half_way};
 
+pub(crate) const SENTENCES: &str = r#"
+[memory_levels]
+sentence = "a random load on {pages} pages costs {levels}[; half of the loads miss {ends}]"
+first_level = "{cost} up to {to}[ ({still}{server})]"
+level = "{cost} from {from} to {to}[ ({still}{server})]"
+last_level = "{cost} from {from} on[ ({still}{server})]"
+end = "the {name} at {found} ({claimed} claimed)"
+advice = "[{disturbed}the machine was disturbed: points of grade D are not compared with what it claims; measure again when it is quiet]"
+
+[cache_smaller_than_claimed]
+sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}this process sees no level of its own for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, half-way and more from {inner_cost} to what {outer} costs, {outer_cost}]"
+advice = "{why}: count on {rely_on} of it, and measure again at another time"
+
+[cache_larger_than_claimed]
+sentence = "{claim}, and on {pages} pages this process gets about {found}: at {at} a load still costs {cost}, and {outer} costs {outer_cost}"
+advice = "[{virtual}the claim is the hypervisor's, not the CPU's: do not size data by it]"
+"#;
+
 /// From this many times its claim on, a cache that still serves loads is larger than claimed.
 const LARGER_THAN_CLAIMED: f64 = 2.0;
 

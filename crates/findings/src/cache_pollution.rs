@@ -12,6 +12,24 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
+pub(crate) const SENTENCES: &str = r#"
+[cache_pollution]
+sentence = "{measured}, {result}"
+counted = "of the misses that the CPU counts"
+timed = "of what the sender's caches held before"
+counted_and_timed = "of the misses that the CPU counts, and of what the sender's caches held before"
+sure = "compared with two_copy over {place} at {size}: {ways|; }"
+unsure = "over {place} at {size} no way of sending surely spares any level"
+unknown_way = "with {primitive} {unknown} is unknown"
+way = "with {primitive} {levels}, so that {gains}[ ({unknown} is unknown)]"
+misses = "{level} {middle} % ({low} % to {high} %)"
+time = "{level} takes [{after} longer][{after_none}no longer] instead of [{before} longer][{before_none}no longer] to read again ({low} to {high} {by})"
+none_gains = "none suffers less"
+gains_alone = "{level} alone surely suffers less"
+gains_most = "{level} suffers least"
+both_gain = "of those counted {of_counted}, and of those timed {of_timed}"
+"#;
+
 /// Ways of sending that leave a copy out, each compared with the one that makes all.
 const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
 /// A level, its counter, and the time that stands for its misses.

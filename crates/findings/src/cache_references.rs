@@ -9,6 +9,14 @@ use crate::finding::Finding;
 use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, why_less};
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[cache_reference_too_dear]
+sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][, where at most {expected} were expected: as much as was expected of {other}]"
+cache_reference = "an {cache} reference ({size} of the {claimed} claimed)"
+memory_reference = "a main memory reference ({size})"
+advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and on 2MiB pages without most of the TLB misses that may be part of it]"
+"#;
+
 /// A cache saves something where a reference costs less than this share of one to the next level.
 const SAVES_BELOW: f64 = 0.7;
 

@@ -10,6 +10,17 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
+pub(crate) const SENTENCES: &str = r#"
+[core_shared]
+sentence = "core shared: something else used the measured core {share} % of the time[, most likely a process on its other CPU ({sibling})][{virtual}, most likely another virtual machine on the core's second hardware thread][: {longer}]"
+first = "{name} takes {more} % longer then"
+other = "{name} {more} %"
+advice = "{advice}"
+another_cpu = "measure on another core (`--cpu`), keep others off both CPUs (`isolcpus={cpu},{sibling}`), or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{sibling}/online`)"
+another_machine = "the numbers shown were measured while the core was alone; for the same cost at all times use an instance with cores of its own, or another host"
+unknown_cause = "the numbers shown were measured while the core was alone; measure on another core (`--cpu`) to see whether it is this one"
+"#;
+
 /// A core that is shared for less of the time changes no number that is shown.
 const LEAST_SHARE: f64 = 0.02;
 /// What takes less longer is as it was.

@@ -10,6 +10,11 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
+pub(crate) const SENTENCES: &str = r#"
+[dominant_part]
+sentence = "{point} takes {whole}: [at least {at_least} % of it][{share} % of it ({low} to {high})] is {part}"
+"#;
+
 /// From which share on a part is most of the whole.
 const MOST_OF_IT: f64 = 0.5;
 

@@ -8,6 +8,17 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_stats::changepoints::{Level, half_way, level, levels};
 
+pub(crate) const SENTENCES: &str = r#"
+[file_cache_size]
+sentence = "{what}"
+cliff = "a file that is read again comes from memory up to about {size} MiB, at {cached} GB/s, and from the device beyond, at {device} GB/s[{limit}]"
+by_group = ": the limit is the control group's memory limit, {limit} MiB; nothing of it was dirty, so no limit on dirty pages applies"
+by_memory = ": the limit is the memory that was available, {limit} MiB; nothing of it was dirty, so no limit on dirty pages applies"
+by_something = ", where the facts have {limit} MiB: the limit is something that they do not show"
+no_cliff = "files of up to {largest} come from memory when they are read again, which is no limit: the facts leave {leave} MiB"
+advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks for one, in minutes, and needs as much of the disk]"
+"#;
+
 const MIB: f64 = (1 << 20) as f64;
 /// Below such a share of bytes from the device, none came from there.
 const NONE: f64 = 0.01;

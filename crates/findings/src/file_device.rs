@@ -8,6 +8,13 @@ use costof_model::facts::Medium;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
+pub(crate) const SENTENCES: &str = r#"
+[file_device]
+sentence = "files in {folder} lie on {device}[{virtual}, and the memory of its host may stand behind that: what is called from the device has left this kernel, and no more is known of it][{memory}: they are in memory alone]; of what was read, {read}"
+share_read = "{share} % with cache={cache} came from it[{ahead}, with what was read ahead or beside it]"
+unknown_share = "an unknown share with cache={cache} came from it"
+"#;
+
 /// The word for the folder that the facts name.
 const TEMPORARY: &str = "temporary";
 
@@ -62,9 +69,9 @@ fn came(cache: &'static str, rows: &Select<'_>) -> Option<Part> {
 mod tests {
     use super::*;
     use crate::tests::{axes, contains, point_row, run};
-    use costof_model::facts::Facts;
-    use costof_model::facts::{Disk, DiskKind, FileSystem};
+    use costof_model::facts::DiskKind;
     use costof_model::rows::PointRow;
+    use costof_model::testing::facts_with_disk;
 
     fn row(cache: &'static str, share: Option<f64>) -> PointRow {
         let axes = axes!(cache, dir = TEMPORARY);
@@ -76,29 +83,12 @@ mod tests {
         point_row("file.read", name, axes, share_or, (share_or, share_or))
     }
 
-    fn facts(kind: DiskKind) -> Facts {
-        Facts {
-            disks: vec![Disk {
-                name: "vda".to_owned(),
-                kind,
-                ..Disk::default()
-            }],
-            file_systems: vec![FileSystem {
-                mount_point: "/".to_owned(),
-                disk: Some("vda".to_owned()),
-                ..FileSystem::default()
-            }],
-            temporary_folder: Some("/tmp".to_owned()),
-            ..Facts::default()
-        }
-    }
-
     #[test]
     fn a_folder_is_reported_with_its_disk_and_where_bytes_came_from() {
         let mut run = run(&[]);
         assert_eq!(file_device(&run), []);
         let host = run.attempts.last_mut().unwrap().hosts.values_mut().next();
-        *host.unwrap() = facts(DiskKind::Virtual);
+        *host.unwrap() = facts_with_disk(DiskKind::Virtual);
         run.points = vec![
             row("direct", Some(1.0)),
             row("cold", Some(1.0)),

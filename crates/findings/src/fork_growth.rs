@@ -6,6 +6,12 @@ use crate::finding::Finding;
 use crate::pairs::surely_more;
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[fork_growth]
+sentence = "a fork copies its parent's page tables: with {memory} of touched memory it takes {large} instead of {small}, which is {low} to {high} for each page of {page}"
+advice = "in a large process, start programs by posix_spawn or vfork, which copy nothing"
+"#;
+
 /// What forks of the smallest and of the largest process say about a page.
 pub(crate) fn fork_growth(run: &Run) -> Vec<Finding> {
     growth(run).into_iter().collect()

@@ -10,6 +10,20 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
+pub(crate) const SENTENCES: &str = r#"
+[window_limit]
+sentence = "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of {round_trip}[, of which the link's delays are {delays}][, where a small message takes {small} there and back][; with {larger} in flight it is {faster}][{own}; with a window of its own it is {faster}][; to fill the link, {to_fill} have to be in flight]"
+advice = "have more in flight, as much as the rate times the round trip, or send longer messages"
+
+[loss_starves]
+sentence = "over {link}, of the link's rate times the share that it does not lose, less than half reaches {starved}[; not starved: {fed}]"
+each = "{contender} ({share} %)"
+
+[round_trips_above_a_second]
+sentence = "over {link}, the share of messages that take a second or more: {shares}"
+each = "{contender} {share} %"
+"#;
+
 const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
 /// A window is what limits where another one gives so much more, surely.

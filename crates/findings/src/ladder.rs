@@ -13,6 +13,13 @@ use costof_model::run_file::Run;
 use costof_model::select::Group;
 use costof_model::unit::display_bytes;
 
+pub(crate) const SENTENCES: &str = r#"
+[rpc_ladder]
+sentence = "a call with {payload}: {calls|; }; {rungs| < }"
+call = "{name} = {middle} TCP round trips ({low} to {high})[, of which marshalling {marshalling} %]"
+rung = "{name} {time}"
+"#;
+
 /// What calls are compared with.
 const PLAIN: &str = "tcp";
 /// The round trips, what a sentence calls each, and whether it is a call, in the order of the sentence.

@@ -1,6 +1,6 @@
 //! What rows mean: pure functions from the rows of a run to findings, one file each.
 //!
-//! A new finding is its own file, its line in the list below, and its sentence in `sentences.toml`.
+//! A new finding is its own file, which has its sentence too, and here its `mod` and its line in `finders!`.
 //!
 //! This crate never does I/O.
 
@@ -64,9 +64,12 @@ macro_rules! finders {
         /// In the order in which those that are equally surprising are shown.
         const FINDERS: &[Find] = &[$($finder::$finder,)+];
 
+        /// The templates of each finder's sentences (see `sentence.rs`).
+        const SENTENCES: &[&str] = &[$($finder::SENTENCES,)+];
+
         /// What kind of finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "`sentences.toml` says what each is")]
+        #[allow(missing_docs, reason = "each one's sentence says what it is")]
         pub enum Kind {
             $($($kind,)+)+
         }

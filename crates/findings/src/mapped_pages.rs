@@ -6,6 +6,15 @@ use crate::finding::Finding;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
+pub(crate) const SENTENCES: &str = r#"
+[mapped_pages]
+sentence = "over {link} TCP_ZEROCOPY_RECEIVE mapped and did not copy {parts|; }"
+sent = "{share} % of what {by} sent"
+sent_in_pieces = "{share} % of what {by} sent, whose copies lie in larger pieces than pages"
+sent_in_segments = "{share} % of what {by} sent, in segments of {segment} B, no multiple of a page: what fills no page is copied, and what begins in the midst of one up to its packet's end"
+sent_in_pages = "{share} % of what {by} sent, in segments of whole pages"
+"#;
+
 /// Below this share nothing is mapped, and above the other one all is.
 const NOTHING: f64 = 0.01;
 const ALL: f64 = 0.99;

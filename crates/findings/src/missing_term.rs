@@ -10,6 +10,11 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 
+pub(crate) const SENTENCES: &str = r#"
+[missing_term]
+sentence = "{point} takes {measured} where {low} to {high} were predicted: [at least {more} more than all that was counted in that prediction][at least {less} less than the least that was counted in that prediction]"
+"#;
+
 /// What is off by less takes a little more; nothing was forgotten.
 const FAR: f64 = 1.5;
 /// Those of `copy.` have a finding of their own, which also considers the CPUs of both ends.

@@ -12,6 +12,24 @@ use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
+pub(crate) const SENTENCES: &str = r#"
+[modes]
+sentence = "{modes}"
+one = "{point} comes in two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
+several = "{count} answers come in two modes each, and nothing that was recorded is known to go with them: {points|; }[; and {more} more]"
+point = "{point} ({lesser} in {lesser_share} % and {greater} in {greater_share} %)"
+no_launches = "the run has none of its launches, so what goes with them is not seen"
+preempted = "the greater one is that of batches that were preempted"
+all_have_both = "all {all} launches have both, so nothing that is the same for a launch from its beginning to its end makes them; what does is not seen in what was recorded"
+many_have_both = "{both} of {all} launches have both; what makes them is not seen in what was recorded"
+all_alike = "all {all} launches are mostly of the same one; what makes the other is not seen in what was recorded"
+too_few = "they are of {lesser} and {greater} launches, which are too few to distinguish what goes with them from chance"
+nothing_separates = "they are of {lesser} and {greater} launches, and nothing that was recorded of launches separates these: {names}"
+separated = "they are of {lesser} and {greater} launches, and every launch of the greater one had {separating| and } than any of the lesser"
+more_of = "more {name}"
+less_of = "less {name}"
+"#;
+
 /// A launch has both modes where each has this share of its samples.
 const HAS: f64 = 0.1;
 /// Of what was preempted, the slower mode has so much and the faster one so little.

@@ -7,6 +7,16 @@ use crate::memory_latency::{Load, Server, claims, curves, loads};
 use crate::pairs::surely_more;
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[small_pages]
+sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} by TLB misses[{virtual} (the host's own pages are in both)]"
+advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)"
+
+[tlb_reach]
+sentence = "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the {cache} that is claimed: [it is the reach of a TLB, since on 2MiB pages {to} still cost {huge}][{unknown}it may be the reach of a TLB]"
+advice = "[{unknown}`costof run memory.latency` shows whether it is]"
+"#;
+
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";
 

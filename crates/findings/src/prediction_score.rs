@@ -7,6 +7,11 @@ use crate::finding::Finding;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[prediction_score]
+sentence = "of {all} predictions {held} held; the upper end of half of them is at most {width} times the lower one, of the widest {widest} times: of the {narrow} narrower ones {narrow_held} held, of the {wide} wider ones {wide_held}"
+"#;
+
 /// Of fewer predictions a share says nothing.
 const SOME: usize = 10;
 

@@ -10,6 +10,24 @@ use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
+pub(crate) const SENTENCES: &str = r#"
+[reliable_round_trip]
+sentence = "compared with a plain datagram there and back over {place}: {stacks|; }"
+rudp = "by rudp, it takes {times| and }"
+study = "by the study's protocol, which answers with 8 B, it takes {times| and }"
+longer = "{middle} times as long at {size} ({low} to {high}; {time})"
+as_long = "as long at {size}, as far as can be seen ({low} to {high}; {time})"
+
+[reliable_ends]
+sentence = "by rudp over {place}, a datagram takes more than a plain one does, by the kernel's timestamps: {sizes|; }"
+at_size = "at {size} {ends| and }"
+at_client = "{more} at the client"
+at_server = "{more} at the server"
+more = "{middle} ({low} to {high})"
+up_to = "nothing that can be seen (up to {high})"
+nothing = "nothing"
+"#;
+
 /// What the others are compared with.
 const PLAIN: &str = "udp";
 /// The library, and the templates for it and for the other protocol.

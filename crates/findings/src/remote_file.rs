@@ -10,6 +10,20 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
+pub(crate) const SENTENCES: &str = r#"
+[remote_file_limit]
+sentence = "{path} is read at {rate} at most, {how} in blocks of {block} with {depth} in flight; the limit is {limit}"
+by_cpu = "this end's CPU, which it keeps busy all the time"
+by_link = "the link, in which packets wait: a handshake with the server's kernel takes {loaded} while the file is read and {alone} otherwise"
+by_waiting = "that each call waits for the one before"
+by_server = "the server: no packets wait in the link (a handshake takes {loaded} while the file is read and {alone} otherwise), and this end's CPU is busy {busy} % of the time"
+by_link_or_server = "the link or the server: this end's CPU is busy {busy} % of the time"
+advice = "[{try_depth}measure it with several in flight (--set depth=1,16)]"
+
+[remote_read_parts]
+sentence = "of the {latency} that a block of {size} of {path} takes by itself, {handshake} are a handshake's round trip, {call} more what the server and being woken take for a call that does nothing, and {block} the block"
+"#;
+
 /// From which share of its time on this end's CPU limits.
 const BUSY: f64 = 0.9;
 /// How many times as long a handshake takes where packets wait in the link, at least.

@@ -10,6 +10,18 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[round_trip_wake_ups]
+sentence = "a round trip of {size} by {over} over {link} takes {slow} when both ends block instead of {fast} when they spin: a wake-up at each end, of {low} to {high}[; a context switch to another CPU by a pipe takes {switch}]"
+
+[round_trip_resting]
+sentence = "a round trip of {size} by {over} over {link} takes {slow} instead of {fast} where nothing keeps the CPUs awake: waking each idle CPU is {low} to {high} of it[; of a context switch by a pipe it is {switch_low} to {switch_high}]"
+advice = "spin, or keep the CPUs awake (an idle loop that polls), where latency counts"
+
+[round_trip_modes]
+sentence = "of a round trip of {size} by {over} over {link} between CPUs that may be idle, {fast_share} % take about {fast}, as between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle and had to be woken"
+"#;
+
 /// What blocking costs, and what an idle CPU costs: once for each link and protocol.
 pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
     let blocked = run

@@ -9,6 +9,12 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
+pub(crate) const SENTENCES: &str = r#"
+[rpc_load]
+sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; at {unloaded}/s, a tenth of that or less, the 99th percentile is {unloaded_p99}, and ten times that between {before}/s ({before_p99}) and {left}/s ({left_p99})"
+advice = "plan for {before}/s at most, where latency counts"
+"#;
+
 /// The percentile that is looked at.
 const PERCENT: f64 = 99.0;
 /// The share of saturation at which nothing waits yet.

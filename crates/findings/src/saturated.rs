@@ -10,6 +10,16 @@ use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::display_bytes;
 
+pub(crate) const SENTENCES: &str = r#"
+[bandwidth_limit]
+sentence = "network bandwidth by {over} over {link}, in writes of {sizes} (up to {fastest}): {limit}"
+by_sender = "the limit is the sender's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
+by_receiver = "the limit is the receiver's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
+by_both = "both ends' CPUs are at their limit: the sender ran {sender} % of the time, the receiver {receiver} %"
+by_rate = "the limit is the link's {mbit_per_s} Mbit/s: the sender ran {sender} % of the time, the receiver {receiver} %"
+by_neither = "neither end's CPU is the limit: the sender ran {sender} % of the time, the receiver {receiver} %, and both waited meanwhile, for the link, its window or each other"
+"#;
+
 /// From which share of the time on a thread that runs has no more to give.
 pub(crate) const SATURATED: f64 = 0.95;
 /// Below which share it surely has.

@@ -12,6 +12,11 @@ use costof_model::select::Group;
 use costof_model::unit::Better;
 use std::cmp::Reverse;
 
+pub(crate) const SENTENCES: &str = r#"
+[scaling]
+sentence = "[{threads} threads get {middle} times as much as one ({low} to {high}) by {what}, {efficiency} % of {threads} times][{longer}with {threads} threads each operation of {what} takes {middle} times as long as with one ({low} to {high}): what they share goes from one to the other][: {limit}]"
+"#;
+
 /// The probes whose points differ in their threads.
 const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
 

@@ -8,6 +8,12 @@ use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
+pub(crate) const SENTENCES: &str = r#"
+[second_thread]
+sentence = "a second thread, which sleeps, makes {call} {middle} % more expensive ({low} to {high}): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
+advice = "where small reads and writes are most of the work, several processes of one thread do more than one of several"
+"#;
+
 /// Calls that use a file, and what a sentence calls them.
 const CALLS: [(&str, &str); 2] = [("read", "a read of 1 byte"), ("open", "an open and close")];
 

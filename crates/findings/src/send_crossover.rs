@@ -11,6 +11,39 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
+/// What a crossover says, whichever way of sending it is of.
+macro_rules! crossover {
+    () => {
+        r#"
+sentence = "{better} beats {other} over {place}: {metrics|; }"
+cpu_sender = "by the sender's CPU time {from}"
+throughput = "by throughput {from}"
+everywhere = "at every size from {low} on"
+from = "from about {about} on ({low} to {high})"
+from_at_most = "from about {about} on, {high} at most"
+from_at_the_latest = "from {high} on at the latest"
+at = "at {low} only"
+only = "from {low} to {high} only"
+nowhere = "nowhere for certain up to {high}"
+unknown = "unknown between {low} and {high}"
+"#
+    };
+}
+
+pub(crate) const SENTENCES: &str = concat!(
+    "[one_copy_crossover]",
+    crossover!(),
+    "[zero_copy_crossover]",
+    crossover!(),
+    r#"
+[crossover_disturbed]
+sentence = "{what}"
+left_out = "no crossover uses {count} of the {all} points by which ways of sending are compared: [{contended}other processes used their CPUs][{no_room}there was no room to send without a copy (ENOBUFS)]"
+pacing = "bbr paces what TCP sends over {links}: the crossovers include the time that this takes, which in a sink is most of it"
+advice = "[{contended}stop what else runs, or choose free CPUs by --cpu][{no_room}more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)][{paced}without it by --set congestion_control=reno]"
+"#
+);
+
 /// What is compared with what, and the kind of finding that this is.
 const PAIRS: [(&str, &str, Kind); 3] = [
     ("one_copy", "two_copy", Kind::OneCopyCrossover),

@@ -1,6 +1,6 @@
-//! How a finding becomes a sentence: the templates of `sentences.toml`, one table for each kind.
+//! How a finding becomes a sentence: the templates in each finder's `SENTENCES`, a TOML table for each kind.
 //!
-//! `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
+//! `sentence` is the template of the whole, `advice` that of what to do about it. `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
 //! parts is each part's template joined by commas, or by what follows a bar: `{parts|; }`. A part knows
 //! the figures of the whole too.
 
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub(crate) type Templates = HashMap<String, String>;
 
 static SENTENCES: LazyLock<HashMap<String, Templates>> = LazyLock::new(|| {
-    toml::from_str(include_str!("sentences.toml")).expect("a test reads the templates")
+    toml::from_str(&crate::SENTENCES.concat()).expect("a test reads the templates")
 });
 
 /// A template of a kind with these figures; none where the kind has no such template.

@@ -9,6 +9,19 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
+pub(crate) const SENTENCES: &str = r#"
+[sequential_mebibyte]
+sentence = "sequentially, by one thread, 1 MiB of main memory is {operations}"
+operation = "{done} in {time}"
+by_string_instruction = "{done} in {time} (a string instruction)"
+by_vectors = "{done} in {time} ({vector}-byte vectors)"
+by_nontemporal_vectors = "{done} in {time} ({vector}-byte vectors, non-temporal)"
+
+[memory_modules_share]
+sentence = "[{threads} threads read][{alone}one thread reads] main memory at {read}, {share} % of the {modules} that its modules can deliver according to the firmware"
+advice = "[{too_much}the firmware is wrong: a hypervisor may have made it up]"
+"#;
+
 const MEBIBYTE: f64 = 1_048_576.0;
 
 /// The time for 1 MiB, and the share of what the modules can.

@@ -12,6 +12,22 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
+pub(crate) const SENTENCES: &str = r#"
+[thread_scaling]
+sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight one thread waits for the other end and for being woken (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is no more than a hint]"
+contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other[, with {misses| and }]"
+contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other, or switches between them take it[, with {misses| and }]"
+less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {misses| and }]"
+no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so no contention is seen[, with {misses| and }]"
+misses_of_level = "{times} times the {level} misses"
+by_both = "; the limit is the CPUs: the senders used {senders}, the receivers {receivers}"
+by_senders = "; the limit is the senders' CPUs: they used {senders}"
+by_receivers = "; the limit is the receivers' CPUs: they used {receivers}"
+by_waiting = "; no CPU was always busy: the senders used {senders}, the receivers {receivers}, and both waited, for each other or the link"
+by_shared_cpus = "; with those that receive, {both} threads share {cpus}"
+used = "{busy} of {cpus}"
+"#;
+
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";
 /// From which share of its CPUs' time on an end has no more to give.

@@ -14,6 +14,16 @@ use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::Better;
 
+pub(crate) const SENTENCES: &str = r#"
+[unexpected]
+sentence = "{result}"
+nothing = "nothing of {what} was unexpected: {all} predictions held"
+furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, at least a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
+cheaper = "a piece costs less here than where it was measured alone"
+waiting = "no end's CPU was busy all the time, so it is waiting that no piece has"
+busy = "the {ends} had no time left, so something it does is in no piece, or costs more here than where it was measured alone"
+"#;
+
 /// Probes whose predictions are sums of pieces that others have measured.
 const LAYER: &str = "copy.";
 /// Of fewer points it is not worth saying that all were as expected.

@@ -10,6 +10,17 @@ use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
+pub(crate) const SENTENCES: &str = r#"
+[vm_exit]
+sentence = "this is a virtual machine: leaving it for {hypervisor} and coming back takes {exit}, as much as {calls} system calls"
+
+[vm_page_faults]
+sentence = "a page fault ({fault} at most) takes less than leaving the virtual machine ({exit} at least), so an ordinary one probably does not leave it (an exit for memory may be cheaper than this one, of cpuid)"
+
+[vm_waking]
+sentence = "handing a token to a CPU that may be idle takes {middle} more than to one that is kept awake ({low} to {high}), as much as {exits_low} to {exits_high} times leaving the virtual machine"
+"#;
+
 /// What an exit costs, and what is with and without one.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {
     let exit = run.select("cpu.vm_exit").contention_at_most(Grade::B).one();

@@ -12,6 +12,12 @@ use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 use std::collections::HashMap;
 
+pub(crate) const SENTENCES: &str = r#"
+[ways_cross]
+sentence = "{better} beats {other} for {what} by {metric} {from}"
+from = "from about {about} on ({low} to {high})"
+"#;
+
 /// Of fewer sizes nobody knows a curve.
 const SIZES: usize = 3;
 /// So many ways are compared with each other, which keeps a hostile file from making millions of pairs.

@@ -13,6 +13,32 @@ use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::display_bytes;
 
+pub(crate) const SENTENCES: &str = r#"
+[zero_copy]
+sentence = "{primitive} by {over} over {link}[ at {smallest}][ to {largest}]: {verdict}[; the sender's CPU time is {cpu_times| to } of that of two copies][{doubt}][; {fallbacks} % of the messages were copied at once, as there was no room for one more send without (ENOBUFS)]"
+copied = "copied {percent} %: {causes|, and }, so this measures a deferred copy"
+not_copied = "{not_copied_count} of {asked} sends{counted} not copied"
+partly_copied = "copied {percent} %, in part: {causes|, and }"
+no_room = "none was sent without a copy: ENOBUFS, as the socket's memory for options or that of locked pages had no room, so this measures a copy"
+by_loopback = "the receiver is on this machine (loopback)"
+by_veth = "the receiver is on this machine, in another namespace (veth)"
+by_emulation = "the packets go through this machine's own emulation"
+by_local_route = "the route is local, by lo"
+by_tun = "{device} is a tun or tap device, which a program reads"
+by_veth_device = "{device} is a veth device, so that the receiver may be on this machine"
+by_sniffer = "a packet sniffer is open on {device} (tcpdump, AF_PACKET)"
+by_gathering = "{device} takes packets in one piece only (no scatter-gather)"
+no_cause = "no cause is seen[: {looked_at}][{no_device}, as the run says nothing of the device] (a filter or driver on the way may copy)"
+cpu_time = "{ratio} at {size}"
+paced = "; that it takes {middle} times ({low} to {high}) what one copy takes at {size} is bbr's pacing (--set congestion_control=reno)"
+like_a_copy = "; doubtful, as it takes the sender {middle} times ({low} to {high}) what one copy takes at {size}, as a copy does: some drivers copy and report that they did not"
+like_no_copy = "; doubtful, as it takes the sender {middle} times ({low} to {high}) what one copy takes at {size}: too little for a copy"
+advice = "[{advice}]"
+more_room = "more room by a larger net.core.optmem_max (sysctl[, {optmem} B here])[, or the limit of locked memory (ulimit -l, {locked} here)]"
+try_sink = "`costof run copy.send --link sink` measures the sender's half where nothing is copied; between two machines the network card decides"
+close_sniffer = "close it (ss --packet --processes names whose it is), and measure again"
+"#;
+
 /// From which share of the sends on all have been copied: a few of a connection's beginning may not be.
 const ALL: f64 = 0.995;
 /// The CPU time that the kernel's word is compared with.

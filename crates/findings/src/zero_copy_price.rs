@@ -12,6 +12,21 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
+pub(crate) const SENTENCES: &str = r#"
+[zero_copy_price]
+sentence = "{price}"
+total = "zero_copy instead of two_copy takes the sender, {places|; }: {why}"
+place = "over {place} {sizes}"
+more = "{time} more at {size}"
+less = "{time} less at {size}"
+as_much = "about as much at {size}"
+copied = "pages are held and completions come, and the copy is made all the same, later"
+not_copied = "holding pages and taking completions has its price for the smallest message too, and a copy grows with the size"
+of_parts = "of what asking for no copy takes: {parts|; }"
+completion = "a completion {first} {first_at}[ to {last} {last_at}]"
+pages = "finding and holding pages {first} at {first_at}[ to {last} at {last_at}]"
+"#;
+
 const TIME: &str = "cpu_sender";
 
 /// A finding for what the kernel copies after all, one for what it does not, and one for the parts.

@@ -13,7 +13,7 @@ use costof_model::noise::Noise;
 use costof_model::point::Point;
 use costof_model::protocol::{Answer, Command, Launch, Offers, PROTOCOL, Report};
 use costof_model::rows::State;
-use costof_model::testing::clock_info;
+use costof_model::testing::launch_message;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,17 +232,7 @@ fn launch(points: usize) -> Launch {
         axes: Axes::default(),
         link: "none".into(),
     };
-    Launch {
-        role: "only".into(),
-        points: vec![point; points],
-        cpus: Vec::new(),
-        partners: Vec::new(),
-        seed: 1,
-        point_time_ns: 1,
-        rounds: 1,
-        clock: clock_info(),
-        meeting: None,
-    }
+    launch_message(vec![point; points])
 }
 
 /// A launch of one point, whose worker answers this, command by command.

@@ -1,13 +1,13 @@
 //! Runs, rows and facts for tests.
 
 use crate::axis::{Axes, Axis, Choice, Domain};
-use crate::facts::{Cache, CacheKind, CacheSource, Facts};
+use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, Facts, FileSystem};
 use crate::metric::{Data, Estimate, IntervalKind, Measured, MetricInfo};
 use crate::noise::{Grade, MEASURED, Noise, Placement, Warning};
 use crate::point::Point;
 use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
-use crate::protocol::{ClockInfo, ClockSource, CounterInfo};
+use crate::protocol::{ClockInfo, ClockSource, CounterInfo, Launch};
 use crate::rows::{
     AttemptRow, Block, Hosts, LaunchPoint, LaunchRow, Plan, PointRow, RunRow, SCHEMA, State,
 };
@@ -51,6 +51,45 @@ pub fn clock_info() -> ClockInfo {
         resolution_ns: 1.0,
         read_ns: 10.0,
         core_floor: None,
+    }
+}
+
+/// A machine whose temporary folder lies on a disk of this kind, `vda`.
+pub fn facts_with_disk(kind: DiskKind) -> Facts {
+    Facts {
+        disks: vec![Disk {
+            name: "vda".to_owned(),
+            kind,
+            ..Disk::default()
+        }],
+        file_systems: vec![FileSystem {
+            mount_point: "/".to_owned(),
+            kind: "ext4".to_owned(),
+            disk: Some("vda".to_owned()),
+            ..FileSystem::default()
+        }],
+        temporary_folder: Some("/tmp".to_owned()),
+        ..Facts::default()
+    }
+}
+
+/// What a worker is sent to measure these points for a millisecond each, by a clock that every machine has.
+pub fn launch_message(points: Vec<Point>) -> Launch {
+    Launch {
+        role: "only".into(),
+        points,
+        cpus: Vec::new(),
+        partners: Vec::new(),
+        seed: 1,
+        point_time_ns: 1_000_000,
+        rounds: 1,
+        clock: ClockInfo {
+            source: ClockSource::Monotonic,
+            resolution_ns: 30.0,
+            read_ns: 30.0,
+            ..clock_info()
+        },
+        meeting: None,
     }
 }
 

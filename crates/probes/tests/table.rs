@@ -9,7 +9,7 @@ use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, ClockSource, Launch, Meeting, Offers, Report};
+use costof_model::protocol::{Launch, Meeting, Offers, Report};
 use costof_model::rows::{PointRow, State};
 use costof_model::testing;
 use costof_os::sched::affinity;
@@ -192,22 +192,7 @@ fn predictions_need_no_facts_and_are_ranges() {
 /// What a launch of these points is told in this process.
 fn launch(points: &[Point]) -> Launch {
     Launch {
-        role: "only".into(),
-        points: points.to_vec(),
         cpus: affinity::allowed().expect("a process may run somewhere"),
-        partners: Vec::new(),
-        seed: 1,
-        point_time_ns: 1_000_000,
-        rounds: 1,
-        clock: ClockInfo {
-            source: ClockSource::Monotonic,
-            because: "a test needs no other".to_owned(),
-            hz: 1e9,
-            spread_ppm: 0.0,
-            resolution_ns: 30.0,
-            read_ns: 30.0,
-            core_floor: None,
-        },
         meeting: Some(Meeting {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             ports: (0, 0),
@@ -215,6 +200,7 @@ fn launch(points: &[Point]) -> Launch {
             apart: false,
             sink: None,
         }),
+        ..testing::launch_message(points.to_vec())
     }
 }
 

@@ -1,9 +1,26 @@
-//! What the probes of files vary.
+//! What the probes of files vary, and what those of reading and writing blocks measure.
 
 use crate::prelude::*;
 
 /// The word for the folder that [`costof_os::file::scratch`] chooses.
 pub(crate) const TEMPORARY: &str = "temporary";
+
+/// What reading and writing blocks measure.
+pub(crate) const BLOCK_METRICS: &[Metric] = metrics! {
+    /// one block, time of many by their number
+    cost: Nanoseconds Lower,
+    /// each block, from its request until it is seen to be complete; where it takes 100 readings of the
+    /// clock
+    latency: Nanoseconds Lower,
+    /// bytes of blocks by the time that they cost
+    throughput: BytesPerSecond Higher,
+    /// CPU time of the thread that reads or writes, for each KiB
+    cpu: Nanoseconds Lower,
+    /// bytes that came from the device, or with cache=direct went to it, for each that was read or
+    /// written: the smaller of /proc/self/io and the disk's own counter; over 1 where more was read
+    /// than requested; absent where neither counts
+    device_share: One Neither,
+};
 
 words! {
     /// Which block comes next.

@@ -121,21 +121,7 @@ point! {
 }
 
 impl Measure for Read {
-    const METRICS: &'static [Metric] = metrics! {
-        /// one block, time of many by their number
-        cost: Nanoseconds Lower,
-        /// each read, from its request until it is seen to be complete; where it takes 100 readings of
-        /// the clock
-        latency: Nanoseconds Lower,
-        /// bytes of blocks by the time that they cost
-        throughput: BytesPerSecond Higher,
-        /// CPU time of the reading thread for each KiB
-        cpu: Nanoseconds Lower,
-        /// bytes that came from the device for each that was read: the smaller of /proc/self/io and
-        /// the disk's own counter; over 1 where more was read than requested; absent where neither
-        /// counts
-        device_share: One Neither,
-    };
+    const METRICS: &'static [Metric] = axes::BLOCK_METRICS;
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault"];
     const CROSSINGS: &'static [NameList] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;

@@ -134,8 +134,9 @@ fn flush(dir: &str, facts: &Facts) -> Cost {
 mod tests {
     use super::*;
     use crate::file::target_file::ALL;
-    use crate::file::tests::{facts, measure, measure_if_supported, value};
+    use crate::file::tests::{measure, measure_if_supported, value};
     use costof_model::facts::DiskKind;
+    use costof_model::testing::facts_with_disk;
 
     #[test]
     fn what_lasts_has_gone_to_the_device() {
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn a_disk_that_turns_takes_a_turn() {
         let point = At::from(Sync::default());
-        let expect = |kind| Sync::predict(&point, &facts(kind), &Known(&[]));
+        let expect = |kind| Sync::predict(&point, &facts_with_disk(kind), &Known(&[]));
         let turns = expect(DiskKind::Rotational).unwrap();
         assert!(turns.low >= 2e6, "{turns:?}");
         let flash = expect(DiskKind::Nvme).unwrap();

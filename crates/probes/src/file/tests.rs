@@ -1,13 +1,12 @@
-//! What the tests of file probes share: points that are measured in this process, and machines with one
-//! disk.
+//! What the tests of file probes share: points that are measured in this process.
 
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Measure, RoleAt};
-use costof_model::facts::{Disk, DiskKind, Facts, FileSystem};
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::metric::Data;
 use costof_model::point::Point;
-use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers, Report};
+use costof_model::protocol::{Offers, Report};
+use costof_model::testing::launch_message;
 use costof_model::typed::At;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,31 +15,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONLY: Mutex<()> = Mutex::new(());
     ONLY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How long a point is measured.
-const TIME_NS: f64 = 1e6;
-
-fn launch(points: Vec<Point>) -> Launch {
-    Launch {
-        role: "only".into(),
-        points,
-        cpus: Vec::new(),
-        partners: Vec::new(),
-        seed: 1,
-        point_time_ns: TIME_NS as u64,
-        rounds: 1,
-        clock: ClockInfo {
-            source: ClockSource::Monotonic,
-            because: "a test needs no other".to_owned(),
-            hz: 1e9,
-            spread_ppm: 0.0,
-            resolution_ns: 30.0,
-            read_ns: 30.0,
-            core_floor: None,
-        },
-        meeting: None,
-    }
 }
 
 /// Has a role measure a point that it has prepared.
@@ -70,7 +44,7 @@ pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
     let typed = At::from(axes);
     let point = Point::from(&typed);
     let _alone = alone();
-    let mut role = (P::ROLES[0])(&launch(vec![point.clone()]))?;
+    let mut role = (P::ROLES[0])(&launch_message(vec![point.clone()]))?;
     role.prepare(&point, &Offers::new())?;
     metered(&typed, |meter| {
         role.run(&point, meter)?;
@@ -82,10 +56,12 @@ fn metered<P: Measure>(
     point: &At<P>,
     measure: impl FnOnce(&mut Meter<'_>) -> Result<(), Failure>,
 ) -> Result<Report, Failure> {
-    let clock = costof_measure::clock::open(&launch(Vec::new()).clock).expect("CLOCK_MONOTONIC");
+    let launch = launch_message(Vec::new());
+    let clock = costof_measure::clock::open(&launch.clock).expect("CLOCK_MONOTONIC");
+    let time_ns = launch.point_time_ns as f64;
     let (stop, mut record) = (AtomicBool::new(false), Record::default());
     let primary = P::METRICS[0].name;
-    let mut meter = Meter::new(&*clock, TIME_NS, &stop, None, primary, &mut record);
+    let mut meter = Meter::new(&*clock, time_ns, &stop, None, primary, &mut record);
     measure(&mut meter)?;
     Ok(P::derive(
         point,
@@ -99,24 +75,5 @@ pub(crate) fn value(report: &Report, name: &str) -> Option<f64> {
     match measured.data {
         Data::Value(value) => Some(value),
         _ => None,
-    }
-}
-
-/// A machine whose temporary folder lies on a disk of this kind, `vda`.
-pub(crate) fn facts(kind: DiskKind) -> Facts {
-    Facts {
-        disks: vec![Disk {
-            name: "vda".to_owned(),
-            kind,
-            ..Disk::default()
-        }],
-        file_systems: vec![FileSystem {
-            mount_point: "/".to_owned(),
-            kind: "ext4".to_owned(),
-            disk: Some("vda".to_owned()),
-            ..FileSystem::default()
-        }],
-        temporary_folder: Some("/tmp".to_owned()),
-        ..Facts::default()
     }
 }

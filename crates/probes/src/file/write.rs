@@ -52,19 +52,7 @@ point! {
 }
 
 impl Measure for Write {
-    const METRICS: &'static [Metric] = metrics! {
-        /// one block, time of many by their number
-        cost: Nanoseconds Lower,
-        /// each write; where it takes 100 readings of the clock
-        latency: Nanoseconds Lower,
-        /// bytes of blocks by the time that they cost
-        throughput: BytesPerSecond Higher,
-        /// CPU time of the writing thread for each KiB
-        cpu: Nanoseconds Lower,
-        /// of cache=direct: bytes that went to the device for each that was written: the smaller of
-        /// /proc/self/io and the disk's own counter; absent where neither counts
-        device_share: One Neither,
-    };
+    const METRICS: &'static [Metric] = axes::BLOCK_METRICS;
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
     const CROSSINGS: &'static [NameList] = &[&["cache", "block"], &["cache", "pattern"]];
     const ROUNDS: u32 = 2;

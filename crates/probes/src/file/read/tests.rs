@@ -2,12 +2,13 @@ use super::conditions::NONE;
 use super::*;
 use crate::cpu::memcpy::Memcpy;
 use crate::file::target_file::ALL;
-use crate::file::tests::{alone, facts, measure, measure_if_supported, run, supported, value};
+use crate::file::tests::{alone, measure, measure_if_supported, run, supported, value};
 use crate::os::page_fault::{Kind, PageFault};
 use crate::testing::{self, measured, measured_call, names};
 use costof_model::axis::Domain;
 use costof_model::facts::{DiskKind, Medium};
 use costof_model::failure::FailureKind;
+use costof_model::testing::facts_with_disk;
 
 /// A small file, so that tests take little.
 fn small(cache: Cache, pattern: Pattern, block: u64) -> Read {
@@ -195,14 +196,14 @@ fn headlines_name_the_disk_and_its_kind() {
         headlines.map(|headline| headline.label).collect()
     };
     assert_eq!(
-        labels(&facts(DiskKind::Virtual)),
+        labels(&facts_with_disk(DiskKind::Virtual)),
         [
             "read 4 KiB randomly from vda (virtual)",
             "read 1 MiB sequentially from vda (virtual)",
             "disk seek",
         ]
     );
-    assert!(labels(&facts(DiskKind::Ssd))[0].ends_with("vda (flash)"));
+    assert!(labels(&facts_with_disk(DiskKind::Ssd))[0].ends_with("vda (flash)"));
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
         measured(testing::at::<Memcpy>("size=4KiB"), 50.0),
     ];
     let expect = |axes: Read, kind, rows: &[_]| {
-        Read::predict(&At::from(axes), &facts(kind), &Known(rows)).unwrap()
+        Read::predict(&At::from(axes), &facts_with_disk(kind), &Known(rows)).unwrap()
     };
     let warm = expect(
         at(Cache::Warm, Pattern::Random, 4096),
