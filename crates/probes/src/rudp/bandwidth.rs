@@ -1,7 +1,8 @@
 //! `rudp.bandwidth`: how many bytes of messages a second reach the receiver, by rudp and by what it is
 //! compared with.
 
-use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
+use super::axes::{Control, size_axis, window_axis};
+use super::carrier::{Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};

@@ -1,7 +1,6 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::Transfer;
-use super::carrier::Carrier;
+use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
@@ -86,7 +85,7 @@ where
         })
         .map_err(|error| broken(&error))?;
         let [(receiver, incoming)] = ends;
-        if matches!(point.carrier, Carrier::Calls(_)) {
+        if point.carrier.sender_counts {
             // The sender knows how much arrived, and when it was taken.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
@@ -198,7 +197,7 @@ where
         if let Some(datagrams) = statistics.datagrams {
             meter.value(SENT, datagrams as f64);
         }
-        if matches!(point.carrier, Carrier::Calls(_)) {
+        if point.carrier.sender_counts {
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.checkpoints(), order.duration);
             let steady =
