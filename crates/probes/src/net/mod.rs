@@ -5,6 +5,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod both_ends;
 pub(crate) mod congestion_control;
 pub(crate) mod connect;
+pub(crate) mod exchange;
 pub(crate) mod flows;
 pub(crate) mod lost;
 pub(crate) mod meeting;
