@@ -3,10 +3,10 @@
 mod predict;
 
 use crate::net::axes::Over;
-use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
 use crate::net::congestion_control::{CongestionControl, refused};
 use crate::net::flows::{self, MIN_DURATION, Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::peer_reports::{ARRIVED, DROPPED, SENT, joined};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;

@@ -2,7 +2,6 @@
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
-pub(crate) mod both_ends;
 pub(crate) mod congestion_control;
 pub(crate) mod connect;
 pub(crate) mod exchange;
@@ -10,6 +9,7 @@ pub(crate) mod flows;
 pub(crate) mod lost;
 pub(crate) mod meeting;
 pub(crate) mod path;
+pub(crate) mod peer_reports;
 pub(crate) mod peers;
 pub(crate) mod ping;
 pub(crate) mod ping_pong;

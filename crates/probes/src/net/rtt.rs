@@ -2,11 +2,11 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
-use crate::net::both_ends::on_cpus;
 use crate::net::exchange::{Exchange, Exchanges, Transport};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path;
+use crate::net::peer_reports::on_cpus;
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::os::{context_switch, syscall};

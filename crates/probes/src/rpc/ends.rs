@@ -3,7 +3,7 @@
 
 use super::axes::Call;
 use crate::derived;
-use crate::net::both_ends::{self, take};
+use crate::net::peer_reports::{self, take};
 use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
@@ -129,7 +129,7 @@ pub(super) const CALLS: &str = "calls";
 
 /// The server's report and the client's in one.
 pub(super) fn joined(reports: Vec<Report>) -> Report {
-    let mut report = both_ends::joined(reports);
+    let mut report = peer_reports::joined(reports);
     let counts = take(&mut report, CPU_OF_ALL).zip(take(&mut report, CALLS));
     if let Some((cpu_ns, calls)) = counts {
         derived::add(&mut report, "cpu_server", cpu_ns / calls.max(1.0));

@@ -2,7 +2,7 @@
 
 use crate::derived;
 use crate::net::axes::Over;
-use crate::net::both_ends::{joined, take};
+use crate::net::peer_reports::{joined, take};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::rudp::carrier::{self, Carrier, Transfer};

@@ -6,8 +6,8 @@ use super::carrier::{Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
-use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
+use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 

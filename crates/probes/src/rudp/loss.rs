@@ -7,8 +7,8 @@ use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
 use crate::derived;
-use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
+use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_model::link::Link;
 

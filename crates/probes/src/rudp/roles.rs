@@ -2,10 +2,10 @@
 
 use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
-use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
 use crate::net::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::transport::{Endpoint, Transport};

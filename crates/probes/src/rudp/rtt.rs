@@ -3,11 +3,11 @@
 use crate::ends::Cpus;
 use crate::net;
 use crate::net::axes::Wait;
-use crate::net::both_ends::{joined, on_cpus};
 use crate::net::exchange::{End, Exchange, Exchanges, Stack};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path;
+use crate::net::peer_reports::{joined, on_cpus};
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;

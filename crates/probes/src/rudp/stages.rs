@@ -2,8 +2,8 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::both_ends::joined;
 use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd};
+use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
 use crate::net::rtt;

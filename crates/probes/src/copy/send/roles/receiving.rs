@@ -2,10 +2,10 @@
 
 use super::{failed, is_first, messages, singles};
 use crate::copy::send::axes::{CopySend, Over, Pattern, check};
-use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken};
+use crate::net::peer_reports::{ARRIVED, DROPPED};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
