@@ -7,7 +7,7 @@ use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector, Placement};
 use crate::prelude::*;
-use crate::wake::{Kept, Wake};
+use crate::wake::{Awake, Wake};
 use costof_exchange::transport::rudp::{Rudp, stamped::StampedRudp};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
@@ -198,7 +198,7 @@ impl Exchange {
     pub(crate) fn connect_socket(
         &self,
         connector: &mut Connector,
-    ) -> Result<(Kept, Socket), Failure> {
+    ) -> Result<(Awake, Socket), Failure> {
         let (over, wait) = (self.over().into(), self.wait.into());
         connector.connect(|address, token| Socket::connect(over, address, wait, token))
     }
@@ -329,7 +329,7 @@ pub(crate) trait StampedEnd {
 }
 
 fn run_if_accepted<T: transport::Transport>(
-    accepted: Option<(Kept, T)>,
+    accepted: Option<(Awake, T)>,
     server: impl End,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
