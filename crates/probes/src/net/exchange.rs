@@ -3,9 +3,9 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
-use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector, Placement};
+use crate::net::rendezvous::broken;
 use crate::prelude::*;
 use crate::wake::{Awake, Wake};
 use costof_exchange::transport::rudp::{Rudp, stamped::StampedRudp};

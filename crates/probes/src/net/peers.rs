@@ -2,8 +2,8 @@
 //! [`Connector`] connects to it, and leads.
 
 use crate::ends::{self, Cpus};
-use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
+use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::threads;
 use crate::wake::{self, Awake, Wake};
 use costof_exchange::connections;
@@ -51,7 +51,7 @@ impl Local {
     /// As the launch says it.
     fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
         Ok(Local {
-            meeting: meeting::meeting(launch)?,
+            meeting: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             leads,
         })
@@ -62,7 +62,7 @@ impl Local {
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
         let shares = cpus == Cpus::Same;
-        meeting::can_share(&self.meeting, shares)?;
+        rendezvous::can_share(&self.meeting, shares)?;
         if !self.meeting.apart {
             threads::on(cpus.count(), &self.cpus)?;
         }
@@ -119,7 +119,7 @@ impl Acceptor {
         flows: usize,
     ) -> Result<Offers, Failure> {
         let awake = self.local.place(link, placement)?;
-        let (listener, offers) = meeting::listen(link, &self.local.meeting, over, flows)?;
+        let (listener, offers) = rendezvous::listen(link, &self.local.meeting, over, flows)?;
         self.ready = Some((listener, awake));
         Ok(offers)
     }
@@ -135,7 +135,7 @@ impl Acceptor {
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
     ) -> Result<Option<(Awake, T)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
-        let accepted = meeting::unless_stopped(accept(&listener, meter.stop()))?;
+        let accepted = rendezvous::unless_stopped(accept(&listener, meter.stop()))?;
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
@@ -150,7 +150,7 @@ impl Acceptor {
     ) -> Result<Option<(Awake, Socket, connections::Acceptor)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
-        let Some(first) = meeting::unless_stopped(accepted)? else {
+        let Some(first) = rendezvous::unless_stopped(accepted)? else {
             return Ok(None);
         };
         let acceptor = first.peer().and_then(|peer| {
@@ -205,7 +205,7 @@ impl Connector {
         connect: impl FnOnce(&Address, &[u8]) -> io::Result<T>,
     ) -> Result<(Awake, T), Failure> {
         let (offers, awake) = self.ready.take().expect("it is prepared");
-        let address: Address = meeting::offered(&offers)?;
+        let address: Address = rendezvous::offered(&offers)?;
         let token = self.local.meeting.token.as_bytes();
         let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
         Ok((awake, connected))

@@ -2,8 +2,8 @@
 //! clients share.
 
 use crate::net::exchange::{End, Exchange, Exchanges};
-use crate::net::meeting::broken;
 use crate::net::peers::{Acceptor, Connector};
+use crate::net::rendezvous::broken;
 use costof_exchange::ping_pong::Server;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::Stamped;
