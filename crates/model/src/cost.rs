@@ -195,7 +195,7 @@ impl<T: Into<Range>> Mul<T> for Cost {
 
     fn mul(self, factor: T) -> Cost {
         let factor = factor.into();
-        if factor == Range(1.0, 1.0) || self == Cost::default() {
+        if factor == Range(1.0, 1.0) {
             return self;
         }
         let formula = if self.is_sum {
