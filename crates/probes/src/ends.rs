@@ -3,7 +3,7 @@
 
 use crate::setup::FirstError;
 use crate::threads;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Awake, Wake};
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::typed::{AxisOf, words, words_of};
@@ -55,10 +55,10 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
 ///
 /// # Errors
 /// Why they cannot be.
-pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failure> {
+pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
-        (Cpus::Same, Wake::Awake) => Ok(Kept::AsTheyAre),
+        (Cpus::Same, Wake::Awake) => Ok(Awake::Unchanged),
         (Cpus::Same, _) => unsupported!(
             "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)"
         ),
@@ -69,9 +69,9 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failu
 ///
 /// # Errors
 /// Where they share one, or it is to be idle.
-pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Kept, Failure> {
+pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     match (ends, wake) {
-        (Cpus::Cross, Wake::Awake) => Ok(Kept::AsTheyAre),
+        (Cpus::Cross, Wake::Awake) => Ok(Awake::Unchanged),
         (Cpus::Same, _) => unsupported!(
             "two ends that spin on one processor wait for the end of each other's time slice \
              (--set cpus=cross, or wait=block)"
@@ -85,13 +85,13 @@ pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Kept, Failure> {
 /// A token that goes between this thread and a partner, both on CPUs that are kept awake or not.
 pub(crate) struct TokenExchange {
     pub(crate) leader: Leader,
-    _awake: Kept,
+    _awake: Awake,
 }
 
 impl TokenExchange {
     /// # Errors
     /// Where the partner cannot be started.
-    pub(crate) fn start(exchange: &Exchange, awake: Kept) -> Result<TokenExchange, Failure> {
+    pub(crate) fn start(exchange: &Exchange, awake: Awake) -> Result<TokenExchange, Failure> {
         Ok(TokenExchange {
             leader: Leader::start(exchange).map_err(cannot_start)?,
             _awake: awake,

@@ -30,9 +30,9 @@ pub(crate) fn of_a_sleeper() -> AxisOf<Wake> {
 
 /// What keeps processors awake, until dropped.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum Awake {
     /// Nothing does.
-    AsTheyAre,
+    Unchanged,
     /// They spin.
     Spinning { _spinners: Spinners },
     /// Their idle loops poll.
@@ -43,19 +43,19 @@ pub(crate) enum Kept {
 ///
 /// # Errors
 /// Why they cannot be kept awake.
-pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Kept, Failure> {
-    let (kept, what) = match wake {
-        Wake::Idle => return Ok(Kept::AsTheyAre),
+pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
+    let (awake, what) = match wake {
+        Wake::Idle => return Ok(Awake::Unchanged),
         Wake::Awake => (
-            Spinners::start(cpus).map(|_spinners| Kept::Spinning { _spinners }),
+            Spinners::start(cpus).map(|_spinners| Awake::Spinning { _spinners }),
             "a spinning process (SCHED_IDLE)",
         ),
         Wake::Polling => (
-            PollingIdle::hold().map(|_request| Kept::Polling { _request }),
+            PollingIdle::hold().map(|_request| Awake::Polling { _request }),
             "/dev/cpu_dma_latency, which root may open,",
         ),
     };
-    kept.or_unsupported_hint(
+    awake.or_unsupported_hint(
         format_args!("{what} cannot keep a processor awake"),
         "--set wake=idle needs nothing",
     )

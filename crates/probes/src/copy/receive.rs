@@ -4,7 +4,7 @@ mod roles;
 
 use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
-use crate::net::both_ends::joined;
+use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_exchange::{receive as exchange, rendezvous};
 use costof_model::link::Link;

@@ -8,7 +8,7 @@ mod predict;
 mod roles;
 
 use crate::copy::pieces;
-use crate::net::both_ends::{joined, take};
+use crate::net::peer_reports::{joined, take};
 use crate::prelude::*;
 use axes::CopySend;
 

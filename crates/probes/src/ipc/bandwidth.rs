@@ -3,7 +3,7 @@
 use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Awake, Wake};
 use costof_os::ipc::flow::{Flow, MOST_BYTES, Through};
 
 words! {
@@ -125,7 +125,7 @@ impl Bandwidth {
 
 struct Sender {
     flow: Flow,
-    _awake: Kept,
+    _awake: Awake,
 }
 
 impl Setup<Bandwidth> for Sender {

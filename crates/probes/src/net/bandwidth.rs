@@ -3,10 +3,10 @@
 mod predict;
 
 use crate::net::axes::Over;
-use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
 use crate::net::congestion_control::{CongestionControl, refused};
 use crate::net::flows::{self, MIN_DURATION, Processors, each};
-use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::peer_reports::{ARRIVED, DROPPED, SENT, joined};
+use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;
@@ -157,7 +157,7 @@ struct Receiving {
 
 impl Receiving {
     fn start(launch: &Launch) -> Result<Receiving, Failure> {
-        let meeting = meeting::meeting(launch)?;
+        let meeting = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
@@ -174,7 +174,7 @@ impl RoleAt<Bandwidth> for Receiving {
     fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
         let (listener, mut offers) =
-            meeting::listen(&point.link, &self.meeting, point.over.into(), point.flows)?;
+            rendezvous::listen(&point.link, &self.meeting, point.over.into(), point.flows)?;
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(point.flows)));
         Ok(offers)
@@ -184,7 +184,7 @@ impl RoleAt<Bandwidth> for Receiving {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         let accepted = transfer::accept(&listener, stop);
-        let Some(mut flows) = meeting::unless_stopped(accepted)? else {
+        let Some(mut flows) = rendezvous::unless_stopped(accepted)? else {
             return Ok(());
         };
         let used = self.cpus.used(flows.len());
@@ -237,7 +237,7 @@ struct Sending {
 
 impl Sending {
     fn start(launch: &Launch) -> Result<Sending, Failure> {
-        let meeting = meeting::meeting(launch)?;
+        let meeting = rendezvous::with_receiver(launch)?;
         Ok(Sending {
             cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
@@ -246,7 +246,7 @@ impl Sending {
     }
 
     fn connect(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
-        let address: Address = meeting::offered(&self.offers)?;
+        let address: Address = rendezvous::offered(&self.offers)?;
         let shape = (point.flows, point.size);
         let token = self.meeting.token.as_bytes();
         let control = point.congestion_control.name();

@@ -1,11 +1,11 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
 use crate::ends::Cpus;
-use crate::net::both_ends::{joined, on_cpus};
-use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
+use crate::net::peer_reports::{joined, on_cpus};
 use crate::net::peers::{self, Connector, Placement};
 use crate::net::ping_pong::is_slow;
+use crate::net::rendezvous::broken;
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::{self, Wake};

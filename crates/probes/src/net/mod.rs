@@ -2,16 +2,17 @@
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
-pub(crate) mod both_ends;
 pub(crate) mod congestion_control;
 pub(crate) mod connect;
+pub(crate) mod exchange;
 pub(crate) mod flows;
 pub(crate) mod lost;
-pub(crate) mod meeting;
 pub(crate) mod path;
+pub(crate) mod peer_reports;
 pub(crate) mod peers;
 pub(crate) mod ping;
 pub(crate) mod ping_pong;
+pub(crate) mod rendezvous;
 pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;
 pub(crate) mod stages;

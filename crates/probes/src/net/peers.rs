@@ -2,10 +2,10 @@
 //! [`Connector`] connects to it, and leads.
 
 use crate::ends::{self, Cpus};
-use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
+use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::threads;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Awake, Wake};
 use costof_exchange::connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::transport::Wait;
@@ -51,7 +51,7 @@ impl Local {
     /// As the launch says it.
     fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
         Ok(Local {
-            meeting: meeting::meeting(launch)?,
+            meeting: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             leads,
         })
@@ -59,10 +59,10 @@ impl Local {
 
     /// Moves this thread where the point's end runs, and keeps that processor awake as the point
     /// says: each end its own, since they may be of two machines.
-    fn place(&self, link: &str, placement: Placement) -> Result<Kept, Failure> {
+    fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
         let shares = cpus == Cpus::Same;
-        meeting::can_share(&self.meeting, shares)?;
+        rendezvous::can_share(&self.meeting, shares)?;
         if !self.meeting.apart {
             threads::on(cpus.count(), &self.cpus)?;
         }
@@ -82,7 +82,7 @@ impl Local {
         } else if shares && !self.leads {
             // Over a link that holds packets up, a processor of both ends is idle too: the other end
             // keeps it awake.
-            Ok(Kept::AsTheyAre)
+            Ok(Awake::Unchanged)
         } else {
             wake::keep(wake, &[own])
         }
@@ -92,7 +92,7 @@ impl Local {
 /// The end that listens.
 pub(crate) struct Acceptor {
     local: Local,
-    ready: Option<(Listener, Kept)>,
+    ready: Option<(Listener, Awake)>,
 }
 
 impl Acceptor {
@@ -119,7 +119,7 @@ impl Acceptor {
         flows: usize,
     ) -> Result<Offers, Failure> {
         let awake = self.local.place(link, placement)?;
-        let (listener, offers) = meeting::listen(link, &self.local.meeting, over, flows)?;
+        let (listener, offers) = rendezvous::listen(link, &self.local.meeting, over, flows)?;
         self.ready = Some((listener, awake));
         Ok(offers)
     }
@@ -133,9 +133,9 @@ impl Acceptor {
         &mut self,
         meter: &Meter<'_>,
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
-    ) -> Result<Option<(Kept, T)>, Failure> {
+    ) -> Result<Option<(Awake, T)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
-        let accepted = meeting::unless_stopped(accept(&listener, meter.stop()))?;
+        let accepted = rendezvous::unless_stopped(accept(&listener, meter.stop()))?;
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
@@ -147,10 +147,10 @@ impl Acceptor {
     pub(crate) fn accept_many(
         &mut self,
         meter: &Meter<'_>,
-    ) -> Result<Option<(Kept, Socket, connections::Acceptor)>, Failure> {
+    ) -> Result<Option<(Awake, Socket, connections::Acceptor)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
-        let Some(first) = meeting::unless_stopped(accepted)? else {
+        let Some(first) = rendezvous::unless_stopped(accepted)? else {
             return Ok(None);
         };
         let acceptor = first.peer().and_then(|peer| {
@@ -165,7 +165,7 @@ impl Acceptor {
 /// The end that connects, and leads.
 pub(crate) struct Connector {
     local: Local,
-    ready: Option<(Offers, Kept)>,
+    ready: Option<(Offers, Awake)>,
 }
 
 impl Connector {
@@ -203,9 +203,9 @@ impl Connector {
     pub(crate) fn connect<T>(
         &mut self,
         connect: impl FnOnce(&Address, &[u8]) -> io::Result<T>,
-    ) -> Result<(Kept, T), Failure> {
+    ) -> Result<(Awake, T), Failure> {
         let (offers, awake) = self.ready.take().expect("it is prepared");
-        let address: Address = meeting::offered(&offers)?;
+        let address: Address = rendezvous::offered(&offers)?;
         let token = self.local.meeting.token.as_bytes();
         let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
         Ok((awake, connected))
@@ -216,7 +216,7 @@ impl Connector {
     ///
     /// # Errors
     /// Why the server cannot be reached.
-    pub(crate) fn connect_first(&mut self) -> Result<(Kept, Socket, SocketAddr), Failure> {
+    pub(crate) fn connect_first(&mut self) -> Result<(Awake, Socket, SocketAddr), Failure> {
         let (awake, first) =
             self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
         let peer = first.peer().map_err(|error| broken(&error))?;

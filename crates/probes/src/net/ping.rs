@@ -2,9 +2,9 @@
 
 use crate::net::axes::Wait;
 use crate::net::lost::share_lost;
-use crate::net::meeting::{self, broken};
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::ping_pong::{is_slow, warm_up};
+use crate::net::rendezvous::{self, broken};
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::protocol::Meeting;
@@ -55,7 +55,7 @@ impl Measure for Ping {
     const AFTER: &'static [&'static str] = &["os.syscall"];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Ping>(Server(meeting::meeting(launch)?)),
+        |launch| role::<Ping>(Server(rendezvous::with_receiver(launch)?)),
         |_| role::<Ping>(Client { pinger: None }),
     ];
 
@@ -88,7 +88,7 @@ struct Server(Meeting);
 
 impl RoleAt<Ping> for Server {
     fn prepare(&mut self, _: &At<Ping>, _: &Offers) -> Result<Offers, Failure> {
-        Ok(meeting::offer(&self.0.address.to_string()))
+        Ok(rendezvous::offer(&self.0.address.to_string()))
     }
 
     fn run(&mut self, _: &At<Ping>, _: &mut Meter<'_>) -> Result<(), Failure> {
@@ -111,7 +111,7 @@ impl RoleAt<Ping> for Client {
     }
 
     fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers, Failure> {
-        let address: IpAddr = meeting::offered(offers)?;
+        let address: IpAddr = rendezvous::offered(offers)?;
         let opened = Pinger::open(address, point.size, point.wait == Wait::Spin);
         self.pinger = Some(opened.map_err(|error| cannot_ping(address, &error))?);
         Ok(Offers::new())

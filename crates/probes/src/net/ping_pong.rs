@@ -1,28 +1,21 @@
 //! The roles of messages that are answered one at a time: a server for every transport, and what
 //! clients share.
 
-use crate::net::axes::{Exchange, Exchanges, Transport};
-use crate::net::meeting::broken;
+use crate::net::exchange::{End, Exchange, Exchanges};
 use crate::net::peers::{Acceptor, Connector};
-use crate::wake::Kept;
+use crate::net::rendezvous::broken;
 use costof_exchange::ping_pong::Server;
-use costof_exchange::rendezvous::Listener;
-use costof_exchange::transport::rudp::Rudp;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::Stamped;
-use costof_exchange::transport::study::StudyServer;
-use costof_exchange::transport::{self, IDLE_TIMEOUT, is_end};
+use costof_exchange::transport::{Transport, is_end};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::typed::At;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_os::net::timestamps::SwitchedOn;
-use rudp::Config;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The end that answers.
@@ -34,24 +27,20 @@ impl ServerRole {
     pub(crate) fn start(launch: &Launch) -> Result<ServerRole, Failure> {
         Ok(ServerRole(Acceptor::start(launch)?))
     }
+}
 
-    /// Answers messages until the leading role has measured.
-    fn serve<T: transport::Transport>(
-        &mut self,
-        exchange: &Exchange,
-        meter: &mut Meter<'_>,
-        accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
-    ) -> Result<(), Failure> {
-        let Some((_awake, transport)) = self.0.accept(meter, accept)? else {
-            return Ok(());
-        };
-        let mut server = Server::new(transport, exchange.size);
+/// Answers messages until the leading role has measured.
+struct Serve<'a>(&'a Exchange);
+
+impl End for Serve<'_> {
+    fn run<T: Transport>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut server = Server::new(transport, self.0.size);
         let mut used = CpuTime::start();
         serve(meter, |_| {
             used.messages += u64::from(server.answer()?);
             Ok(())
         })?;
-        used.report("cpu_server", exchange, meter);
+        used.report("cpu_server", self.0, meter);
         Ok(())
     }
 }
@@ -67,19 +56,7 @@ impl<P: Exchanges> RoleAt<P> for ServerRole {
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let exchange = &point.exchange();
-        let (size, wait) = (exchange.size, exchange.wait.into());
-        match exchange.transport {
-            Transport::Socket(_) => self.serve(exchange, meter, |listener, stop| {
-                Socket::accept(listener, wait, stop)
-            }),
-            Transport::Study => self.serve(exchange, meter, |listener, stop| {
-                let socket = Socket::accept(listener, wait, stop)?;
-                Ok(StudyServer::new(socket, size, listener.token()))
-            }),
-            Transport::Rudp => self.serve(exchange, meter, |listener, stop| {
-                Rudp::accept(listener, config(&point.link, size), wait, stop)
-            }),
-        }
+        exchange.accept(&point.link, &mut self.0, Serve(exchange), meter)
     }
 }
 
@@ -134,18 +111,6 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
     }
 }
 
-/// A socket to the server, and what keeps the processor awake.
-///
-/// # Errors
-/// Why the server cannot be reached.
-pub(crate) fn connect(
-    exchange: &Exchange,
-    connector: &mut Connector,
-) -> Result<(Kept, Socket), Failure> {
-    let (over, wait) = (exchange.over().into(), exchange.wait.into());
-    connector.connect(|address, token| Socket::connect(over, address, wait, token))
-}
-
 /// A role on a socket whose packets the kernel stamps.
 pub(crate) struct Stamping<R> {
     /// During the launch, from before any processor is kept awake.
@@ -186,26 +151,6 @@ pub(crate) fn no_stamps(error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
     ))
-}
-
-/// How the library rudp behaves on this link with messages no longer than `message_bytes`: by datagrams
-/// that the link carries whole, of which there is none that is known of remote ones but Ethernet's.
-pub(crate) fn config(link: &str, message_bytes: usize) -> Config {
-    /// How many messages on their way to an end are held for it, and at least so many bytes: messages
-    /// are small, and there are many.
-    const WINDOW_MESSAGES: u64 = 2;
-    const MIN_WINDOW_BYTES: u64 = 1 << 20;
-    let defaults = Config::default();
-    Config {
-        datagram_bytes: match link {
-            "loopback" => DATAGRAM_MOST_BYTES,
-            _ => defaults.datagram_bytes,
-        },
-        message_bytes,
-        window_bytes: MIN_WINDOW_BYTES.max(WINDOW_MESSAGES * message_bytes as u64),
-        idle_timeout: IDLE_TIMEOUT,
-        ..defaults
-    }
 }
 
 /// Answers one message after the other until the leading role has measured: the client may have gone

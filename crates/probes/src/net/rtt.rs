@@ -1,13 +1,14 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
-use crate::net::both_ends::on_cpus;
+use crate::net::axes::{Over, Wait};
+use crate::net::exchange::{Exchange, Exchanges, Transport};
 use crate::net::lost::share_lost;
-use crate::net::meeting::broken;
 use crate::net::path;
+use crate::net::peer_reports::on_cpus;
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{self, ClientRole, ServerRole};
+use crate::net::rendezvous::broken;
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
@@ -156,7 +157,7 @@ fn measure(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
-    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+    let (_awake, socket) = exchange.connect_socket(connector)?;
     let mut client = Client::new(socket, exchange.size);
     client.set_min_rto(exchange.may_take(&point.link));
     if point.rate == 0 {

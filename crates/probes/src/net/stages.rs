@@ -1,12 +1,13 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
+use crate::net::axes::{Over, Wait};
+use crate::net::exchange::{Exchange, Exchanges, Transport};
 use crate::net::lost::share_lost;
-use crate::net::meeting::broken;
 use crate::net::path;
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{self, ClientRole, ServerRole, Stamping};
+use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
@@ -122,7 +123,7 @@ fn measure(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
-    let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
+    let (_awake, socket) = exchange.connect_socket(connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::with_queue)?;
     let mut client = Client::new(stamped, exchange.size);
     client.set_min_rto(exchange.may_take(&point.link));

@@ -3,7 +3,7 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::wake::{self, Kept, Wake};
+use crate::wake::{self, Awake, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
 /// The least slack that can be set, in nanoseconds.
@@ -69,7 +69,7 @@ impl Measure for Timer {
     const AFTER: NameList = &["cpu.vm_exit"];
     const CROSSINGS: &'static [NameList] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[alone::<_, Kept>];
+    const ROLES: &'static [StartRole] = &[alone::<_, Awake>];
 
     headlines! {
         "timer lateness: sleep of 50 µs": { sleep: 50_000 },
@@ -95,17 +95,17 @@ impl Measure for Timer {
     }
 }
 
-impl Setup<Timer> for Kept {
+impl Setup<Timer> for Awake {
     fn blocks(_: &At<Timer>) -> bool {
         true
     }
 
-    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Kept, Failure> {
+    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake, Failure> {
         let least = point.slack == Slack::Least;
         set_timer_slack(least.then_some(LEAST_SLACK_NS))
             .or_unsupported("cannot set the timer slack by prctl(2)")?;
         match point.wake {
-            Wake::Idle => Ok(Kept::AsTheyAre),
+            Wake::Idle => Ok(Awake::Unchanged),
             Wake::Awake | Wake::Polling => wake::keep(point.wake, threads::on(1, &launch.cpus)?),
         }
     }

@@ -1,6 +1,7 @@
 //! What probes of remote procedure calls vary: what carries a call, and what it has for an argument.
 
-use crate::net::axes::{Exchange, Over};
+use crate::net::axes::Over;
+use crate::net::exchange::Exchange;
 use crate::prelude::*;
 use costof_model::typed::AxisOf;
 use costof_rpc::{Kind, Payload};

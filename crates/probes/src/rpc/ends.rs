@@ -3,11 +3,11 @@
 
 use super::axes::Call;
 use crate::derived;
-use crate::net::both_ends::{self, take};
+use crate::net::peer_reports::{self, take};
 use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
-use crate::wake::Kept;
+use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::rpc_server::RpcServer;
 use costof_rpc::{Client, Options, RpcError, Socket, Stack};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What keeps the processor awake meanwhile, and the connections.
-pub(super) type Connected = (Kept, Vec<Socket>);
+pub(super) type Connected = (Awake, Vec<Socket>);
 
 /// The end that is called, and what serves it.
 pub(super) struct CallServer {
@@ -108,7 +108,7 @@ pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connecte
 ///
 /// # Errors
 /// Why that end cannot be reached.
-pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Kept, Client), Failure> {
+pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Awake, Client), Failure> {
     let (awake, mut sockets) = connect(call, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
     let client = Client::new(call.stack, &Options::default()).and_then(|mut client| {
@@ -129,7 +129,7 @@ pub(super) const CALLS: &str = "calls";
 
 /// The server's report and the client's in one.
 pub(super) fn joined(reports: Vec<Report>) -> Report {
-    let mut report = both_ends::joined(reports);
+    let mut report = peer_reports::joined(reports);
     let counts = take(&mut report, CPU_OF_ALL).zip(take(&mut report, CALLS));
     if let Some((cpu_ns, calls)) = counts {
         derived::add(&mut report, "cpu_server", cpu_ns / calls.max(1.0));

@@ -3,10 +3,10 @@
 use super::axes::{Argument, Call, Carried};
 use super::marshal::{self, Direction, Marshalling};
 use crate::net;
-use crate::net::axes::{Exchange, Over, Transport};
+use crate::net::axes::Over;
+use crate::net::exchange::Exchange;
 use crate::net::path;
 use crate::os::syscall;
-use crate::rudp::expect::library;
 use costof_model::cost::Cost;
 use costof_model::prediction::Known;
 use costof_rpc::Stack;
@@ -54,10 +54,7 @@ pub(super) fn carried(link: &str, carried: &Carried, known: &Known<'_>) -> Optio
 /// As many bytes as an argument has, by what `rudp.rtt` has for them.
 fn bytes(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
     let socket = socket(link, exchange, known)?;
-    match exchange.transport {
-        Transport::Rudp => Some(socket + library(link, exchange.size, known)?),
-        Transport::Study | Transport::Socket(_) => Some(socket),
-    }
+    exchange.round_trip(link, socket, known)
 }
 
 /// What a stack adds to a round trip beside marshalling, and the words for it.

@@ -2,11 +2,10 @@
 
 use crate::derived;
 use crate::net::axes::Over;
-use crate::net::both_ends::{joined, take};
+use crate::net::peer_reports::{joined, take};
 use crate::os::syscall;
 use crate::prelude::*;
-use crate::rudp::axes::Transfer;
-use crate::rudp::carrier::Carrier;
+use crate::rudp::carrier::{self, Carrier, Transfer};
 use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict::limit;
 use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
@@ -28,13 +27,13 @@ words! {
     }
 }
 
-impl From<Stack> for Carrier {
-    fn from(stack: Stack) -> Carrier {
+impl From<Stack> for &'static Carrier {
+    fn from(stack: Stack) -> &'static Carrier {
         match stack {
-            Stack::Grpc => Carrier::Calls(costof_rpc::Stack::Grpc),
-            Stack::Thrift => Carrier::Calls(costof_rpc::Stack::THRIFT),
-            Stack::Tcp => Carrier::Tcp,
-            Stack::Rudp => Carrier::Rudp,
+            Stack::Grpc => &carrier::GRPC,
+            Stack::Thrift => &carrier::THRIFT,
+            Stack::Tcp => &carrier::TCP,
+            Stack::Rudp => &carrier::RUDP,
         }
     }
 }

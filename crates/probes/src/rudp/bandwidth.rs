@@ -1,12 +1,13 @@
 //! `rudp.bandwidth`: how many bytes of messages a second reach the receiver, by rudp and by what it is
 //! compared with.
 
-use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
+use super::axes::{Control, size_axis, window_axis};
+use super::carrier::{Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
-use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
+use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 

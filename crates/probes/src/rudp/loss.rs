@@ -1,14 +1,14 @@
 //! `rudp.loss`: what a link that loses packets does to messages, by rudp and by what it is compared
 //! with.
 
-use super::axes::{Control, Stack, Transfer, size_axis, window_axis};
-use super::carrier::Carrier;
+use super::axes::{Control, size_axis, window_axis};
+use super::carrier::{Carrier, Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending};
 use crate::derived;
-use crate::net::both_ends::joined;
 use crate::net::congestion_control::CongestionControl;
+use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_model::link::Link;
 
@@ -151,7 +151,8 @@ impl Measure for Loss {
         let mut points = Vec::new();
         for short in contenders() {
             // A stack without a window of its own would have one message in flight.
-            let has_fixed_rto = Carrier::from(short.stack).properties().fixed_rto.is_some();
+            let carrier: &Carrier = short.stack.into();
+            let has_fixed_rto = carrier.fixed_rto.is_some();
             let window = if has_fixed_rto { 64 } else { 0 };
             let long = Loss {
                 window,

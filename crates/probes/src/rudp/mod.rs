@@ -3,7 +3,6 @@
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
 pub(crate) mod carrier;
-pub(crate) mod expect;
 pub(crate) mod loss;
 pub(crate) mod order;
 pub(crate) mod predict;

@@ -1,6 +1,7 @@
 //! What a transfer is measured for, and by that how long it lasts and how many messages it has.
 
-use super::axes::{TIMED, Transfer, timed_least};
+use super::axes::{TIMED, timed_least};
+use super::carrier::Transfer;
 use super::predict::held_up_ns;
 use crate::net::flows::{self, MAX_DURATION};
 use crate::net::path;
@@ -65,7 +66,7 @@ pub(super) fn stream_duration(point: &At<Transfer>) -> Duration {
 }
 
 fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
-    let least = point.carrier.properties().min_duration;
+    let least = point.carrier.min_duration;
     flows::duration(point_ns, least, round_trip)
 }
 
@@ -74,7 +75,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
 fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
     let each_ns = (round_trip.as_nanos() as f64).max(1.0);
     let fit = point_ns / each_ns * window as f64;
-    let most = if point.carrier.properties().fixed_rto.is_some() {
+    let most = if point.carrier.fixed_rto.is_some() {
         0
     } else if path::loses(&point.link) {
         MAX_TIMED_LOSSY
@@ -112,8 +113,8 @@ pub(super) fn order(
 
 #[cfg(test)]
 mod tests {
-    use super::super::axes::Stack;
     use super::super::bandwidth::Bandwidth;
+    use super::super::carrier::Stack;
     use super::super::loss::Loss;
     use super::*;
     use crate::net::flows::MIN_DURATION;

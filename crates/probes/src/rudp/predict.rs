@@ -1,10 +1,9 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{Control, TIMED, Transfer, timed_least};
-use super::carrier::{Carrier, Share};
+use super::axes::{Control, TIMED, timed_least};
+use super::carrier::{Reaction, Share, Transfer};
 use crate::expect::throughput;
 use crate::net::axes::Wait;
-use crate::net::congestion_control::CongestionControl;
 use crate::net::path::{IP_HEADER, MTU, delays_ns};
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
@@ -23,8 +22,6 @@ const ENCRYPTS: f64 = 0.25;
 const EMULATED_NS: f64 = 600e3;
 /// Up to which loss CUBIC's response function holds, which knows no timeouts.
 const MAX_CUBIC_LOSS: f64 = 0.05;
-/// Up to which loss BBR, which does not take it for congestion, keeps its rate.
-const MAX_BBR_LOSS: f64 = 0.15;
 
 pub(super) fn predict(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
     let link = point.link.parse().ok()?;
@@ -50,8 +47,8 @@ struct Packets {
 impl Packets {
     fn new(point: &Transfer) -> Packets {
         let size = point.size as u64;
-        let properties = point.carrier.properties();
-        let (headers, is_datagram) = (properties.headers, properties.datagram_limit.is_some());
+        let (headers, limit) = (point.carrier.headers, point.carrier.datagram_limit);
+        let is_datagram = limit.is_some();
         let count = if is_datagram {
             // With a number, in fragments.
             (size + 16).div_ceil(MTU - IP_HEADER)
@@ -90,7 +87,7 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
     let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
     let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
     cost += Cost::new(copies, format!("for 2 to 8 copies of {bytes} B"));
-    if point.carrier.properties().is_encrypted {
+    if point.carrier.is_encrypted {
         cost += Cost::new((0.0, bytes / ENCRYPTS), "to encrypt and decrypt it");
     }
     // At least as fast as one after the other.
@@ -100,7 +97,7 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
 
 /// What CPUs limit, relative to what net.bandwidth has measured of the kernel alone.
 fn as_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
-    let Share { over, range, why } = point.carrier.properties().share.as_ref()?;
+    let Share { over, range, why } = point.carrier.share.as_ref()?;
     let (low, high) = range;
     let (over, rate) = over.iter().find_map(|over| {
         let over = over.word();
@@ -144,7 +141,7 @@ fn over_a_delay(
             "for what emulates the link, and wake-ups",
         );
     let lost = packets.lost(up, down);
-    let fixed_rto = point.carrier.properties().fixed_rto;
+    let fixed_rto = point.carrier.fixed_rto;
     if lost > 0.0 {
         // How soon the others notice a loss is not known, and decides.
         let rto = fixed_rto.filter(|_| lost <= 0.9)?;
@@ -202,7 +199,7 @@ fn retries(lost: f64, messages: u64) -> f64 {
 /// How long a window of messages is held up by those that are lost, in nanoseconds, where the
 /// retransmission timeout is fixed: no other is known before.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
-    let rto = point.carrier.properties().fixed_rto;
+    let rto = point.carrier.fixed_rto;
     if let (Some(rto), Ok(Link::Emulated { up, down })) = (rto, point.link.parse()) {
         let lost = Packets::new(point).lost(&up, &down);
         retries(lost, window) * rto.as_nanos() as f64
@@ -221,7 +218,7 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
     let round_trip_ns = delays_ns(&point.link);
     match reaction(point, up.loss)? {
         // The link loses packets before its rate: a sender of more than that may fill it.
-        Reaction::Keeps(share) => throughput(
+        Reaction::Keeps { share, max_loss } if up.loss <= max_loss => throughput(
             share * (1.0 - up.loss) * limit,
             limit,
             format!("{why}, less up to {loss}; at least {share} of what arrives is used"),
@@ -238,39 +235,19 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
             );
             Some(throughput(0.3 * rate, 2.0 * rate, because)?.at_most(limit, 0.3, why))
         }
-        Reaction::Cubic => None,
+        Reaction::Keeps { .. } | Reaction::Cubic => None,
     }
-}
-
-/// What a control makes of random loss.
-enum Reaction {
-    /// It keeps at least this share of the rate.
-    Keeps(f64),
-    Cubic,
 }
 
 /// `None` where that is not known.
 fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
-    if loss == 0.0 {
-        return Some(Reaction::Keeps(0.8));
+    if loss > 0.0 {
+        return (point.carrier.reaction)(point);
     }
-    match point.carrier {
-        Carrier::Rudp => match point.control {
-            Control::Rate => Some(Reaction::Keeps(0.8)),
-            Control::Cubic => Some(Reaction::Cubic),
-            Control::Fixed => None,
-        },
-        Carrier::Tcp => match point.congestion_control {
-            CongestionControl::Bbr => (loss <= MAX_BBR_LOSS).then_some(Reaction::Keeps(0.5)),
-            CongestionControl::Cubic => Some(Reaction::Cubic),
-            CongestionControl::Default | CongestionControl::Reno => None,
-        },
-        Carrier::Quic => match point.congestion_control {
-            CongestionControl::Default | CongestionControl::Cubic => Some(Reaction::Cubic),
-            CongestionControl::Bbr | CongestionControl::Reno => None,
-        },
-        Carrier::Study | Carrier::Calls(_) => None,
-    }
+    Some(Reaction::Keeps {
+        share: 0.8,
+        max_loss: 0.0,
+    })
 }
 
 /// The mean window of CUBIC in packets at this loss and round trip in seconds, by RFC 9438 section 5.1
@@ -283,11 +260,12 @@ fn cubic_window(loss: f64, round_trip: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::axes::Stack;
     use super::super::bandwidth::Bandwidth;
+    use super::super::carrier::Stack;
     use super::super::loss::Loss;
     use super::*;
     use crate::net;
+    use crate::net::congestion_control::CongestionControl;
     use crate::testing::{measured_over_loopback, text};
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;

@@ -1,12 +1,11 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::Transfer;
-use super::carrier::Carrier;
+use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
-use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
-use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
+use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::transport::{Endpoint, Transport};
@@ -36,7 +35,7 @@ pub(crate) struct Receiving {
 
 impl Receiving {
     pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Receiving, Failure> {
-        let meeting = meeting::meeting(launch)?;
+        let meeting = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
             purpose,
             cpus: Processors::new(&launch.cpus, &meeting),
@@ -61,7 +60,7 @@ where
         let mut transport = transfer.open().map_err(failed)?;
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
-            meeting::listen(&point.link, &self.meeting, transport.over(), 1)?;
+            rendezvous::listen(&point.link, &self.meeting, transport.over(), 1)?;
         offers.extend(own);
         self.listener = Some((listener, transport));
         Ok(offers)
@@ -72,7 +71,7 @@ where
         let (listener, transport) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
-        let Some(receiver) = meeting::unless_stopped(transport.accept(&listener, stop))? else {
+        let Some(receiver) = rendezvous::unless_stopped(transport.accept(&listener, stop))? else {
             return Ok(());
         };
         let timed = self.purpose.timed(point);
@@ -86,7 +85,7 @@ where
         })
         .map_err(|error| broken(&error))?;
         let [(receiver, incoming)] = ends;
-        if matches!(point.carrier, Carrier::Calls(_)) {
+        if point.carrier.sender_counts {
             // The sender knows how much arrived, and when it was taken.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
@@ -140,7 +139,7 @@ pub(crate) struct Sending {
 
 impl Sending {
     pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Sending, Failure> {
-        let meeting = meeting::meeting(launch)?;
+        let meeting = rendezvous::with_receiver(launch)?;
         Ok(Sending {
             purpose,
             cpus: Processors::new(&launch.cpus, &meeting),
@@ -169,7 +168,7 @@ where
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let point = &point.to::<Transfer>();
-        let address: Address = meeting::offered(&self.offers)?;
+        let address: Address = rendezvous::offered(&self.offers)?;
         meter.operation_allocates();
         let receiver = Endpoint {
             address: &address,
@@ -198,7 +197,7 @@ where
         if let Some(datagrams) = statistics.datagrams {
             meter.value(SENT, datagrams as f64);
         }
-        if matches!(point.carrier, Carrier::Calls(_)) {
+        if point.carrier.sender_counts {
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.checkpoints(), order.duration);
             let steady =

@@ -1,54 +1,23 @@
 //! `rudp.rtt`: how long a reliable datagram takes to the other end of a link and back.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Exchanges, Over, Transport, Wait};
-use crate::net::both_ends::{joined, on_cpus};
+use crate::net;
+use crate::net::axes::Wait;
+use crate::net::exchange::{End, Exchange, Exchanges, Stack};
 use crate::net::lost::share_lost;
-use crate::net::meeting::broken;
-use crate::net::path::{self, UDP_HEADERS};
+use crate::net::path;
+use crate::net::peer_reports::{joined, on_cpus};
 use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, ClientRole, CpuTime, ServerRole, warm_up};
+use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
+use crate::net::rendezvous::broken;
 use crate::prelude::*;
-use crate::rudp::expect::{library, udp};
 use crate::wake::{self, Wake};
 use costof_exchange::ping_pong::Client;
-use costof_exchange::transport;
-use costof_exchange::transport::rudp::Rudp;
-use costof_exchange::transport::study::{SEQUENCE_NUMBER_BYTES, StudyClient};
-use costof_model::typed::AxisOf;
+use costof_exchange::transport::Transport;
 use std::io;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
-
-words! {
-    /// What carries a message.
-    pub(crate) enum Stack {
-        /// the library rudp, which acknowledges, tags and paces
-        Rudp = "rudp",
-        /// the protocol of the reliable-datagrams study: a number, and a second's patience
-        Study = "study",
-        /// plain datagrams, to hold the others against
-        Udp = "udp",
-    }
-}
-
-impl From<Stack> for Transport {
-    fn from(stack: Stack) -> Transport {
-        match stack {
-            Stack::Rudp => Transport::Rudp,
-            Stack::Study => Transport::Study,
-            Stack::Udp => Transport::Socket(Over::Udp),
-        }
-    }
-}
-
-impl Stack {
-    /// The axis.
-    pub(crate) fn axis() -> AxisOf<Stack> {
-        words().about("what carries the message")
-    }
-}
 
 point! {
     /// How long does a reliable datagram take to the other end of a link and back?
@@ -161,74 +130,62 @@ pub(crate) fn measure<P: Exchanges>(
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let (link, exchange) = (&point.link, point.exchange());
-    match exchange.transport {
-        Transport::Socket(_) => {
-            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
-            measure_by(socket, link, &exchange, meter)
-        }
-        Transport::Study => {
-            let (_awake, socket) = ping_pong::connect(&exchange, connector)?;
-            measure_by(StudyClient::new(socket), link, &exchange, meter)
-        }
-        Transport::Rudp => {
-            let (_awake, rudp) = connector.connect(|address, token| {
-                let config = ping_pong::config(link, exchange.size);
-                Rudp::connect(address, token, config, exchange.wait.into())
-            })?;
-            measure_by(rudp, link, &exchange, meter)
-        }
+    let (link, exchange) = (&point.link, &point.exchange());
+    exchange.connect(link, connector, Measuring { link, exchange }, meter)
+}
+
+/// Times each exchange.
+struct Measuring<'a> {
+    link: &'a str,
+    exchange: &'a Exchange,
+}
+
+impl End for Measuring<'_> {
+    fn run<T: Transport>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Measuring { link, exchange } = self;
+        let mut client = Client::new(transport, exchange.size);
+        client.set_min_rto(exchange.may_take(link));
+        // The library's messages are its own memory, as the study's are.
+        meter.operation_allocates();
+        let failed = |error: io::Error| broken(&error);
+        let timed = |client: &mut Client<T>| {
+            let start = Instant::now();
+            client.exchange().map_err(failed)?;
+            let ns = start.elapsed().as_nanos() as f64;
+            client.verify().map_err(failed)?;
+            Ok(ns)
+        };
+        let first_ns = timed(&mut client)?;
+        let each_ns = warm_up(first_ns, meter, || timed(&mut client).map(Some))?;
+        let mut used = CpuTime::start();
+        let mut retransmissions = client.retransmissions();
+        let mut slow = meter.lasting(path::lasts_ns(first_ns));
+        let lost = share_lost(&mut slow, each_ns, |meter| {
+            let before = retransmissions;
+            let exchanged = meter.time("latency", || client.exchange());
+            exchanged.and_then(|()| client.verify()).map_err(failed)?;
+            used.messages += 1;
+            retransmissions = client.retransmissions();
+            Ok(retransmissions > before)
+        })?;
+        used.report("cpu_client", exchange, meter);
+        meter.value("lost", lost);
+        Ok(())
     }
 }
 
-fn measure_by<T: transport::Transport>(
-    transport: T,
-    link: &str,
-    exchange: &Exchange,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    let mut client = Client::new(transport, exchange.size);
-    client.set_min_rto(exchange.may_take(link));
-    // The library's messages are its own memory, as the study's are.
-    meter.operation_allocates();
-    let failed = |error: io::Error| broken(&error);
-    let timed = |client: &mut Client<T>| {
-        let start = Instant::now();
-        client.exchange().map_err(failed)?;
-        let ns = start.elapsed().as_nanos() as f64;
-        client.verify().map_err(failed)?;
-        Ok(ns)
-    };
-    let first_ns = timed(&mut client)?;
-    let each_ns = warm_up(first_ns, meter, || timed(&mut client).map(Some))?;
-    let mut used = CpuTime::start();
-    let mut retransmissions = client.retransmissions();
-    let mut slow = meter.lasting(path::lasts_ns(first_ns));
-    let lost = share_lost(&mut slow, each_ns, |meter| {
-        let before = retransmissions;
-        let exchanged = meter.time("latency", || client.exchange());
-        exchanged.and_then(|()| client.verify()).map_err(failed)?;
-        used.messages += 1;
-        retransmissions = client.retransmissions();
-        Ok(retransmissions > before)
-    })?;
-    used.report("cpu_client", exchange, meter);
-    meter.value("lost", lost);
-    Ok(())
+fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
+    let exchange = point.exchange();
+    let socket = socket(&point.link, &exchange, known)?;
+    let cost = exchange.round_trip(&point.link, socket, known)?;
+    cost.predict("latency")
 }
 
-fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let udp = udp(&point.link, &point.exchange(), known)?;
-    let cost = match point.stack {
-        Stack::Udp => udp,
-        Stack::Study => {
-            let link_ns = |bytes: u64| Some(path::cost(&point.link, bytes, UDP_HEADERS)?.range.0);
-            let whole_ns = link_ns(point.size as u64)? - link_ns(SEQUENCE_NUMBER_BYTES as u64)?;
-            let low_ns = udp.range.0 - whole_ns / 2.0;
-            udp.named("a round trip of which 8 B come back")
-                .at_least(low_ns)
-        }
-        Stack::Rudp => udp + library(&point.link, point.size, known)?,
-    };
-    cost.predict("latency")
+/// Such a round trip by the socket alone, as net.rtt has measured it, else as net.rtt is predicted.
+fn socket(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
+    if let Some(ns) = net::rtt::measured(link, exchange, known) {
+        let name = format!("for a round trip over {} (net.rtt)", exchange.over().word());
+        return Some(Cost::new(ns, name) * (0.85, 1.25));
+    }
+    net::rtt::round_trip(link, exchange, exchange.waiting_ends(), known)
 }

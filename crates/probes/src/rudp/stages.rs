@@ -1,25 +1,20 @@
 //! `rudp.stages`: what making datagrams reliable takes at either end, by the kernel's own stamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Exchange, Exchanges, Over, Wait};
-use crate::net::both_ends::joined;
-use crate::net::meeting::broken;
+use crate::net::axes::Wait;
+use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd};
+use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
 use crate::net::rtt;
 use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
-use crate::rudp::expect::library;
-use crate::rudp::rtt::Stack;
 use crate::wake::{self, Wake};
 use costof_exchange::ping_pong::{self as pattern, ClientStages};
-use costof_exchange::transport::rudp::stamped::StampedRudp;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
-use costof_exchange::transport::study::{StudyClient, StudyServer};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
-use rudp::Config;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
@@ -145,14 +140,6 @@ impl Measure for Stages {
     }
 }
 
-/// All stacks send datagrams as long as IP carries, which it cuts.
-fn config(point: &At<Stages>) -> Config {
-    Config {
-        datagram_bytes: DATAGRAM_MOST_BYTES,
-        ..ping_pong::config(&point.link, point.size)
-    }
-}
-
 /// The end that answers.
 struct Server(Acceptor);
 
@@ -173,31 +160,30 @@ impl RoleAt<Stages> for Server {
         let Some((_awake, (socket, token))) = accepted else {
             return Ok(());
         };
-        let size = point.size;
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
-        match point.stack {
-            Stack::Rudp => {
-                let accepted = StampedRudp::accept(stamped, config(point));
-                answer(accepted.map_err(|error| broken(&error))?, size, meter)
-            }
-            Stack::Study => answer(StudyServer::new(stamped, size, &token), size, meter),
-            Stack::Udp => answer(stamped, size, meter),
-        }
+        let answering = Answering(point.size);
+        let exchange = point.exchange();
+        exchange.accept_stamped(&point.link, (stamped, &token), answering, meter)
     }
 }
 
-fn answer<T: Stamps>(transport: T, size: usize, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let mut server = pattern::Server::new(transport, size);
-    serve(meter, |meter| {
-        if let Some(stages) = server.answer_stamped()? {
-            let receive = stages.taken - stages.received;
-            let send = stages.left - stages.taken;
-            meter.latency("server", (receive + send) as f64);
-            meter.latency("server_receive", receive as f64);
-            meter.latency("server_send", send as f64);
-        }
-        Ok(())
-    })
+/// Answers messages of so many bytes.
+struct Answering(usize);
+
+impl StampedEnd for Answering {
+    fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut server = pattern::Server::new(transport, self.0);
+        serve(meter, |meter| {
+            if let Some(stages) = server.answer_stamped()? {
+                let receive = stages.taken - stages.received;
+                let send = stages.left - stages.taken;
+                meter.latency("server", (receive + send) as f64);
+                meter.latency("server_receive", receive as f64);
+                meter.latency("server_send", send as f64);
+            }
+            Ok(())
+        })
+    }
 }
 
 fn measure(
@@ -205,28 +191,24 @@ fn measure(
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let (_awake, socket) = ping_pong::connect(&point.exchange(), connector)?;
+    let exchange = point.exchange();
+    let (_awake, socket) = exchange.connect_socket(connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::new)?;
-    match point.stack {
-        Stack::Rudp => {
-            let connected = StampedRudp::connect(stamped, config(point));
-            measure_by(connected.map_err(|error| broken(&error))?, point, meter)
-        }
-        Stack::Study => measure_by(StudyClient::new(stamped), point, meter),
-        Stack::Udp => measure_by(stamped, point, meter),
-    }
+    exchange.connect_stamped(&point.link, stamped, Measuring(point), meter)
 }
 
-fn measure_by<T: Stamps>(
-    transport: T,
-    point: &At<Stages>,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    let mut client = pattern::Client::new(transport, point.size);
-    client.set_min_rto(point.exchange().may_take(&point.link));
-    let mut stamped = || client.exchange_stamped();
-    let first = first_stamped(&mut stamped)?;
-    measure_stages(first, &mut stamped, record, meter)
+/// Measures the stages of each exchange.
+struct Measuring<'a>(&'a At<Stages>);
+
+impl StampedEnd for Measuring<'_> {
+    fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let point = self.0;
+        let mut client = pattern::Client::new(transport, point.size);
+        client.set_min_rto(point.exchange().may_take(&point.link));
+        let mut stamped = || client.exchange_stamped();
+        let first = first_stamped(&mut stamped)?;
+        measure_stages(first, &mut stamped, record, meter)
+    }
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
@@ -241,13 +223,12 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
     let read = syscall::measured(known, syscall::Call::Read)?;
-    let kernel = rtt::kernel(Over::Udp, point.size, read.clone());
+    let exchange = point.exchange();
+    let kernel = rtt::kernel(exchange.over(), point.size, read.clone());
     let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
         cost += context_switch::measured(point.cpus, point.wake, known)? * (0.4, 1.25);
     }
-    if point.stack == Stack::Rudp {
-        cost += library(&point.link, point.size, known)? * 0.5;
-    }
+    cost += exchange.added(&point.link, known)? * 0.5;
     cost.predict("client")
 }

@@ -1,7 +1,7 @@
 //! The two ends: one sends messages until the other has received enough.
 
 use super::{How, Receive, Segments};
-use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows::KIB;
 use crate::prelude::*;
 use costof_exchange::receive::{Sender, call};
@@ -32,7 +32,7 @@ pub(super) struct Sending {
 impl Sending {
     pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
         Ok(Sending {
-            meeting: meeting::meeting(launch)?,
+            meeting: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             listener: None,
         })
@@ -52,7 +52,8 @@ impl RoleAt<Receive> for Sending {
     fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers, Failure> {
         let page_bytes = base_page_bytes();
         point.check(page_bytes)?;
-        let (listener, offers) = meeting::listen(&point.link, &self.meeting, point.over.into(), 1)?;
+        let (listener, offers) =
+            rendezvous::listen(&point.link, &self.meeting, point.over.into(), 1)?;
         if point.segments == Segments::Pages {
             let segment = (page_bytes + OPTIONS_BYTES) as u32;
             listener.limit_segments(segment).or_unsupported_hint(
@@ -108,7 +109,7 @@ pub(super) struct Receiving {
 impl Receiving {
     pub(super) fn start(launch: &Launch) -> Result<Receiving, Failure> {
         Ok(Receiving {
-            meeting: meeting::meeting(launch)?,
+            meeting: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             offers: Offers::new(),
         })
@@ -126,7 +127,7 @@ impl RoleAt<Receive> for Receiving {
     }
 
     fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let address: Address = meeting::offered(&self.offers)?;
+        let address: Address = rendezvous::offered(&self.offers)?;
         pin(&self.cpus)?;
         let (how, over) = (point.how.into(), point.over.into());
         let token = self.meeting.token.as_bytes();

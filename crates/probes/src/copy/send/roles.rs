@@ -12,7 +12,7 @@ pub(super) use sending::Sending;
 
 use super::axes::{CopySend, Over};
 use crate::arenas::Pages;
-use crate::net::meeting::broken;
+use crate::net::rendezvous::broken;
 use crate::prelude::*;
 use costof_exchange::delivery::Shape;
 use costof_os::memory::fields::Messages;

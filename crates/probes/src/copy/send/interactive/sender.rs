@@ -5,8 +5,8 @@ use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
 use super::{Address, Outcome, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
 use crate::copy::send::axes::CopySend;
 use crate::copy::send::roles::Sending as Role;
-use crate::net::both_ends::{ARRIVED, DROPPED};
-use crate::net::meeting;
+use crate::net::peer_reports::{ARRIVED, DROPPED};
+use crate::net::rendezvous;
 use costof_exchange::delivery::Ending;
 use costof_exchange::rendezvous::Address as Endpoint;
 use costof_measure::probe::RoleAt;
@@ -260,11 +260,11 @@ fn of_this_probe(mut report: Report) -> Report {
 /// The receiver's offers at the address by which it was reached: behind a translation of addresses it
 /// knows itself by another one, and nobody else may be sent to.
 fn offers_at(mut offers: Offers, peer: IpAddr) -> Offers {
-    if let Ok(Endpoint::Ip(mut addresses)) = meeting::offered::<Endpoint>(&offers) {
+    if let Ok(Endpoint::Ip(mut addresses)) = rendezvous::offered::<Endpoint>(&offers) {
         for address in &mut addresses {
             address.set_ip(peer);
         }
-        offers.extend(meeting::offer(&Endpoint::Ip(addresses).to_string()));
+        offers.extend(rendezvous::offer(&Endpoint::Ip(addresses).to_string()));
     }
     offers
 }
@@ -306,8 +306,8 @@ mod tests {
             ("10.0.0.1:70 10.0.0.2:71", "192.0.2.1:70 192.0.2.1:71"),
             ("unix:@0012f", "unix:@0012f"),
         ] {
-            let offers = offers_at(meeting::offer(offered), peer);
-            let address: Endpoint = meeting::offered(&offers).expect("an address");
+            let offers = offers_at(rendezvous::offer(offered), peer);
+            let address: Endpoint = rendezvous::offered(&offers).expect("an address");
             assert_eq!(address.to_string(), reached);
         }
     }

@@ -2,10 +2,10 @@
 
 use super::{failed, is_first, messages, singles};
 use crate::copy::send::axes::{CopySend, Over, Pattern, check};
-use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
-use crate::net::meeting::{self, broken};
+use crate::net::peer_reports::{ARRIVED, DROPPED};
+use crate::net::rendezvous::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
@@ -44,7 +44,7 @@ impl Receiving {
         launch: &Launch,
         is_interactive: bool,
     ) -> Result<Receiving, Failure> {
-        let meeting = meeting::place(launch)?;
+        let meeting = rendezvous::from_launch(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &meeting),
             meeting,
@@ -67,7 +67,7 @@ impl Receiving {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
             }
-            accepted => meeting::unless_stopped(accepted),
+            accepted => rendezvous::unless_stopped(accepted),
         }
     }
 
@@ -165,7 +165,7 @@ impl RoleAt<CopySend> for Receiving {
                 .collect(),
             Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
-        let (listener, mut offers) = meeting::listen(
+        let (listener, mut offers) = rendezvous::listen(
             &point.link,
             &self.meeting,
             point.transport().over(),

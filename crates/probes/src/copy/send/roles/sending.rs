@@ -5,10 +5,10 @@ use super::singles::{self, Victims};
 use super::{Layout, failed, is_first, messages};
 use crate::copy::send::axes::{Allocate, CopySend, Nagle, Over, Pattern, check};
 use crate::copy::send::{LEFT, LEFT_COST};
-use crate::net::both_ends::SENT;
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
-use crate::net::meeting::{self, cannot_reach};
+use crate::net::peer_reports::SENT;
+use crate::net::rendezvous::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
@@ -63,7 +63,7 @@ impl Sending {
         victims: Victims,
         ending: Option<(Duration, Ending)>,
     ) -> Result<Sending, Failure> {
-        let meeting = meeting::place(launch)?;
+        let meeting = rendezvous::from_launch(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
             cpus: Processors::new(&launch.cpus, &meeting),
@@ -117,7 +117,7 @@ impl Sending {
                 messages,
             )
         } else {
-            let address: Address = meeting::offered(&self.offers)?;
+            let address: Address = rendezvous::offered(&self.offers)?;
             let token = self.meeting.token.as_bytes();
             delivery::call(transport, &address, control, token, primitive, messages)
         };

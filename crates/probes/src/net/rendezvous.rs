@@ -15,8 +15,8 @@ const ADDRESS: &str = "address";
 /// # Errors
 /// `Unsupported` where it does neither. A launch of two roles without such a place is a bug of the
 /// controller.
-pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
-    let meeting = place(launch)?;
+pub(crate) fn with_receiver(launch: &Launch) -> Result<Meeting, Failure> {
+    let meeting = from_launch(launch)?;
     match meeting.sink {
         Some(_) => Err(Failure::unsupported(
             "this needs the other end, and the link sink is the sender's half only: nothing \
@@ -31,7 +31,7 @@ pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
 ///
 /// # Errors
 /// A launch of two roles without such a place is a bug of the controller.
-pub(crate) fn place(launch: &Launch) -> Result<Meeting, Failure> {
+pub(crate) fn from_launch(launch: &Launch) -> Result<Meeting, Failure> {
     let meeting = launch.meeting.clone();
     meeting.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
 }

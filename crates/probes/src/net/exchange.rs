@@ -1,0 +1,390 @@
+//! What carries messages that are answered one at a time. All that the probes know of such a transport
+//! is here: its word, its properties, what it adds to a round trip, and how its two ends are made.
+
+use crate::ends::Cpus;
+use crate::net::axes::{Over, Wait};
+use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::net::peers::{Acceptor, Connector, Placement};
+use crate::net::rendezvous::broken;
+use crate::prelude::*;
+use crate::wake::{Awake, Wake};
+use costof_exchange::transport::rudp::{Rudp, stamped::StampedRudp};
+use costof_exchange::transport::socket::Socket;
+use costof_exchange::transport::stamped::{Stamped, Stamps};
+use costof_exchange::transport::study::{
+    MAX_MESSAGE_BYTES, SEQUENCE_NUMBER_BYTES, StudyClient, StudyServer,
+};
+use costof_exchange::transport::{self, IDLE_TIMEOUT};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use rudp::Config;
+use std::time::Duration;
+
+words! {
+    /// What carries a message.
+    pub(crate) enum Stack {
+        /// the library rudp, which acknowledges, tags and paces
+        Rudp = "rudp",
+        /// the protocol of the reliable-datagrams study: a number, and a second's patience
+        Study = "study",
+        /// plain datagrams, to hold the others against
+        Udp = "udp",
+    }
+}
+
+impl From<Stack> for Transport {
+    fn from(stack: Stack) -> Transport {
+        match stack {
+            Stack::Rudp => Transport::Rudp,
+            Stack::Study => Transport::Study,
+            Stack::Udp => Transport::Socket(Over::Udp),
+        }
+    }
+}
+
+impl Stack {
+    /// The axis.
+    pub(crate) fn axis() -> AxisOf<Stack> {
+        words().about("what carries the message")
+    }
+}
+
+/// What carries the messages of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Socket(Over),
+    /// The library rudp.
+    Rudp,
+    /// The protocol of the reliable-datagrams study.
+    Study,
+}
+
+impl Transport {
+    /// The socket that carries the messages, or the datagrams of the transport.
+    fn over(self) -> Over {
+        match self {
+            Transport::Socket(over) => over,
+            Transport::Rudp | Transport::Study => Over::Udp,
+        }
+    }
+
+    /// The longest message, where each is one datagram.
+    fn datagram_limit(self) -> Option<usize> {
+        match self {
+            Transport::Study => Some(MAX_MESSAGE_BYTES),
+            Transport::Socket(Over::Udp) => Some(DATAGRAM_MOST_BYTES),
+            Transport::Rudp | Transport::Socket(Over::Tcp | Over::Unix) => None,
+        }
+    }
+}
+
+/// What a client and a server have to agree on to exchange messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Exchange {
+    pub(crate) transport: Transport,
+    /// Bytes of a message, and of its answer.
+    pub(crate) size: usize,
+    pub(crate) wait: Wait,
+    pub(crate) cpus: Cpus,
+    pub(crate) wake: Wake,
+}
+
+/// A point at which a client and a server exchange messages.
+pub(crate) trait Exchanges {
+    /// Which messages, and how.
+    fn exchange(&self) -> Exchange;
+
+    /// Refuses what the exchange alone does not refuse.
+    ///
+    /// # Errors
+    /// Why the point cannot be, wherever it is tried.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl Exchanges for Exchange {
+    fn exchange(&self) -> Exchange {
+        *self
+    }
+}
+
+impl Exchange {
+    /// Bytes of headers of a packet.
+    pub(crate) fn headers(&self) -> u64 {
+        match self.transport.over() {
+            Over::Udp => UDP_HEADERS,
+            Over::Tcp | Over::Unix => TCP_HEADERS,
+        }
+    }
+
+    /// Where its ends run.
+    pub(crate) fn placement(&self) -> Placement {
+        Placement {
+            cpus: self.cpus,
+            wake: self.wake,
+            blocks: self.blocks(),
+        }
+    }
+
+    /// Whether the ends wait in the kernel.
+    pub(crate) fn blocks(&self) -> bool {
+        self.wait == Wait::Block
+    }
+
+    /// How many ends wait in the kernel, one message at a time.
+    pub(crate) fn waiting_ends(&self) -> f64 {
+        if self.blocks() { 2.0 } else { 0.0 }
+    }
+
+    /// How long the link may hold up a round trip; nothing where nothing is known of it.
+    pub(crate) fn may_take(&self, link: &str) -> Duration {
+        path::may_take(link, self.size as u64, self.headers())
+    }
+
+    /// As [`path::least_ns`].
+    pub(crate) fn least_ns(&self, link: &str) -> f64 {
+        path::least_ns(link, self.size as u64, self.headers())
+    }
+
+    /// The socket that carries the messages, or the datagrams of the transport.
+    pub(crate) fn over(&self) -> Over {
+        self.transport.over()
+    }
+
+    /// Refuses a message that no datagram holds.
+    ///
+    /// # Errors
+    /// How much a datagram holds.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let limit = self.transport.datagram_limit();
+        match limit.filter(|limit| self.size > *limit) {
+            None => Ok(()),
+            Some(most) => Err(Failure::unsupported(format!(
+                "a message is one datagram here, which carries {most} B of it at most (--set \
+                 size={most}; over=tcp or stack=rudp carry more)"
+            ))),
+        }
+    }
+
+    /// What the transport adds to a round trip by its socket.
+    pub(crate) fn added(&self, link: &str, known: &Known<'_>) -> Option<Cost> {
+        match self.transport {
+            Transport::Socket(_) | Transport::Study => Some(Cost::default()),
+            Transport::Rudp => library(link, self.size, known),
+        }
+    }
+
+    /// A round trip, where one by the socket beneath takes so long.
+    pub(crate) fn round_trip(&self, link: &str, socket: Cost, known: &Known<'_>) -> Option<Cost> {
+        match self.transport {
+            Transport::Socket(_) | Transport::Rudp => Some(socket + self.added(link, known)?),
+            Transport::Study => {
+                let link_ns = |bytes: usize| {
+                    let cost = path::cost(link, bytes as u64, UDP_HEADERS)?;
+                    Some(cost.range.0)
+                };
+                let whole_ns = link_ns(self.size)? - link_ns(SEQUENCE_NUMBER_BYTES)?;
+                let low_ns = socket.range.0 - whole_ns / 2.0;
+                let socket = socket.named("a round trip of which 8 B come back");
+                Some(socket.at_least(low_ns))
+            }
+        }
+    }
+
+    /// A socket to the server, and what keeps the processor awake.
+    ///
+    /// # Errors
+    /// Why the server cannot be reached.
+    pub(crate) fn connect_socket(
+        &self,
+        connector: &mut Connector,
+    ) -> Result<(Awake, Socket), Failure> {
+        let (over, wait) = (self.over().into(), self.wait.into());
+        connector.connect(|address, token| Socket::connect(over, address, wait, token))
+    }
+
+    /// Connects to the server, and runs the client's end.
+    ///
+    /// # Errors
+    /// Why the server cannot be reached; those of the end.
+    pub(crate) fn connect(
+        &self,
+        link: &str,
+        connector: &mut Connector,
+        client: impl End,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        match self.transport {
+            Transport::Socket(_) => {
+                let (_awake, socket) = self.connect_socket(connector)?;
+                client.run(socket, meter)
+            }
+            Transport::Study => {
+                let (_awake, socket) = self.connect_socket(connector)?;
+                client.run(StudyClient::new(socket), meter)
+            }
+            Transport::Rudp => {
+                let (_awake, rudp) = connector.connect(|address, token| {
+                    let config = config(link, self.size);
+                    Rudp::connect(address, token, config, self.wait.into())
+                })?;
+                client.run(rudp, meter)
+            }
+        }
+    }
+
+    /// Accepts the client, unless the launch has ended before, and runs the server's end.
+    ///
+    /// # Errors
+    /// Why no client came; those of the end.
+    pub(crate) fn accept(
+        &self,
+        link: &str,
+        acceptor: &mut Acceptor,
+        server: impl End,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let (size, wait) = (self.size, self.wait.into());
+        match self.transport {
+            Transport::Socket(_) => {
+                let accepted = acceptor
+                    .accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
+                run_if_accepted(accepted, server, meter)
+            }
+            Transport::Study => {
+                let accepted = acceptor.accept(meter, |listener, stop| {
+                    let socket = Socket::accept(listener, wait, stop)?;
+                    Ok(StudyServer::new(socket, size, listener.token()))
+                })?;
+                run_if_accepted(accepted, server, meter)
+            }
+            Transport::Rudp => {
+                let accepted = acceptor.accept(meter, |listener, stop| {
+                    Rudp::accept(listener, config(link, size), wait, stop)
+                })?;
+                run_if_accepted(accepted, server, meter)
+            }
+        }
+    }
+
+    /// Runs the client's end over a stamped socket to the server.
+    ///
+    /// # Errors
+    /// Why the ends do not connect; those of the end.
+    pub(crate) fn connect_stamped(
+        &self,
+        link: &str,
+        socket: Stamped,
+        client: impl StampedEnd,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        match self.transport {
+            Transport::Socket(_) => client.run(socket, meter),
+            Transport::Study => client.run(StudyClient::new(socket), meter),
+            Transport::Rudp => {
+                let connected = StampedRudp::connect(socket, stamped_config(link, self.size));
+                client.run(connected.map_err(|error| broken(&error))?, meter)
+            }
+        }
+    }
+
+    /// Runs the server's end over a stamped socket to the client, which knows the token.
+    ///
+    /// # Errors
+    /// Why the ends do not connect; those of the end.
+    pub(crate) fn accept_stamped(
+        &self,
+        link: &str,
+        (socket, token): (Stamped, &[u8]),
+        server: impl StampedEnd,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        match self.transport {
+            Transport::Socket(_) => server.run(socket, meter),
+            Transport::Study => server.run(StudyServer::new(socket, self.size, token), meter),
+            Transport::Rudp => {
+                let accepted = StampedRudp::accept(socket, stamped_config(link, self.size));
+                server.run(accepted.map_err(|error| broken(&error))?, meter)
+            }
+        }
+    }
+}
+
+/// What an end does with its transport: compiled for each of them, so that nothing timed is dispatched.
+pub(crate) trait End {
+    /// # Errors
+    /// Why the exchange has failed.
+    fn run<T: transport::Transport>(
+        self,
+        transport: T,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure>;
+}
+
+/// As [`End`], over a socket whose packets are stamped.
+pub(crate) trait StampedEnd {
+    /// # Errors
+    /// Why the exchange has failed.
+    fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure>;
+}
+
+fn run_if_accepted<T: transport::Transport>(
+    accepted: Option<(Awake, T)>,
+    server: impl End,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    match accepted {
+        Some((_awake, transport)) => server.run(transport, meter),
+        None => Ok(()),
+    }
+}
+
+/// How the library rudp behaves on this link with messages no longer than `message_bytes`: by datagrams
+/// that the link carries whole, of which there is none that is known of remote ones but Ethernet's.
+fn config(link: &str, message_bytes: usize) -> Config {
+    /// How many messages on their way to an end are held for it, and at least so many bytes: messages
+    /// are small, and there are many.
+    const WINDOW_MESSAGES: u64 = 2;
+    const MIN_WINDOW_BYTES: u64 = 1 << 20;
+    let defaults = Config::default();
+    Config {
+        datagram_bytes: match link {
+            "loopback" => DATAGRAM_MOST_BYTES,
+            _ => defaults.datagram_bytes,
+        },
+        message_bytes,
+        window_bytes: MIN_WINDOW_BYTES.max(WINDOW_MESSAGES * message_bytes as u64),
+        idle_timeout: IDLE_TIMEOUT,
+        ..defaults
+    }
+}
+
+/// Over stamped sockets all transports send datagrams as long as IP carries, which it cuts.
+fn stamped_config(link: &str, message_bytes: usize) -> Config {
+    Config {
+        datagram_bytes: DATAGRAM_MOST_BYTES,
+        ..config(link, message_bytes)
+    }
+}
+
+/// Datagrams that a message of so many bytes is sent in by the library.
+fn datagrams(link: &str, size: usize) -> u64 {
+    let config = config(link, size);
+    (size as u64).div_ceil(config.datagram_bytes as u64).max(1)
+}
+
+/// What the library adds to a UDP round trip of so many bytes: at each end a datagram's state, tag and
+/// copy, and system calls that say more.
+fn library(link: &str, size: usize, known: &Known<'_>) -> Option<Cost> {
+    let read = syscall::measured(known, syscall::Call::Read)?;
+    let (handled, size) = (4.0 * datagrams(link, size) as f64, size as f64);
+    let datagrams = (read.clone() * (0.5, 8.0)) * handled;
+    let calls = read * (0.0, 4.0);
+    let bytes = (4.0 * size / 20.0, 12.0 * size / 5.0);
+    Some(
+        datagrams.named(format!(
+            "{handled} datagrams written or read by the library"
+        )) + calls.named("its other system calls")
+            + Cost::new(bytes, format!("for 4 tags and up to 8 copies of {size} B")),
+    )
+}
