@@ -155,7 +155,7 @@ pub(crate) fn measured(row: &PointRow) -> String {
     }
     let shown = estimate.unit.display(estimate.median);
     match estimate.core.map(|core| core.selection) {
-        Some(Selection::Shared) => format!("{shown} (core shared)"),
+        Some(Selection::Shared) => format!("{shown} (shared)"),
         _ => shown,
     }
 }
