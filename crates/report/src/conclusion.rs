@@ -1,7 +1,6 @@
 //! What matters in a run: what was most surprising, and how far the numbers can be trusted.
 
 use crate::names::short_point;
-use crate::notes::doubt;
 use crate::table::in_order;
 use costof_findings::Kind;
 use costof_findings::all::both;
@@ -28,12 +27,12 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
     let sentence = |found: &Finding| {
         let grade = points.sureness(found).map(|sureness| sureness.grade);
         let key = (grade == Some(Grade::D), order(surprise(&points, found)));
-        (key, found.sentence() + &doubt(grade))
+        (key, doubt(grade) + &found.sentence())
     };
     let mut lines: Vec<_> = findings.iter().map(sentence).collect();
     lines.extend(missed(run, &findings).map(|row| {
         let key = (row.grade == Grade::D, order(of_row(row)));
-        (key, line(run, row) + &doubt(Some(row.grade)))
+        (key, doubt(Some(row.grade)) + &line(run, row))
     }));
     lines.sort_by_key(|(key, _)| *key);
     lines
@@ -41,6 +40,12 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
         .map(|(_, line)| line)
         .take(LINES)
         .collect()
+}
+
+/// Stands before a line that rests on points of a grade that is not to be relied on.
+fn doubt(grade: Option<Grade>) -> String {
+    let low = grade.filter(|grade| *grade > Grade::B);
+    low.map_or_else(String::new, |grade| format!("(grade {grade}) "))
 }
 
 /// Sorts what is more surprising before the rest.

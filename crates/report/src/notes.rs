@@ -4,7 +4,7 @@
 use crate::names::{by_reason, points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
-use costof_findings::sureness::Points;
+use costof_findings::sureness::{Points, Sureness};
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;
@@ -265,14 +265,11 @@ pub(crate) fn findings(run: &Run) -> String {
 /// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
 /// to be relied on.
 fn finding(points: &Points<'_>, finding: &Finding) -> String {
-    let grade = points.sureness(finding).map(|sureness| sureness.grade);
-    format!("{}{}\n", finding.with_advice(), doubt(grade))
-}
-
-/// What stands behind a sentence that rests on points of a grade that is not to be relied on.
-pub(crate) fn doubt(grade: Option<Grade>) -> String {
-    let low = grade.filter(|grade| *grade > Grade::B);
-    low.map_or_else(String::new, |grade| format!(" (of grade {grade})"))
+    let doubt = match points.sureness(finding) {
+        Some(Sureness { grade, .. }) if grade > Grade::B => format!(" (of grade {grade})"),
+        _ => String::new(),
+    };
+    format!("{}{doubt}\n", finding.with_advice())
 }
 
 /// The questions of a study that the run is, with their answers.
@@ -343,7 +340,8 @@ pub(crate) fn verdict(run: &Run) -> String {
     // Of several as frequent, the first.
     let main = causes.iter().rev().max_by_key(|(_, count)| *count);
     if let Some((Warning { what, advice, .. }, _)) = main {
-        let _ = write!(verdict, "; main cause of the rest: {what}: {advice}");
+        let rest = if good.is_empty() { "" } else { " of the rest" };
+        let _ = write!(verdict, "; main cause{rest}: {what}: {advice}");
     }
     verdict
 }
