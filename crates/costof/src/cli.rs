@@ -5,7 +5,7 @@ mod values;
 
 pub(crate) use values::{setting, token};
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
+use clap::{ArgGroup, Args, ColorChoice, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;
@@ -40,6 +40,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure this machine. Without arguments: its latency table, in under a minute
     Run(RunOptions),
+    /// Print the table of a run again
+    Show(ShowOptions),
     /// Show what can be measured
     List(ListOptions),
     /// Say how a probe measures, what it predicts from, and where it comes from
@@ -218,9 +220,35 @@ pub(crate) struct RunOptions {
     /// Show the points, and what measuring them takes, without measuring
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) printing: Printing,
+}
+
+/// How a run is printed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Printing {
+    /// Print all notes, instead of their number: missed predictions, disturbed batches, links, what has
+    /// no number, findings, what cost a grade
+    #[arg(long)]
+    pub(crate) notes: bool,
+    /// Print each row's probe and axes besides its label
+    #[arg(long)]
+    pub(crate) ids: bool,
+    /// Whether grades and missed predictions are coloured
+    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub(crate) color: ColorChoice,
     /// Write the points, and those that have no number, as JSON, one a line, instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowOptions {
+    /// The run [default: the latest of the history]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) printing: Printing,
 }
 
 impl RunOptions {

@@ -32,6 +32,7 @@ static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::al
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(options) => commands::run::run(table, &options),
+        Command::Show(options) => commands::show::run(&options),
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
         Command::Ask(options) => commands::ask::run(table, &options),

@@ -161,6 +161,14 @@ fn history() -> Vec<PathBuf> {
     paths
 }
 
+/// The file that was named, else the latest run of the history.
+pub(crate) fn named_or_latest(file: Option<&Path>) -> Result<PathBuf, Error> {
+    let file = file.map(Path::to_owned).or_else(latest);
+    file.ok_or_else(|| {
+        wrong("there is no run in the history: `costof run` makes one, or name a run file")
+    })
+}
+
 /// The latest run of the history; `None` where there is none.
 pub(crate) fn latest() -> Option<PathBuf> {
     history().into_iter().next()

@@ -1,9 +1,13 @@
 //! Standard output, standard error and Ctrl-C: results, progress, warnings and errors go out, interrupts
 //! come in.
 
+use crate::cli::Printing;
 use crate::error::{Context, Done, Error};
+use anstream::AutoStream;
+use clap::ColorChoice;
+use costof_report::run::Style;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +23,26 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
     output.write_all(text.as_ref())?;
     output.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a run is printed on standard output: as its terminal is, where it is one. `COLUMNS` says how wide
+/// that is, if set.
+pub(crate) fn style(printing: &Printing) -> Style {
+    let output = io::stdout();
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let of_terminal = || terminal_size::terminal_size_of(&output).map(|(width, _)| width.0.into());
+    let is_terminal = output.is_terminal();
+    let width = is_terminal.then(|| columns().or_else(of_terminal).unwrap_or(80));
+    let colour = match printing.color {
+        ColorChoice::Auto => AutoStream::choice(&output) != anstream::ColorChoice::Never,
+        chosen => chosen == ColorChoice::Always,
+    };
+    Style {
+        width,
+        colour,
+        ids: printing.ids,
+        notes: printing.notes,
+    }
 }
 
 /// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process

@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_of_points_that_do_not_carry_it() {
-        let wide = cache_levels(&with_third_cache_of(7000.0, &CLAIMED, 0.9));
+        let wide = cache_levels(&with_third_cache_of(7000.0, &CLAIMED, 0.8));
         assert_eq!(wide.len(), 1, "{wide:#?}");
         let mut disturbed = with_third_cache_of(7000.0, &CLAIMED, 0.02);
         for row in &mut disturbed.points {

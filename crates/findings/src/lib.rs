@@ -43,7 +43,7 @@ mod sends;
 mod sentence;
 mod sequential;
 pub mod sureness;
-mod surprise;
+pub mod surprise;
 #[cfg(test)]
 mod tests;
 mod thread_scaling;

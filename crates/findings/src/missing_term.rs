@@ -35,18 +35,16 @@ pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
 
 /// How far the time of a point is from what was predicted of it, where that is far.
 fn far_off(row: &PointRow) -> Option<f64> {
-    let expected = row.prediction.as_ref()?;
-    let measured = row.estimate(&expected.metric)?;
+    let (_, measured) = row.scored()?;
     let is_time = measured.unit == Unit::Nanoseconds && measured.better == Better::Lower;
     let counts = is_time && !row.point.probe.starts_with(FOUND_ELSEWHERE);
-    let ratio = expected.missed_by(measured)?;
+    let ratio = row.missed_by()?;
     let far = !(1.0 / FAR..=FAR).contains(&ratio);
     (counts && far && ratio > 0.0 && row.contention() <= Grade::B).then_some(ratio)
 }
 
 fn found(run: &Run, row: &PointRow) -> Option<Finding> {
-    let expected = row.prediction.as_ref()?;
-    let measured = row.estimate(&expected.metric)?;
+    let (expected, measured) = row.scored()?;
     let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
     let is_more = low > expected.high;
     let figures = figures()

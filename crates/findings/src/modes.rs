@@ -49,7 +49,7 @@ const BY_CHANCE: f64 = 0.05;
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
-    for row in &run.points {
+    for row in run.select_all() {
         match with_cause(run, row) {
             Some((both, Cause::Seen(why))) => findings.push(one(row, both, why)),
             Some((both, Cause::NotSeen(why))) => unexplained.push((row, both, why)),

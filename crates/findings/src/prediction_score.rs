@@ -46,10 +46,9 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     vec![Finding::new(Kind::PredictionScore, evidence, figures)]
 }
 
-/// None where there is no prediction, no number to compare it with, or no lower end.
+/// None where the prediction is not scored, or has no lower end.
 fn score(row: &PointRow) -> Option<Scored<'_>> {
-    let expected = row.prediction.as_ref()?;
-    let measured = row.estimate(&expected.metric)?;
+    let (expected, measured) = row.scored()?;
     let width = expected.high / expected.low;
     (expected.low > 0.0 && width.is_finite()).then(|| Scored {
         row,

@@ -4,7 +4,7 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::sureness::Points;
-use costof_model::point::Point;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::cmp::Reverse;
 
@@ -19,14 +19,15 @@ pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
 }
 
 /// How far the points of a finding lie outside what was predicted of them, as a logarithm.
-fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
-    let off = |point: &Point| {
-        let row = rows.row(point)?;
-        let expected = row.prediction.as_ref()?;
-        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
-        Some(ratio.ln().abs()).filter(|off| off.is_finite())
-    };
-    finding.evidence.iter().filter_map(off).fold(0.0, f64::max)
+pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
+    let rows = finding.evidence.iter().filter_map(|point| rows.row(point));
+    rows.map(of_row).fold(0.0, f64::max)
+}
+
+/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not.
+pub fn of_row(row: &PointRow) -> f64 {
+    let off = row.missed_by().map(|ratio| ratio.ln().abs());
+    off.filter(|off| off.is_finite()).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use crate::finding::Finding;
 use crate::naming::{circumstances, over};
 use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
-use costof_model::metric::Estimate;
+use crate::surprise;
 use costof_model::noise::Grade;
-use costof_model::prediction::Prediction;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -33,41 +32,27 @@ const SOME: usize = 5;
 /// to. Under contention for CPUs a number is not the machine's, hence no surprise.
 pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
     let rows = run.select_all().contention_at_most(Grade::B);
-    let predicted =
-        rows.filter(|row| row.point.probe.starts_with(LAYER) && predicted(row).is_some());
+    let predicted = rows.filter(|row| row.point.probe.starts_with(LAYER) && row.scored().is_some());
     let groups = predicted.group_with(|row| Some((&row.point.probe, &row.point.link)));
     let found = groups.iter().filter_map(|(_, rows)| found(run, rows));
     found.collect()
 }
 
-/// What was predicted of a point, and what was measured of that.
-fn predicted(row: &PointRow) -> Option<(&Prediction, &Estimate)> {
-    let expected = row.prediction.as_ref()?;
-    Some((expected, row.estimate(&expected.metric)?))
-}
-
-/// By which factor a prediction was missed; none where it held.
-fn missed_by(row: &PointRow) -> Option<f64> {
-    let (expected, measured) = predicted(row)?;
-    expected.missed_by(measured)
-}
-
 fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
-    let missed = rows.clone().filter(|row| missed_by(row).is_some());
-    let distance = |row: &PointRow| missed_by(row).map_or(0.0, |ratio| ratio.ln().abs());
+    let missed = rows.clone().filter(|row| row.missed_by().is_some());
     let point = &rows.one()?.point;
     let figures = figures()
         .with("what", format!("{}{}", point.probe, over(point)))
         .with("all", rows.len());
-    let Some(furthest) = greatest(missed.iter().copied(), distance) else {
+    let Some(furthest) = greatest(missed.iter().copied(), surprise::of_row) else {
         let figures = figures.choose("result", "nothing");
         let evidence = rows.iter().copied();
         return (rows.len() >= SOME).then(|| Finding::new(Kind::Unexpected, evidence, figures));
     };
-    let (expected, measured) = predicted(furthest)?;
+    let (expected, measured) = furthest.scored()?;
     let unit = measured.unit;
     let range = unit.display_range((expected.low, expected.high), expected.high);
-    let ratio = missed_by(furthest)?;
+    let ratio = furthest.missed_by()?;
     let is_less = ratio < 1.0;
     let point = match circumstances(run, &furthest.point) {
         none if none.is_empty() => " the point with all defaults".to_owned(),
@@ -122,6 +107,7 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 mod tests {
     use super::*;
     use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, run};
+    use costof_model::prediction::Prediction;
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {

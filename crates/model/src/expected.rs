@@ -1,7 +1,7 @@
 //! The range expected before measuring, and because of what.
 
 use crate::Text;
-use crate::metric::Estimate;
+use crate::metric::{Estimate, WIDEST};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,6 +28,12 @@ impl Prediction {
             self.because += &format!("; at most {why}");
         }
         self
+    }
+
+    /// Whether its ends lie further apart than a factor of ten: then nearly everything fits, and
+    /// that it held says nothing.
+    pub fn is_too_wide(&self) -> bool {
+        self.high > WIDEST * self.low
     }
 
     /// How far the interval of what was measured lies outside of what was expected: the ratio of the

@@ -288,7 +288,7 @@ pub struct Estimate {
 }
 
 /// An interval whose ends are further apart than this many times says nothing.
-const WIDEST: f64 = 10.0;
+pub(crate) const WIDEST: f64 = 10.0;
 
 /// Whether an interval is too wide for what it is of to be a number.
 pub fn is_too_wide((low, high): (f64, f64)) -> bool {

@@ -11,6 +11,7 @@ use crate::metric::{Estimate, Measured};
 use crate::noise::{Grade, Noise, Placement, Warning};
 use crate::point::Point;
 use crate::probe_info::ProbeInfo;
+use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -316,6 +317,27 @@ impl PointRow {
     /// The estimate that answers the probe's question; absent below resolution.
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimate(&self.primary)
+    }
+
+    /// Whether it has a number for a user, or is below resolution: its launches do not disagree.
+    pub fn is_usable(&self) -> bool {
+        !self.primary().is_some_and(Estimate::disagrees)
+    }
+
+    /// What was predicted, and what was measured of that. None where either is so wide that a hit
+    /// would say nothing; of shares and counts, as of their intervals, width is no fault.
+    pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
+        let expected = self.prediction.as_ref()?;
+        let measured = self.estimate(&expected.metric)?;
+        let is_narrow = measured.unit == Unit::One || !expected.is_too_wide();
+        (is_narrow && !measured.disagrees() && self.is_usable()).then_some((expected, measured))
+    }
+
+    /// By which factor the prediction was missed, as [`Prediction::missed_by`] has it; none where it
+    /// held, or is not scored.
+    pub fn missed_by(&self) -> Option<f64> {
+        let (expected, measured) = self.scored()?;
+        expected.missed_by(measured)
     }
 
     /// The values of the axes.

@@ -35,14 +35,15 @@ pub enum Wanted<'a> {
 }
 
 impl Run {
-    /// The rows of a probe.
+    /// The rows of a probe that are usable.
     pub fn select(&self, probe: &str) -> Select<'_> {
         self.select_all().filter(|row| row.point.probe == probe)
     }
 
-    /// All rows.
+    /// All rows that are usable; see [`PointRow::is_usable`].
     pub fn select_all(&self) -> Select<'_> {
-        Select(self.points.iter().collect())
+        let rows = self.points.iter();
+        rows.filter(|row| row.is_usable()).collect()
     }
 
     /// The facts of the machine that was measured last.

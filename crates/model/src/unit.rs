@@ -44,14 +44,24 @@ impl Unit {
     /// A value of this unit as people write it, with three significant
     /// digits and a unit that fits its size: `3.42 µs`, `256 MiB`, `4.01 GHz`.
     pub fn display(self, value: f64) -> String {
-        match self {
-            Unit::Bytes => display_bytes(value as u64),
-            _ => {
-                let (_, symbol) = self.step(value);
-                let space = if symbol.is_empty() { "" } else { " " };
-                format!("{}{space}{symbol}", self.display_beside(value, value))
-            }
+        self.display_with(value, 0)
+    }
+
+    /// The same with so many digits more.
+    fn display_with(self, value: f64, more: usize) -> String {
+        if self == Unit::Bytes {
+            return display_bytes(value as u64);
         }
+        let (step, symbol) = self.step(value);
+        let space = if symbol.is_empty() { "" } else { " " };
+        format!("{}{space}{symbol}", significant(value / step, more))
+    }
+
+    /// An interval with a unit at both ends, and with up to three digits more where the ends look
+    /// alike otherwise: `999 ns – 1.31 µs`, `190.12 ms – 190.18 ms`.
+    pub fn display_interval(self, interval: (f64, f64)) -> String {
+        let [low, high] = ends(interval, |end, more| self.display_with(end, more));
+        format!("{low} – {high}")
     }
 
     /// A value as the number alone, to stand beside `beside` in whatever unit
@@ -63,11 +73,9 @@ impl Unit {
 
     /// A range in whatever unit `beside` is displayed, with up to three digits
     /// more where its ends look alike otherwise: `190.12–190.18`.
-    pub fn display_range(self, (low, high): (f64, f64), beside: f64) -> String {
+    pub fn display_range(self, range: (f64, f64), beside: f64) -> String {
         let (step, _) = self.step(beside);
-        let shown = |more| [low, high].map(|end| significant(end / step, more));
-        let differ = |[low, high]: &[String; 2]| low != high;
-        let [low, high] = (0..=3).map(shown).find(differ).unwrap_or_else(|| shown(0));
+        let [low, high] = ends(range, |end, more| significant(end / step, more));
         format!("{low}–{high}")
     }
 
@@ -94,6 +102,13 @@ impl Unit {
             .or(steps.last().copied())
             .unwrap_or((1.0, ""))
     }
+}
+
+/// The ends of a range as `written` has them, with the fewest digits more that tell them apart.
+fn ends((low, high): (f64, f64), written: impl Fn(f64, usize) -> String) -> [String; 2] {
+    let shown = |more| [low, high].map(|end| written(end, more));
+    let differ = |[low, high]: &[String; 2]| low != high;
+    (0..=3).map(shown).find(differ).unwrap_or_else(|| shown(0))
 }
 
 /// Three significant digits and so many more, without an exponent.
@@ -194,6 +209,18 @@ mod tests {
         ] {
             let shown_range = Unit::Nanoseconds.display_range(range, range.0);
             assert_eq!(shown_range, shown);
+        }
+        for (unit, interval, shown) in [
+            (Unit::Nanoseconds, (999.0, 1310.0), "999 ns – 1.31 µs"),
+            (
+                Unit::Nanoseconds,
+                (190.12e6, 190.18e6),
+                "190.1 ms – 190.2 ms",
+            ),
+            (Unit::Bytes, (1024.0, 4096.0), "1KiB – 4KiB"),
+            (Unit::One, (0.5, 1.0), "0.500 – 1.00"),
+        ] {
+            assert_eq!(unit.display_interval(interval), shown);
         }
     }
 

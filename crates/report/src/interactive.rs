@@ -2,6 +2,7 @@
 
 use crate::grid::Align::{Left, Right};
 use crate::grid::Grid;
+use crate::text::paragraph;
 use crate::{names, notes};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -37,8 +38,8 @@ pub fn metrics(run: &Run) -> String {
     text.push_str(
         "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
     );
-    text.push_str(&notes::links(run));
-    text.push_str(&notes::findings(run));
+    text.push_str(&paragraph(&notes::links(run)));
+    text.push_str(&paragraph(&notes::findings(run)));
     text
 }
 

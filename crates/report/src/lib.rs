@@ -3,7 +3,9 @@
 //! This crate never measures: what it shows is in the rows.
 
 mod choose;
+mod colour;
 pub mod compare;
+mod conclusion;
 pub mod csv;
 pub mod doctor;
 mod grid;

@@ -3,7 +3,7 @@
 use crate::grid::{Align, Grid, escaped};
 use crate::rows::Rows;
 use crate::run::machine;
-use crate::table::{interval, median, prediction};
+use crate::table::{interval_of, measured, prediction};
 use costof_model::run_file::Run;
 
 /// The points of the latency table, or all where a run has none of it.
@@ -19,8 +19,8 @@ pub fn table(run: &Run) -> String {
         }
         grid.add([
             rows.label(position),
-            median(row),
-            row.primary().map_or_else(String::new, interval),
+            measured(row),
+            interval_of(row),
             prediction(row),
             row.grade.to_string(),
         ]);
@@ -43,7 +43,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(
             lines[2..],
-            ["| read \\| &lt;b>write&lt;/b> x | 7.50 ns | 6.75–8.25 |  | A |"]
+            ["| read \\| &lt;b>write&lt;/b> x | 7.50 ns | 6.75 ns – 8.25 ns |  | A |"]
         );
     }
 }

@@ -11,12 +11,14 @@ use costof_model::metric::Selection;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
-use costof_model::rows::PointRow;
+use costof_model::rows::{FailureRow, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
+/// How many points were measured and how often, and how the predictions did.
 pub(crate) fn summary(run: &Run) -> String {
     let rows = || in_order(run);
     let launches = || rows().map(|row| row.launches);
@@ -25,7 +27,6 @@ pub(crate) fn summary(run: &Run) -> String {
         (Some(least), Some(most)) => format!("{least} to {most}"),
         _ => return String::new(),
     };
-    let good = rows().filter(|row| row.grade <= Grade::B).count();
     let predicted = rows().filter_map(is_hit).count();
     let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
     let width = mean_width(&rows().collect::<Vec<_>>());
@@ -34,17 +35,21 @@ pub(crate) fn summary(run: &Run) -> String {
         _ => format!("{hits} of {predicted} predictions held"),
     };
     let mut text = format!(
-        "\n{} measured, {count} launches each, {good} of grade A or B; {predictions}",
+        "{} measured, {count} launches each; {predictions}",
         points_counted(rows().count()),
     );
     if let Some(width) = width {
         let _ = write!(text, " (their ranges span a factor of {width:.1})");
     }
-    text.push('\n');
-    if rows().any(|row| row.estimate("cycles").is_none() && !cycles(row).is_empty()) {
-        text.push_str("~ core cycles estimated as time × the core clock measured in each launch\n");
-    }
     text
+}
+
+/// What the mark of estimated cycles means, where a row has it.
+pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
+    let is_estimated = |row: &PointRow| cycles(row).starts_with('~');
+    in_order(run)
+        .any(is_estimated)
+        .then_some("~ core cycles estimated as time × the core clock measured in each launch")
 }
 
 /// Which probes to add, so that those of this run can be predicted.
@@ -67,7 +72,8 @@ fn what_predictions_build_on(run: &Run) -> String {
 fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     let logs: Vec<f64> = rows
         .iter()
-        .filter_map(|row| row.prediction.as_ref())
+        .filter_map(|row| row.scored())
+        .map(|(expected, _)| expected)
         .filter(|expected| expected.low > 0.0)
         .map(|expected| (expected.high / expected.low).ln())
         .collect();
@@ -116,7 +122,7 @@ pub(crate) fn distributions(run: &Run) -> String {
             );
         }
     }
-    paragraph(&text)
+    text
 }
 
 /// A mode: `14.5 µs in 70 %`.
@@ -156,7 +162,7 @@ pub(crate) fn instruments(run: &Run) -> String {
              file); sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON gives the kernel's too\n",
         );
     }
-    paragraph(&text)
+    text
 }
 
 /// How the ends of each link were set up; several where launches differ in it.
@@ -177,7 +183,7 @@ pub(crate) fn links(run: &Run) -> String {
         .iter()
         .filter(|(_, ends)| !ends.is_empty())
         .map(|(link, ends)| format!("Link {link}: {}\n", ends.join("; or ")));
-    paragraph(&lines.collect::<String>())
+    lines.collect()
 }
 
 /// An end of a link: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
@@ -223,18 +229,29 @@ pub(crate) fn absent(run: &Run) -> String {
             more => writeln!(text, "absent: {named} and {more} more: {reason}"),
         };
     }
+    text
+}
+
+/// The launches that gave points that have a number none, and why.
+pub(crate) fn lost_launches(run: &Run) -> String {
     let measured: HashSet<&Point> = run.points.iter().map(|row| &row.point).collect();
-    for failure in run
-        .failures
-        .iter()
-        .filter(|row| measured.contains(&row.point))
-    {
-        if let Some(launch) = failure.launch {
-            let (launch, name) = (launch + 1, name(&failure.point));
-            let _ = writeln!(text, "launch {launch} lost: {name}: {}", failure.failure());
-        }
-    }
-    paragraph(&text)
+    let failures = run.failures.iter();
+    let lost = failures.filter(|row| measured.contains(&row.point));
+    let line = |failure: &FailureRow| {
+        let launch = failure.launch? + 1;
+        let name = short_point(&failure.point, run.probe(&failure.point.probe));
+        Some(format!(
+            "launch {launch} lost: {name}: {}\n",
+            failure.failure()
+        ))
+    };
+    lost.filter_map(line).collect()
+}
+
+/// How many points have no number.
+pub(crate) fn absent_points(run: &Run) -> usize {
+    let absent = run.failures.iter().filter(|row| row.launch.is_none());
+    absent.count()
 }
 
 /// What was found in the rows.
@@ -242,7 +259,7 @@ pub(crate) fn findings(run: &Run) -> String {
     let lines = costof_findings::all::findings(run);
     let points = Points::new(run);
     let line = |found| finding(&points, found);
-    paragraph(&lines.iter().map(line).collect::<String>())
+    lines.iter().map(line).collect()
 }
 
 /// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
@@ -271,13 +288,29 @@ pub(crate) fn questions(run: &Run) -> String {
     if lines.is_empty() {
         return lines;
     }
-    format!("\nSix questions of a study (network I/O primitives, 2026)\n{lines}")
+    format!("Six questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
 /// The doubts about the points, each kind once and at its worst, with advice.
 pub(crate) fn doubts(run: &Run) -> String {
+    let mut kinds = by_kind(in_order(run).flat_map(|row| &row.warnings));
+    kinds.sort_by_key(|(warning, _)| Reverse(warning.grade));
+    let lines = kinds.iter().map(|(warning, count)| {
+        format!(
+            "grade {}: {} ({}): {}\n",
+            warning.grade,
+            warning.what,
+            points_counted(*count),
+            warning.advice
+        )
+    });
+    lines.collect()
+}
+
+/// Each kind of doubt at its worst, and how many there are of it.
+fn by_kind<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<(&'a Warning, usize)> {
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
-    for warning in in_order(run).flat_map(|row| &row.warnings) {
+    for warning in warnings {
         let mut known = kinds.iter_mut();
         match known.find(|(known, _)| known.kind == warning.kind) {
             Some((known, count)) => {
@@ -289,26 +322,28 @@ pub(crate) fn doubts(run: &Run) -> String {
             None => kinds.push((warning, 1)),
         }
     }
-    kinds.sort_by_key(|(warning, _)| std::cmp::Reverse(warning.grade));
-    let lines = kinds.iter().map(|(warning, count)| {
-        format!(
-            "grade {}: {} ({}): {}\n",
-            warning.grade,
-            warning.what,
-            points_counted(*count),
-            warning.advice
-        )
-    });
-    paragraph(&lines.collect::<String>())
+    kinds
 }
 
-/// Text set off by a blank line; nothing for nothing.
-fn paragraph(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!("\n{text}")
+/// How far the rows can be trusted, in a sentence: how many of them, and what most of the others suffer
+/// from, with what to do about it. Empty where nothing was measured.
+pub(crate) fn verdict(run: &Run) -> String {
+    let (good, others): (Vec<_>, Vec<_>) = in_order(run).partition(|row| row.grade <= Grade::B);
+    let all = good.len() + others.len();
+    if all == 0 {
+        return String::new();
     }
+    let rows = if all == 1 { "row is" } else { "rows are" };
+    let mut verdict = format!("{} of {all} {rows} A or B", good.len());
+    let warnings = others.iter().flat_map(|row| &row.warnings);
+    let causes = by_kind(warnings.filter(|warning| warning.grade > Grade::B));
+    // Of several as frequent, the first.
+    let main = causes.iter().rev().max_by_key(|(_, count)| *count);
+    if let Some((Warning { what, advice, .. }, _)) = main {
+        let rest = if good.is_empty() { "" } else { " of the rest" };
+        let _ = write!(verdict, "; main cause{rest}: {what}: {advice}");
+    }
+    verdict
 }
 
 #[cfg(test)]

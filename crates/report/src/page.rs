@@ -19,7 +19,7 @@ mod study;
 use crate::choose;
 use crate::notes;
 use crate::rows::Rows;
-use crate::run::machine;
+use crate::run::{machine, without_number};
 use crate::study::Reproduction;
 use crate::text::shortened;
 use costof_model::run_file::Run;
@@ -80,7 +80,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                     (noise::section(run))
                     (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
                 }))
-                @let absent = notes::absent(run);
+                @let absent = without_number(run);
                 (folded("absent", "What could not be measured", &html! {
                     @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
                     (lines::list(&absent))
@@ -137,17 +137,14 @@ const SECTIONS: [(&str, &str); 7] = [
 
 /// When it was measured, how much, and how it ended.
 fn head(run: &Run) -> String {
-    let summary = notes::summary(run);
-    let summary = summary
-        .trim()
-        .lines()
-        .next()
-        .unwrap_or("No point was measured.");
+    let summary = match notes::summary(run) {
+        none if none.is_empty() => "No point was measured".to_owned(),
+        summary => format!("{summary}. {}", notes::verdict(run)),
+    };
     let end = match &run.end {
         Some(_) => "",
         None => " The run did not come to its end: what is missing was not measured.",
     };
-    let summary = summary.trim_end_matches('.');
     format!(
         "Begun {}, precision {}. {summary}.{end}",
         run.run.started, run.run.plan.precision

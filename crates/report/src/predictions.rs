@@ -2,7 +2,7 @@
 //! ranges of the table.
 
 use crate::names::short_point;
-use crate::table::{beside, in_order, is_hit};
+use crate::table::{in_order, interval, is_hit};
 use crate::text::wrapped;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -10,15 +10,11 @@ use costof_model::run_file::Run;
 /// The points whose prediction was missed, each with the sum that was wrong
 /// here; nothing where all held.
 pub(crate) fn missed(run: &Run) -> String {
-    let lines: String = in_order(run)
+    in_order(run)
         .filter(|row| is_hit(row) == Some(false))
         .filter_map(|row| sum(run, row))
         .map(|sum| format!("missed: {sum}\n"))
-        .collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!("\n{lines}")
+        .collect()
 }
 
 /// The sum behind the prediction of each point of a probe beside what was
@@ -31,26 +27,27 @@ pub fn of_probe(run: &Run, probe: &str) -> String {
         .collect()
 }
 
-/// `os.syscall: expected 35.0–180 ns (…), measured 113 ns (112–115), which fits`.
+/// `os.syscall: expected 35.0 ns – 180 ns (…), measured 113 ns (112 ns – 115 ns), which fits`.
 pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
     let expected = row.prediction.as_ref()?;
     let estimate = row.estimate(&expected.metric)?;
     let measured = estimate.unit.display(estimate.median);
-    let interval = estimate.ci95.map_or_else(String::new, |range| {
-        format!(" ({})", beside(estimate, range))
-    });
-    let verdict = if is_hit(row)? {
-        "which fits"
-    } else if estimate.median < expected.low {
-        "which is less"
-    } else {
-        "which is more"
+    let interval = match interval(estimate) {
+        none if none.is_empty() => none,
+        interval => format!(" ({interval})"),
+    };
+    let verdict = match is_hit(row) {
+        Some(true) => "which fits",
+        Some(false) if estimate.median < expected.low => "which is less",
+        Some(false) => "which is more",
+        None => "not scored: a range is wider than a factor of ten",
     };
     Some(format!(
-        "{}: expected {} {} ({}), measured {measured}{interval}, {verdict}",
+        "{}: expected {} ({}), measured {measured}{interval}, {verdict}",
         short_point(&row.point, run.probe(&row.point.probe)),
-        beside(estimate, (expected.low, expected.high)),
-        estimate.unit.symbol_of(estimate.median),
+        estimate
+            .unit
+            .display_interval((expected.low, expected.high)),
         expected.because,
     ))
 }

@@ -1,31 +1,154 @@
-//! A run as text: the machine, the latency table, and what stands below it.
+//! A run as text: the machine, the latency table, the notes below it, and what matters.
 
-use crate::{ladder, notes, predictions, table};
+use crate::names::points_counted;
+use crate::text::{paragraph, printable, wrapped_at};
+use crate::{colour, conclusion, ladder, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
 
-/// The points of a run as a table, with what is absent and what is doubtful
-/// below it.
-pub fn text(run: &Run) -> String {
-    let mut text = machine(run);
-    text.push_str(&table::points(run));
-    text.push_str(&notes::summary(run));
-    text.push_str(&notes::distributions(run));
-    text.push_str(&predictions::missed(run));
-    text.push_str(&notes::instruments(run));
-    text.push_str(&notes::links(run));
-    text.push_str(&notes::absent(run));
-    text.push_str(&notes::findings(run));
-    text.push_str(&ladder::drawn(run));
-    text.push_str(&notes::questions(run));
-    text.push_str(&notes::doubts(run));
+/// How a run is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// The columns of the terminal; none where the text goes elsewhere: then nothing is left out, and a
+    /// sentence is a line.
+    pub width: Option<usize>,
+    /// Whether colours are understood there.
+    pub colour: bool,
+    /// Whether each row shows its point besides its label.
+    pub ids: bool,
+    /// Whether notes are printed in full, instead of their number.
+    pub notes: bool,
+}
+
+impl Style {
+    pub(crate) fn columns(self) -> usize {
+        self.width.unwrap_or(usize::MAX)
+    }
+
+    /// Lines of text, none longer than the terminal.
+    fn prose(self, text: &str) -> String {
+        let wrapped = |line: &str| {
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            let (indent, line) = line.split_at(indent);
+            wrapped_at(self.columns(), &printable(line), indent)
+        };
+        text.lines().map(wrapped).collect()
+    }
+
+    /// A sentence, of which a terminal shows as many lines as are read at a glance.
+    fn cut(self, sentence: &str) -> String {
+        const MOST: usize = 2;
+        let width = self.width.map(|width| width.saturating_sub(" …".len()));
+        let wrapped = Style { width, ..self }.prose(sentence);
+        let lines: Vec<&str> = wrapped.lines().collect();
+        match lines.get(..MOST) {
+            Some(first) if lines.len() > MOST => format!("{} …\n", first.join("\n")),
+            _ => wrapped,
+        }
+    }
+}
+
+/// The points of a run as a table, with its notes below.
+pub fn text(run: &Run, style: Style) -> String {
+    let mut text = style.prose(&machine(run));
+    text.push_str(&table::points(run, style));
+    text.push_str(&paragraph(&style.prose(&below(run, style))));
+    if style.notes {
+        text.push_str(&all_notes(run, style));
+    } else {
+        text.push_str(&paragraph(&style.prose(&counted(run))));
+    }
     text
+}
+
+/// What the table is about as a whole.
+fn below(run: &Run, style: Style) -> String {
+    let cycles = style.columns() >= table::CYCLES_FROM_WIDTH;
+    let cycles = notes::estimated_cycles(run).filter(|_| cycles);
+    let lines = [notes::summary(run), cycles.unwrap_or_default().to_owned()];
+    let lines = lines.iter().filter(|line| !line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn all_notes(run: &Run, style: Style) -> String {
+    let prose = |text: String| paragraph(&style.prose(&text));
+    [
+        prose(notes::distributions(run)),
+        prose(predictions::missed(run)),
+        prose(notes::instruments(run)),
+        prose(notes::links(run)),
+        prose(without_number(run)),
+        prose(notes::findings(run)),
+        paragraph(&drawn(&ladder::drawn(run))),
+        prose(notes::questions(run)),
+        prose(notes::doubts(run)),
+    ]
+    .concat()
+}
+
+/// Lines that stay as they are.
+fn drawn(text: &str) -> String {
+    let lines = text.lines();
+    lines.map(|line| printable(line) + "\n").collect()
+}
+
+/// Each kind of note as a line: a single note itself, else how many there are. Reasons are printed where
+/// there is nothing else.
+fn counted(run: &Run) -> String {
+    let absent = notes::absent(run);
+    if run.points.is_empty() {
+        return absent;
+    }
+    let folded = |text: String, what: &str| match text.lines().count() {
+        0 | 1 => text,
+        count => format!("{count} {what}\n"),
+    };
+    let missed = match predictions::missed(run).lines().count() {
+        0 => String::new(),
+        1 => "1 prediction missed\n".to_owned(),
+        count => format!("{count} predictions missed\n"),
+    };
+    [
+        missed,
+        folded(
+            notes::distributions(run),
+            "rows with several modes, preempted batches or a shared core",
+        ),
+        folded(notes::links(run), "links"),
+        match absent.lines().count() {
+            0 | 1 => absent,
+            reasons => {
+                let points = points_counted(notes::absent_points(run));
+                format!("{points} without a number, for {reasons} reasons\n")
+            }
+        },
+        folded(notes::lost_launches(run), "lost launches"),
+    ]
+    .concat()
+}
+
+/// What matters: at most five lines, then how far the numbers can be trusted. Stands last, where a
+/// terminal shows it.
+pub fn conclusion(run: &Run, style: Style) -> String {
+    let lines = conclusion::lines(run);
+    let lines = lines.iter().map(|line| style.cut(&format!("- {line}")));
+    let verdict = style.prose(&notes::verdict(run));
+    let verdict = match style.colour {
+        true => colour::painted(verdict.trim_end(), colour::BOLD) + "\n",
+        false => verdict,
+    };
+    paragraph(&(lines.collect::<String>() + &verdict))
 }
 
 /// What has no number, and why; empty where everything has one.
 pub fn absent(run: &Run) -> String {
-    notes::absent(run)
+    paragraph(&without_number(run))
+}
+
+/// Points and launches without a number, and why.
+pub(crate) fn without_number(run: &Run) -> String {
+    notes::absent(run) + &notes::lost_launches(run)
 }
 
 /// A line that says which machine it is, and one for that of the other end.

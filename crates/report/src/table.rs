@@ -1,66 +1,161 @@
 //! The latency table: what each thing costs, how sure that is, what was
 //! expected, and how far the number can be trusted.
 
-use crate::grid::Align::{Left, Right};
+use crate::colour;
+use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
 use crate::names::short_point;
+use crate::run::Style;
+use crate::text::{printable, wrapped_at};
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::collections::HashMap;
 
-pub(crate) fn points(run: &Run) -> String {
-    if run.points.is_empty() {
+/// A column beside the name.
+struct Column {
+    heading: &'static str,
+    align: Align,
+    /// Narrower terminals leave it out.
+    from_width: usize,
+    cell: fn(&PointRow) -> String,
+}
+
+const COLUMNS: [Column; 5] = [
+    Column {
+        heading: "measured",
+        align: Right,
+        from_width: 0,
+        cell: measured,
+    },
+    Column {
+        heading: "95 % interval",
+        align: Right,
+        from_width: 120,
+        cell: interval_of,
+    },
+    Column {
+        heading: "predicted",
+        align: Right,
+        from_width: 160,
+        cell: prediction,
+    },
+    Column {
+        heading: "cycles",
+        align: Right,
+        from_width: CYCLES_FROM_WIDTH,
+        cell: cycles,
+    },
+    Column {
+        heading: "grade",
+        align: Left,
+        from_width: 0,
+        cell: |row| row.grade.to_string(),
+    },
+];
+
+/// Narrower terminals do not show cycles.
+pub(crate) const CYCLES_FROM_WIDTH: usize = 160;
+/// A name is not cut into lines shorter than this.
+const LEAST_NAME: usize = 20;
+
+/// The latency table. On a terminal its rows have the terminal's width: columns are left out, and a
+/// long name has several lines.
+pub(crate) fn points(run: &Run, style: Style) -> String {
+    let rows: Vec<&PointRow> = in_order(run).collect();
+    if rows.is_empty() {
         return "No point was measured.\n".to_owned();
     }
-    let labelled = in_order(run).any(|row| row.label.is_some());
-    let columns = [
-        ("", Left),
-        ("", Left),
-        ("measured", Right),
-        ("95 % interval", Right),
-        ("predicted", Right),
-        ("cycles", Right),
-        ("grade", Left),
-    ];
-    // Without labels, without their column.
-    let from = usize::from(!labelled);
-    let mut grid = Grid::new(columns.into_iter().skip(from));
-    for row in in_order(run) {
-        let primary = row.primary();
-        let cells = [
-            row.label.clone().unwrap_or_default(),
-            short_point(&row.point, run.probe(&row.point.probe)),
-            primary.map_or_else(|| BELOW_RESOLUTION.to_owned(), measured),
-            primary.map_or_else(String::new, interval),
-            prediction(row),
-            cycles(row),
-            row.grade.to_string(),
-        ];
-        grid.add(cells.into_iter().skip(from));
+    let width = style.columns();
+    let columns = || COLUMNS.iter().filter(|column| column.from_width <= width);
+    let cells = |row: &PointRow| columns().map(|column| (column.cell)(row)).collect();
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
+    let names = names(run, &rows, style, room(columns(), &cells, width));
+    let headings = columns().map(|column| (column.heading, column.align));
+    let unnamed = vec![("", Left); names[0].len()];
+    let mut grid = Grid::new(unnamed.into_iter().chain(headings));
+    let mut of_line = vec![None];
+    for ((row, names), cells) in rows.into_iter().zip(names).zip(cells) {
+        of_line.extend(vec![Some(row); names[0].lines().count().max(1)]);
+        grid.add(names.into_iter().chain(cells));
     }
-    grid.text()
+    let text = grid.text();
+    if !style.colour {
+        return text;
+    }
+    let lines = text.lines().zip(of_line);
+    lines.map(|(line, row)| painted(line, row) + "\n").collect()
+}
+
+/// What the columns of this text leave for a name; each has a space on either side.
+fn room<'c>(
+    columns: impl Iterator<Item = &'c Column>,
+    cells: &[Vec<String>],
+    width: usize,
+) -> usize {
+    let letters = |text: &str| text.chars().count();
+    let widths = columns.enumerate().map(|(position, column)| {
+        let cells = cells.iter().map(|cells| letters(&cells[position]));
+        2 + cells.chain([letters(column.heading)]).max().unwrap_or(0)
+    });
+    width
+        .saturating_sub(2 + widths.sum::<usize>())
+        .max(LEAST_NAME)
+}
+
+/// What each row is called: its label, else its point. `--ids` adds the point to the label: in a column
+/// of its own, on a terminal below it.
+fn names(run: &Run, rows: &[&PointRow], style: Style, room: usize) -> Vec<Vec<String>> {
+    let name = |row: &&PointRow| {
+        let id = printable(&short_point(&row.point, run.probe(&row.point.probe)));
+        let label = row.label.as_deref().map(printable);
+        if style.ids && style.width.is_none() {
+            return vec![label.unwrap_or_default(), id];
+        }
+        let below = label.as_ref().filter(|_| style.ids);
+        let below = below.map_or_else(String::new, |_| wrapped_at(room, &id, "  "));
+        let name = wrapped_at(room, &label.unwrap_or(id), "");
+        vec![(name + &below).trim_end().to_owned()]
+    };
+    rows.iter().map(name).collect()
+}
+
+/// A line of a row in colours: its grade, a missed prediction; dim where the row has no usable number.
+fn painted(line: &str, row: Option<&PointRow>) -> String {
+    let Some(row) = row else {
+        return line.to_owned();
+    };
+    if !row.is_usable() {
+        return colour::painted(line, colour::DIM);
+    }
+    let line = line.replace('✗', &colour::painted("✗", colour::BAD));
+    let grade = row.grade.to_string();
+    match line.strip_suffix(&format!("  {grade}")) {
+        Some(before) => format!(
+            "{before}  {}",
+            colour::painted(&grade, colour::grade(row.grade))
+        ),
+        None => line,
+    }
 }
 
 /// What stands where a cost lies below what the clock can tell.
 const BELOW_RESOLUTION: &str = "below resolution";
+/// What stands where an interval is so wide that there is no number.
+const NO_INTERVAL: &str = "no usable interval";
 
-/// The median of what answers the probe's question.
-pub(crate) fn median(row: &PointRow) -> String {
-    row.primary().map_or_else(
-        || BELOW_RESOLUTION.to_owned(),
-        |estimate| estimate.unit.display(estimate.median),
-    )
-}
-
-fn measured(estimate: &Estimate) -> String {
+/// The median of what answers the probe's question, where it is a number for a user.
+pub(crate) fn measured(row: &PointRow) -> String {
+    let Some(estimate) = row.primary() else {
+        return BELOW_RESOLUTION.to_owned();
+    };
     if estimate.disagrees() {
-        return "launches disagree".to_owned();
+        return NO_INTERVAL.to_owned();
     }
     let shown = estimate.unit.display(estimate.median);
     match estimate.core.map(|core| core.selection) {
-        Some(Selection::Shared) => format!("{shown} (core shared)"),
+        Some(Selection::Shared) => format!("{shown} (shared)"),
         _ => shown,
     }
 }
@@ -75,21 +170,22 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
     planned.filter_map(move |point| measured.get(point).copied())
 }
 
-/// The interval, in the unit in which the cost is shown: `109–113`.
+/// The interval, `109 ns – 113 ns`.
 pub(crate) fn interval(estimate: &Estimate) -> String {
     match estimate.ci95 {
-        Some(_) if estimate.disagrees() => "more than tenfold".to_owned(),
-        Some(range) => beside(estimate, range),
+        Some(_) if estimate.disagrees() => NO_INTERVAL.to_owned(),
+        Some(range) => estimate.unit.display_interval(range),
         None => String::new(),
     }
 }
 
-/// A range in the unit in which the estimate is shown.
-pub(crate) fn beside(estimate: &Estimate, range: (f64, f64)) -> String {
-    estimate.unit.display_range(range, estimate.median)
+/// The interval of what [`measured`] shows; nothing where that says already that it is of no use.
+pub(crate) fn interval_of(row: &PointRow) -> String {
+    let estimate = row.primary().filter(|_| row.is_usable());
+    estimate.map_or_else(String::new, interval)
 }
 
-/// The range that was expected, marked where it was missed.
+/// The range that was expected, marked by whether it held where it is scored.
 pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(expected) = &row.prediction else {
         return String::new();
@@ -97,22 +193,25 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(estimate) = row.estimate(&expected.metric) else {
         return String::new();
     };
-    let is_missed = is_hit(row) == Some(false);
-    let mark = if is_missed { "✗" } else { "✓" };
-    let range = beside(estimate, (expected.low, expected.high));
+    let mark = match is_hit(row) {
+        Some(true) => " ✓",
+        Some(false) => " ✗",
+        None => "",
+    };
+    let range = estimate
+        .unit
+        .display_interval((expected.low, expected.high));
     if expected.metric == row.primary {
-        return format!("{range} {mark}");
+        return format!("{range}{mark}");
     }
     // It stands beside another metric than its own.
-    let symbol = estimate.unit.symbol_of(estimate.median);
-    format!("{} {range} {symbol} {mark}", expected.metric)
+    format!("{} {range}{mark}", printable(&expected.metric))
 }
 
-/// Whether the interval of what was measured meets what was expected.
+/// Whether the interval of what was measured meets what was expected; none where that is not scored.
 pub(crate) fn is_hit(row: &PointRow) -> Option<bool> {
-    let expected = row.prediction.as_ref()?;
-    let estimate = row.estimate(&expected.metric)?;
-    Some(expected.missed_by(estimate).is_none())
+    row.scored()?;
+    Some(row.missed_by().is_none())
 }
 
 /// PMU cycles where there are any, else estimated ones, marked by `~`.

@@ -7,11 +7,16 @@ pub const COLUMNS: usize = 88;
 /// stands between backticks is never cut, so that a command can be copied whole; it may be longer
 /// than a line.
 pub fn wrapped(line: &str, indent: &str) -> String {
+    wrapped_at(COLUMNS, line, indent)
+}
+
+/// The same in lines of at most so many columns.
+pub(crate) fn wrapped_at(columns: usize, line: &str, indent: &str) -> String {
     let mut text = String::from(indent);
     let mut column = indent.chars().count();
     for (position, word) in words(line).into_iter().enumerate() {
         let width = word.chars().count();
-        if position > 0 && column + 1 + width > COLUMNS {
+        if position > 0 && column + 1 + width > columns {
             text.push_str(&format!("\n{indent}  "));
             column = indent.chars().count() + 2;
         } else if position > 0 {
@@ -51,6 +56,21 @@ fn end_of_word(text: &str) -> usize {
             _ => return end,
         }
     }
+}
+
+/// Text set off by a blank line; nothing for nothing.
+pub(crate) fn paragraph(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("\n{text}")
+    }
+}
+
+/// Text of a run file without what would rule a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(harmless).collect()
 }
 
 /// So many letters has what a run file says in sentences, where it is shown; a hostile one says more.

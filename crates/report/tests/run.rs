@@ -1,28 +1,123 @@
 //! The text of a run, held against what it was when somebody last looked at it.
 
-use costof_report::run;
+use costof_model::run_file::Run;
+use costof_report::run::{Style, conclusion, text};
 use std::io::BufReader;
 
 /// A run that was measured, cut down and given a row of each kind that can be
 /// shown: two modes, a missed prediction, a lost launch, an absent point.
 const RUN: &[u8] = include_bytes!("run.jsonl");
+/// As it is piped, with all notes.
 const TEXT: &str = include_str!("run.txt");
+/// As it is on a terminal of 80 columns.
+const NARROW: &str = include_str!("run-80.txt");
+
+const NOTES: Style = Style {
+    width: None,
+    colour: false,
+    ids: true,
+    notes: true,
+};
+
+fn run() -> Run {
+    costof_model::run_file::read(BufReader::new(RUN)).expect("a run")
+}
+
+fn shown(run: &Run, style: Style) -> String {
+    text(run, style) + &conclusion(run, style)
+}
+
+fn terminal(width: usize) -> Style {
+    Style {
+        width: Some(width),
+        ..Style::default()
+    }
+}
 
 #[test]
 fn a_run_reads_as_it_did() {
-    let run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
-    let text = run::text(&run);
-    // Look at what differs; if it is better, it is the new run.txt.
-    assert!(text == TEXT, "the text is now:\n{text}");
+    for (style, then) in [(NOTES, TEXT), (terminal(80), NARROW)] {
+        let now = shown(&run(), style);
+        // Look at what differs; if it is better, it is the new run.txt.
+        assert!(now == then, "the text is now:\n{now}");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_and_wider_ones_show_more() {
+    let columns = |width: usize| {
+        let shown = shown(&run(), terminal(width));
+        let longest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(width), "{shown}");
+        let words = ["measured", "interval", "predicted", "cycles", "grade"];
+        let heading = shown.lines().find(|line| line.ends_with("grade"));
+        let heading = heading.expect("a heading");
+        words.map(|word| heading.contains(word))
+    };
+    assert_eq!(columns(60), [true, false, false, false, true]);
+    assert_eq!(columns(80), [true, false, false, false, true]);
+    assert_eq!(columns(120), [true, true, false, false, true]);
+    assert_eq!(columns(160), [true; 5]);
+}
+
+#[test]
+fn colours_are_on_the_grade_and_what_was_missed_and_change_no_letter() {
+    let style = Style {
+        colour: true,
+        ..NOTES
+    };
+    let coloured = shown(&run(), style);
+    let plain = coloured.split('\u{1b}').skip(1).fold(
+        coloured
+            .split('\u{1b}')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        |text, part| text + part.split_once('m').expect("a colour").1,
+    );
+    assert_eq!(plain, TEXT);
+    for colour in ["\u{1b}[31m✗", "\u{1b}[31mD", "\u{1b}[32mA"] {
+        assert!(coloured.contains(colour), "{coloured:?}");
+    }
+}
+
+#[test]
+fn a_row_without_a_usable_interval_is_dim_and_in_no_finding_and_no_score() {
+    let mut run = run();
+    let row = run.points.iter_mut().find(|row| row.missed_by().is_some());
+    let row = row.expect("a missed prediction");
+    let low = row.primary().expect("it is measured").median;
+    row.metrics[0].ci95 = Some((low, 10.5 * low));
+    let style = Style {
+        colour: true,
+        ..NOTES
+    };
+    let text = shown(&run, style);
+    assert!(text.contains("no usable interval"), "{text}");
+    assert!(text.contains("\u{1b}[2m loop iteration, counter"), "{text}");
+    assert!(text.contains("3 of 3 predictions held"), "{text}");
+    assert!(!text.contains("missed:"), "{text}");
+}
+
+#[test]
+fn a_prediction_wider_than_tenfold_is_shown_and_not_scored() {
+    let mut run = run();
+    let row = run.points.iter_mut().find(|row| row.missed_by().is_some());
+    let expected = row.and_then(|row| row.prediction.as_mut());
+    let expected = expected.expect("a missed prediction");
+    expected.low = expected.high / 11.0;
+    let text = shown(&run, NOTES);
+    assert!(text.contains("0.022 ns – 0.245 ns  "), "{text}");
+    assert!(text.contains("3 of 3 predictions held"), "{text}");
 }
 
 #[test]
 fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
-    let mut run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
+    let mut run = run();
     let counters = &mut run.attempts.last_mut().expect("an attempt").counters;
     counters.absent.clear();
     counters.user_only = vec!["cycles".into()];
-    let text = run::text(&run);
+    let text = text(&run, NOTES);
     assert!(
         text.contains("No counted cycles: those in user mode alone"),
         "{text}"
@@ -32,7 +127,7 @@ fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
 
 #[test]
 fn what_is_predicted_of_another_metric_is_named() {
-    let mut run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
+    let mut run = run();
     let rows = run.points.iter_mut();
     let mut predicted = rows.filter(|row| row.prediction.is_some() && row.primary().is_some());
     let row = predicted.next().expect("a predicted point");
@@ -41,7 +136,7 @@ fn what_is_predicted_of_another_metric_is_named() {
     row.metrics.push(other);
     let expected = row.prediction.as_mut().expect("it is predicted");
     expected.metric = "latency".into();
-    let text = run::text(&run);
+    let text = text(&run, NOTES);
     assert!(!TEXT.contains("  latency "), "{TEXT}");
     assert!(text.contains("  latency "), "{text}");
 }

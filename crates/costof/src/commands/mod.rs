@@ -13,6 +13,7 @@ pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod send;
+pub(crate) mod show;
 pub(crate) mod study;
 pub(crate) mod verify;
 pub(crate) mod worker;

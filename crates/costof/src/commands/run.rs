@@ -1,6 +1,7 @@
 //! `costof run`: measure.
 
-use crate::cli::RunOptions;
+use super::show::print_run;
+use crate::cli::{Printing, RunOptions};
 use crate::error::{Done, Error, INTERRUPTED, bail};
 use crate::machine::Machines;
 use crate::plan::request::Request;
@@ -10,9 +11,7 @@ use crate::session::{Session, hosts};
 use crate::terminal::{log, watch_interrupts};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
-use costof_model::rows::{Hosts, Row};
-use costof_model::run_file;
-use costof_report::run as report;
+use costof_model::rows::Hosts;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -43,7 +42,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let done = session.measure(hosts, resumed)?;
     drop(session);
     match done {
-        Some(record) => show(&record, options.json),
+        Some(record) => show(&record, &options.printing),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -55,7 +54,7 @@ fn check_several(options: &RunOptions) -> Result<(), Error> {
             bail!("--on {host} is given twice");
         }
     }
-    if options.json {
+    if options.printing.json {
         bail!(
             "--json is for one host: with several, each has a run file of its own (--out DIR, then \
              `costof export FILE`)"
@@ -73,7 +72,8 @@ fn check_several(options: &RunOptions) -> Result<(), Error> {
 /// The same on each host: those that are one machine one after the other,
 /// the others at the same time.
 fn on_several(session: Session<'_>, here: &Hosts) -> Done {
-    let hosts = &session.options.on;
+    let options = session.options;
+    let hosts = &options.on;
     let all_connected = Barrier::new(hosts.len());
     let measure = &|host: &Host| -> Result<Option<Record>, Error> {
         let hosts = Hosts {
@@ -102,7 +102,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
             None => Ok(ExitCode::SUCCESS),
             Some(record) => {
                 writeln!(io::stdout(), "{host}:")?;
-                show(&record, false)
+                show(&record, &options.printing)
             }
         });
         let code = match &shown {
@@ -119,20 +119,9 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
 }
 
 /// Prints what a run gave, and says how it ended.
-fn show(record: &Record, json: bool) -> Done {
+fn show(record: &Record, printing: &Printing) -> Done {
     let run = &record.run;
-    let mut output = io::stdout().lock();
-    if json {
-        for point in &run.points {
-            output.write_all(&run_file::line(&Row::Point(Box::new(point.clone()))))?;
-        }
-        for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
-            output.write_all(&run_file::line(&Row::Failure(failure.clone())))?;
-        }
-    } else {
-        output.write_all(report::text(run).as_bytes())?;
-        writeln!(output, "\nThe run is in {}", record.path().display())?;
-    }
+    print_run(run, record.path(), printing)?;
     if run.end.is_none() {
         let force = resume::check_commands(&run.run.plan.hosts, false).is_err();
         let command = resume::command(record.path(), force);

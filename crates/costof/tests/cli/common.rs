@@ -175,7 +175,9 @@ impl Place {
     /// run, and how the command ended.
     #[track_caller]
     pub(crate) fn quick(&self, words: &str) -> (Run, Ended) {
-        let ended = self.run(&format!("run {words} --quick --seed 1 --out run.jsonl"));
+        let ended = self.run(&format!(
+            "run {words} --quick --seed 1 --notes --out run.jsonl"
+        ));
         self.expect_nothing_runs();
         (self.run_file(), ended)
     }

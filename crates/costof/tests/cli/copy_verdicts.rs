@@ -16,7 +16,7 @@ use std::process::{Child, Stdio};
 fn line(link: &str) -> String {
     format!(
         "run copy.send --set primitive=two_copy,zero_copy --set size=1400 --set over=tcp,udp \
-         --set congestion_control=default --quick --seed 1 --out run.jsonl --link {link}"
+         --set congestion_control=default --quick --seed 1 --notes --out run.jsonl --link {link}"
     )
 }
 
@@ -40,7 +40,7 @@ fn is_not_here(run: &Run) -> Option<String> {
 fn expect_verdicts(ended: &Ended, words: &[&str]) {
     for over in ["tcp", "udp"] {
         let subject = format!("zero_copy by {over} over");
-        let lines = ended.out.lines().filter(|line| line.contains(&subject));
+        let lines = ended.out.lines().filter(|line| line.starts_with(&subject));
         let lines: Vec<&str> = lines.collect();
         assert_eq!(lines.len(), 1, "{over}: {}", ended.out);
         assert_contains_all(lines[0], words);

@@ -106,7 +106,7 @@ impl Server {
 
     /// `costof run file.remote` of this file, at the near end.
     fn reading(&self, path: &str, more: &str) -> Command {
-        let line = format!("run file.remote --out run.jsonl --set path={path} {more}");
+        let line = format!("run file.remote --notes --out run.jsonl --set path={path} {more}");
         self.namespaces.at_the_near_end(&self.place.costof(&line))
     }
 

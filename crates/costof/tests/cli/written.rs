@@ -25,6 +25,29 @@ fn a_run_is_kept_in_the_history_unless_told_otherwise() {
 }
 
 #[test]
+fn a_run_is_shown_again_as_it_was() {
+    let place = Place::new();
+    let ended = place
+        .run_misbehaving(&format!("{RUN} --launches 3"))
+        .expect_code(0);
+    assert_contains(&ended.out, "costof show --notes");
+    assert_eq!(place.run("show").expect_code(0).out, ended.out);
+    assert_contains(&place.run("show --notes").expect_code(0).out, "Clock: ");
+    let json = place.run("show --json").expect_code(0).out;
+    assert!(json.starts_with("{\"type\":\"point\""), "{json}");
+    let colours = |line: &str, no_color: &str| {
+        let mut command = place.costof(line);
+        let shown = run(command.env("NO_COLOR", no_color).env("COLUMNS", "40"));
+        let out = shown.expect_code(0).out;
+        assert_contains(&out, "95 % interval");
+        out.contains('\u{1b}')
+    };
+    assert!(colours("show --color always", "1"));
+    assert!(!colours("show", ""));
+    place.run("show none.jsonl").expect_wrong(&["none.jsonl"]);
+}
+
+#[test]
 fn a_file_that_exists_is_not_overwritten() {
     let place = Place::new();
     fs::write(place.path("mine.txt"), "dear").unwrap();

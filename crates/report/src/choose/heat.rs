@@ -16,7 +16,7 @@ pub(super) fn between_processors(
 ) -> Option<Figure> {
     let found = positions.iter().filter_map(|at| {
         let row = rows.row(*at);
-        let value = row.primary()?.median;
+        let value = row.primary().filter(|_| row.is_usable())?.median;
         Some((row.number("from")?, row.number("to")?, *at, value))
     });
     let found: Vec<(u64, u64, usize, f64)> =

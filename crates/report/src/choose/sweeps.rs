@@ -43,7 +43,10 @@ struct Curve {
 }
 
 pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
-    let probe = Probe::new(rows, id, positions);
+    // What has no usable interval would set the scale of all others.
+    let mut usable = positions.to_vec();
+    usable.retain(|at| rows.row(*at).is_usable());
+    let probe = Probe::new(rows, id, &usable);
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
     // Processors have numbers that say nothing of what lies between them: they have a map.

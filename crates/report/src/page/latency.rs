@@ -5,7 +5,7 @@ use super::bars::Ruler;
 use crate::predictions;
 use crate::published::{DEAN, Published, is_emulated, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{interval, is_hit, median};
+use crate::table::{interval, is_hit, measured};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::probe_info::ProbeInfo;
@@ -88,7 +88,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
                         summary {
                             span.n { (rows.label(at)) }
                             span.b {}
-                            span.v { (median(rows.row(at))) }
+                            span.v { (measured(rows.row(at))) }
                             (grade(rows.row(at)))
                         }
                         (more(rows, at))
@@ -106,7 +106,8 @@ fn all(rows: &Rows<'_>) -> std::ops::Range<usize> {
 pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Markup {
     let unit = shown[0].1.unit;
     let known = |at: usize| published(rows.row(at)).filter_map(move |known| known.range(unit));
-    let values = shown.iter().flat_map(|(at, estimate)| {
+    let usable = shown.iter().filter(|(at, _)| rows.row(*at).is_usable());
+    let values = usable.flat_map(|(at, estimate)| {
         let (low, high) = estimate.ci95.unwrap_or((estimate.median, estimate.median));
         let known = known(*at).flat_map(|(low, high)| [low, high]);
         [low, estimate.median, high].into_iter().chain(known)
@@ -125,7 +126,7 @@ pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f
                     summary {
                         span.n { (rows.label(*at)) (emulated(rows.row(*at))) }
                         (bar(rows.row(*at), estimate, &ruler))
-                        span.v { (median(rows.row(*at))) }
+                        span.v { (measured(rows.row(*at))) }
                         (grade(rows.row(*at)))
                     }
                     (more(rows, *at))
@@ -217,9 +218,10 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
             dl {
                 dt { "Measured" }
                 dd {
-                    (median(row))
+                    (measured(row))
                     @if let Some(estimate) = row.primary() {
-                        " (95 % interval " (interval(estimate)) ") in " (row.launches) " launches"
+                        @if row.is_usable() { " (95 % interval " (interval(estimate)) ")" }
+                        " in " (row.launches) " launches"
                         @if let Some(about) = about(&estimate.name) { ": " (about) }
                         @for mode in &estimate.modes {
                             br; "one mode at " (estimate.unit.display(mode.median)) " in "
@@ -232,8 +234,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                     dd {
                         @if let Some(estimate) = row.estimate(&expected.metric) {
                             @if expected.metric != row.primary { (expected.metric.replace('_', " ")) " " }
-                            (estimate.unit.display_range((expected.low, expected.high), estimate.median))
-                            " " (estimate.unit.symbol_of(estimate.median))
+                            (estimate.unit.display_interval((expected.low, expected.high)))
                         }
                         @match is_hit(row) { Some(true) => ", held", Some(false) => ", missed", None => "" }
                         ": " (shortened(&expected.because, SENTENCES))
@@ -280,9 +281,7 @@ fn sources(info: &ProbeInfo) -> String {
 /// The predictions that were missed, the furthest off first, each with its sum.
 pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
     let missed = all(rows).filter_map(|at| {
-        let row = rows.row(at);
-        let expected = row.prediction.as_ref()?;
-        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
+        let ratio = rows.row(at).missed_by()?;
         Some((ratio.ln().abs(), at))
     });
     let mut missed: Vec<(f64, usize)> = missed.collect();

@@ -104,7 +104,7 @@ fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
         assert!(
             hovered.contains("grade")
                 && hovered.contains("predicted")
-                && hovered.contains("(36.9–45.1)"),
+                && hovered.contains("(36.9 ns – 45.1 ns)"),
             "{hovered}"
         );
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use crate::made::{Made, Point, varied};
 use costof_model::run_file::{self, Run};
-use costof_report::{csv, markdown, page::page, plots, run::text};
+use costof_report::{csv, markdown, page::page, plots, run as shown, run::Style};
 use serde_json::{Value, json};
 
 /// What would be markup, a script or an attribute, wherever it got out.
@@ -12,12 +12,15 @@ const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=aler
 fn all(run: &Run) -> String {
     let mut made = page(run, &[HOSTILE.to_owned()]);
     made.extend(plots::svg(run).into_iter().map(|(_, svg)| svg));
-    let _ = (
-        csv::summary(run),
-        csv::files(run),
-        markdown::table(run),
-        text(run),
-    );
+    let _ = (csv::summary(run), csv::files(run), markdown::table(run));
+    let style = Style {
+        width: Some(80),
+        notes: true,
+        ..Style::default()
+    };
+    let text = shown::text(run, style) + &shown::conclusion(run, style);
+    let rules_a_terminal = |c: char| c.is_control() && c != '\n';
+    assert!(!text.contains(rules_a_terminal), "{text:?}");
     made
 }
 
