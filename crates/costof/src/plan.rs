@@ -1,6 +1,7 @@
 //! From a request to a plan: blocks of points, in levels.
 
 pub(crate) mod cost;
+pub(crate) mod keywords;
 pub(crate) mod request;
 #[cfg(test)]
 mod tests;

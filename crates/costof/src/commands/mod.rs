@@ -11,6 +11,7 @@ pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod send;
 pub(crate) mod study;
 pub(crate) mod verify;

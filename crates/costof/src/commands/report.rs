@@ -2,17 +2,14 @@
 
 use crate::anonymous::anonymous;
 use crate::cli::ReportOptions;
-use crate::error::{Done, wrong};
+use crate::error::Done;
 use crate::terminal::{log, print};
-use crate::{files, record};
+use crate::{files, history, record};
 use costof_report::{csv, markdown, page, plots};
 use std::path::PathBuf;
 
 pub(crate) fn run(options: &ReportOptions) -> Done {
-    let latest = || options.file.clone().or_else(record::latest);
-    let file = latest().ok_or_else(|| {
-        wrong("there is no run in the history: `costof run` makes one, or name a run file")
-    })?;
+    let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (mut run, cut) = record::read_to_show(&file)?;
     if options.anonymous {
         anonymous(&mut run);

@@ -29,6 +29,7 @@ mod nfs;
 mod readers;
 mod report;
 mod resumed;
+mod runs;
 mod send;
 mod ssh;
 mod study;
