@@ -27,7 +27,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("cow madvise", &["os.page_fault"]),
     ("mlock", &["os.pin"]),
     (
-        "ram dram cache cachemiss tlb hugepage prefetcher",
+        "ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher",
         &["memory.latency"],
     ),
     ("membw", &["memory.bandwidth"]),
