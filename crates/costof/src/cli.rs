@@ -33,10 +33,9 @@ use values::{address, launches, percent, ports, run_file, seconds};
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Begin with `costof run`: it measures this machine in under a minute.\n\
-                  `costof list` shows what can be measured, `costof explain PROBE` how. Everyday \
-                  words do too: `costof explain fsync`.\n\
-                  Where a command takes a run, @1 is the latest one and @2 the one before: `costof runs` \
-                  lists them.\n\n\
+                  `costof list` shows what can be measured, `costof explain PROBE` how.\n\
+                  A probe may be named by an everyday word, such as fsync.\n\
+                  A run may be named by its number in `costof runs`: @1 is the latest one.\n\n\
                   Exit codes: 0 done; 1 a check failed (regression or problem found); 2 the command \
                   or an input is wrong;\n3 nothing could be measured; 130 interrupted, with what was \
                   measured kept."
@@ -147,7 +146,8 @@ pub(crate) struct Chosen {
     /// about half as wide [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
-    /// Values for an axis instead of the probe's own plan; several axes are crossed
+    /// Values for an axis instead of the probe's own plan; several axes are crossed, each with all that
+    /// the probe compares, such as the primitives of copy.send
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
     /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as

@@ -138,7 +138,7 @@ fn not_measured(word: &str) -> Option<String> {
         .map(|(id, what)| format!("`{id}` ({what})"))
         .collect();
     Some(format!(
-        "{what} not measured; nearest: {} (`costof explain PROBE` says more)",
+        "{what} not measured. Nearest: {}. `costof explain PROBE` says more",
         nearest.join(", ")
     ))
 }
