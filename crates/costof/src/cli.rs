@@ -1,8 +1,20 @@
 //! The command line: every command and option, described where it is defined.
 //! Help, man page and completions come from here.
 
+mod ask;
+mod estimate;
+mod groups;
+mod link;
+mod look;
+mod send;
 mod values;
 
+pub(crate) use ask::AskOptions;
+pub(crate) use estimate::EstimateOptions;
+pub(crate) use groups::command;
+pub(crate) use link::LinkCommand;
+pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
+pub(crate) use send::SendOptions;
 pub(crate) use values::{setting, token};
 
 use clap::{ArgGroup, Args, ColorChoice, Parser, Subcommand, ValueHint, value_parser};
@@ -10,11 +22,10 @@ use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_probes::interactive::Address;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{SendAxes, address, launches, percent, ports, seconds, time};
+use values::{address, launches, percent, ports, run_file, seconds};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -26,7 +37,9 @@ use values::{SendAxes, address, launches, percent, ports, seconds, time};
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Begin with `costof run`: it measures this machine in under a minute.\n\
-                  `costof list` shows what can be measured, `costof explain PROBE` how.\n\n\
+                  `costof list` shows what can be measured, `costof explain PROBE` how.\n\
+                  A probe may be named by an everyday word, such as fsync.\n\
+                  A run may be named by its number in `costof runs`: @1 is the latest one.\n\n\
                   Exit codes: 0 done; 1 a check failed (regression or problem found); 2 the command \
                   or an input is wrong;\n3 nothing could be measured; 130 interrupted, with what was \
                   measured kept."
@@ -38,34 +51,36 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure this machine. Without arguments: its latency table, in under a minute
+    /// Measure this machine. Without arguments: its latency table
     Run(RunOptions),
     /// Print the table of a run again
     Show(ShowOptions),
-    /// Show what can be measured
+    /// List the runs that were made, the latest first
+    Runs(RunsOptions),
+    /// Show what can be measured, or what has to do with a word
     List(ListOptions),
-    /// Say how a probe measures, what it predicts from, and where it comes from
+    /// Say how a probe measures, and where the method comes from
     Explain(ExplainOptions),
-    /// Measure what a question needs, and answer it. Without arguments: the list of questions
+    /// Answer a question by measuring. Without arguments: the list of them
     Ask(AskOptions),
-    /// Estimate the cost of an expression, such as '10 * net.rtt(over lan) + 3 * file.sync'
+    /// Estimate a sum of costs, such as '10 * net.rtt + 3 * file.sync'
     Estimate(EstimateOptions),
-    /// Say what here will make numbers worse or missing, and what to do about it
+    /// Say what here makes numbers worse or missing, and the way out
     Doctor(DoctorOptions),
-    /// Make a link between two named network namespaces, for people to enter
+    /// Make a link between two network namespaces, for people to enter
     #[command(subcommand)]
     Link(LinkCommand),
-    /// Send messages interactively, as copy.send does: one terminal listens, others send to it
+    /// Send messages by hand, as copy.send does, between terminals
     Send(SendOptions),
-    /// Say what became better or worse from one run to another, and how sure that is
+    /// Say what became better or worse from one run to another
     Compare(CompareOptions),
-    /// Compare costof with other installed programs that measure the same, in turns
+    /// Compare costof with other programs that measure the same
     Verify(VerifyOptions),
-    /// Reproduce a published study on this machine. Without arguments: the list of studies
+    /// Reproduce a published study. Without arguments: the list of them
     Study(StudyOptions),
-    /// Make a page of a run, its plots as files, or its numbers as a table
+    /// Make a page of a run, its plots as files, or a table
     Report(ReportOptions),
-    /// Write a run without its launches: small, and without names if asked
+    /// Write a run without its launches: small, anonymous if asked
     Export(ExportOptions),
     /// Write completions for a shell
     Completions {
@@ -74,6 +89,8 @@ pub(crate) enum Command {
     },
     /// Write the manual page
     Man,
+    /// Say which costof this is
+    Version,
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
     Worker {
@@ -90,24 +107,6 @@ pub(crate) enum Command {
         #[arg(long)]
         named: bool,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LinkCommand {
-    /// Make it: network namespaces costof-server (10.0.0.1, fd00:c057::1) and costof-client
-    /// (10.0.0.2, fd00:c057::2), joined
-    Up {
-        /// Which: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
-        #[arg(default_value = "veth")]
-        link: Link,
-        /// The seed that decides which packets are lost, late or duplicated
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-    },
-    /// Say which one is up, and what it has done to packets since
-    Status,
-    /// Take it away
-    Down,
 }
 
 /// How a machine is measured, whatever the command.
@@ -155,7 +154,8 @@ pub(crate) struct Chosen {
     /// about half as wide [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
-    /// Values for an axis instead of the probe's own plan; several axes are crossed
+    /// Values for an axis instead of the probe's own plan; several axes are crossed, each with all that
+    /// the probe compares, such as the primitives of copy.send
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
     /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as
@@ -171,7 +171,7 @@ pub(crate) struct Chosen {
 #[derive(Clone, Debug, Default, Args)]
 #[command(group(ArgGroup::new("path").args(["links", "peer"])))]
 pub(crate) struct RunOptions {
-    /// What to measure: an id (os.syscall), a layer (os) or a glob ('*.latency')
+    /// What to measure: an id (os.syscall), a layer (os), a glob ('*.latency') or a word (fsync)
     /// [default: the latency table, or with --set what has such an axis]
     #[arg(value_name = "PROBE")]
     pub(crate) probes: Vec<String>,
@@ -205,8 +205,9 @@ pub(crate) struct RunOptions {
     /// Continue an interrupted run: only what is missing is measured
     #[arg(
         long,
-        value_name = "FILE",
+        value_name = "RUN",
         value_hint = ValueHint::FilePath,
+        value_parser = run_file(),
         conflicts_with_all = [
             "probes", "quick", "full", "cpu", "seed", "Chosen", "on", "peer", "peer_address",
             "peer_port", "peer_cpu"
@@ -245,7 +246,7 @@ pub(crate) struct Printing {
 #[derive(Debug, Args)]
 pub(crate) struct ShowOptions {
     /// The run [default: the latest of the history]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) printing: Printing,
@@ -273,8 +274,8 @@ pub(crate) struct StudyOptions {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub(crate) out: Option<PathBuf>,
     /// Show an existing run next to the study, instead of measuring
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "study",
-          conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised"])]
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
+          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised"])]
     pub(crate) run: Option<PathBuf>,
     /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that are of
     /// one
@@ -289,72 +290,6 @@ pub(crate) struct StudyOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ListOptions {
-    /// Only these: an id, a layer or a glob
-    #[arg(value_name = "PROBE")]
-    pub(crate) probes: Vec<String>,
-    /// Write the probes' full descriptions as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainOptions {
-    /// Which: an id, a layer or a glob
-    #[arg(value_name = "PROBE")]
-    pub(crate) probe: String,
-    /// Show the sums behind this run's predictions [default: those of the latest run in the history
-    /// that has measured the probe]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) run: Option<PathBuf>,
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct AskOptions {
-    /// Which question: a name of the list
-    #[arg(value_name = "QUESTION")]
-    pub(crate) question: Option<String>,
-    /// The size of a message or block, such as 32KiB
-    #[arg(long, value_name = "BYTES", requires = "question")]
-    pub(crate) size: Option<String>,
-    /// The path between client and server, as of `costof run`
-    #[arg(long, value_name = "LINK", requires = "question")]
-    pub(crate) link: Option<Link>,
-    /// Answer from an existing run, instead of measuring
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "question",
-          conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait"])]
-    pub(crate) run: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) measuring: Measuring,
-    /// Write the answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    costof estimate '10 * net.rtt(over lan) + 3 * file.sync + 1MiB / memory.bandwidth'\n  \
-    costof estimate --measure 'max(net.rtt(over=udp, size=1KiB), 20us) + 2 * os.syscall'\n\n\
-    A probe stands for its primary metric at its defaults; in parentheses, axis=value and over LINK \
-    choose another point, the link last. Numbers may have a unit: KiB, MiB, GiB, kB, MB, GB, ns, us, ms, s.")]
-pub(crate) struct EstimateOptions {
-    /// The expression: numbers, probes, + * / ( ) and max(a, b) for what happens at the same time
-    #[arg(required = true, value_name = "EXPRESSION")]
-    pub(crate) expression: Vec<String>,
-    /// Take measured points from this run [default: the latest runs of this machine in the history]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) run: Option<PathBuf>,
-    /// Measure the points that no run has, first
-    #[arg(long)]
-    pub(crate) measure: bool,
-    #[command(flatten)]
-    pub(crate) measuring: Measuring,
-    /// Write the estimate as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
     /// Write what was found as JSON, one finding a line
     #[arg(long)]
@@ -362,64 +297,8 @@ pub(crate) struct DoctorOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("mode").args(["listen", "to"]).required(true)),
-          after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
-                        In another one, with the token that the first one shows:\n  \
-                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
-                        `costof explain copy.send` says what is sent and measured, and how.")]
-pub(crate) struct SendOptions {
-    /// Listen, until Ctrl-C: HOST:PORT (an IPv6 address in brackets, port 0 for any), or unix:PATH
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<Address>,
-    /// Send to the receiver that listens there
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) to: Option<Address>,
-    /// Connections without this token are refused [default: COSTOF_TOKEN or a file; a receiver
-    /// generates one and shows it]
-    #[arg(long, value_name = "TOKEN", value_parser = token)]
-    pub(crate) token: Option<String>,
-    /// The file that holds the token; a receiver writes one there if there is none, and removes it
-    /// at its end
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Accept every sender, without a token
-    #[arg(long, conflicts_with_all = ["to", "token", "token_file"])]
-    pub(crate) open: bool,
-    /// How many senders may be served at a time
-    #[arg(long, value_name = "N", conflicts_with = "to", default_value = "16",
-          value_parser = value_parser!(u16).range(1..=256))]
-    pub(crate) max_clients: u16,
-    /// The ports on which messages may come, where a firewall lets only some through
-    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
-    pub(crate) data_port: Option<(u16, u16)>,
-    #[command(flatten)]
-    pub(crate) axes: SendAxes,
-    #[command(flatten)]
-    pub(crate) sending: SendingOptions,
-    /// Write what was measured as JSON, one object a line, instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Options of senders only.
-#[derive(Debug, Args)]
-#[group(requires = "to")]
-#[command(next_help_heading = values::SENDING)]
-pub(crate) struct SendingOptions {
-    /// End after so many messages of each connection
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    /// End after this time, such as 500ms or 1min [default without --count: 10s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) duration: Option<Duration>,
-    /// A value on any axis of copy.send, such as source=cold
-    #[arg(long = "set", value_name = "AXIS=V", value_parser = setting)]
-    pub(crate) settings: Vec<(String, Vec<String>)>,
-}
-
-#[derive(Debug, Args)]
 #[command(
-    override_usage = "costof compare [OPTIONS] BEFORE AFTER…\n       \
+    override_usage = "costof compare [OPTIONS] [BEFORE AFTER…]\n       \
                             costof compare [OPTIONS] --interleave HOST HOST [PROBE]…",
     after_help = "Two builds of costof, launch beside launch, and a page of it:\n  \
                         costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
@@ -428,9 +307,9 @@ pub(crate) struct SendingOptions {
     mut_group("Chosen", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
-    /// The baseline run and those to compare with it, each by itself; with --interleave what to
-    /// measure, as `costof run` takes it
-    #[arg(value_name = "FILE|PROBE", value_hint = ValueHint::AnyPath)]
+    /// The baseline run and those to compare with it, each by itself [default: the run before the latest
+    /// one, and the latest]; with --interleave what to measure, as `costof run` takes it
+    #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) what: Vec<PathBuf>,
     /// Measure two hosts in one go, launch beside launch, and compare the second with the first:
     /// hosts as `costof run --on` takes them, such as local and 'exec:/old/costof worker'
@@ -496,8 +375,8 @@ pub(crate) struct VerifyOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
-    /// The run [default: the latest of the history]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The run: a file, or @1 for the latest one, @2 for the one before [default: @1]
+    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
     /// Write the page there: one file that needs no network. Without this and the others, it goes
     /// into the current folder, by the name of the run file
@@ -521,8 +400,8 @@ pub(crate) struct ReportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// The run
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The run: a file, or @1 for the latest one, @2 for the one before
+    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: PathBuf,
     /// Leave out host names, addresses and the command line
     #[arg(long)]

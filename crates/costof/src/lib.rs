@@ -9,6 +9,7 @@ mod commands;
 mod controller;
 mod error;
 mod files;
+mod history;
 mod machine;
 mod placement;
 mod plan;
@@ -18,7 +19,7 @@ mod resume;
 mod session;
 mod terminal;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use error::Error;
@@ -30,9 +31,12 @@ static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::al
 
 /// The whole program, with these probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
-    let done = match Cli::parse().command {
+    let matches = cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::Show(options) => commands::show::run(&options),
+        Command::Runs(options) => commands::runs::run(&options),
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
         Command::Ask(options) => commands::ask::run(table, &options),
@@ -45,6 +49,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Export(options) => commands::export::run(&options),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man => commands::help::man(),
+        Command::Version => commands::help::version(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
         Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),

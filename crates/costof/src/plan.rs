@@ -1,6 +1,7 @@
 //! From a request to a plan: blocks of points, in levels.
 
 pub(crate) mod cost;
+pub(crate) mod keywords;
 pub(crate) mod request;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::Placement;
-use costof_model::plan;
+use costof_model::plan::{self, Settings};
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Hosts, Plan};
@@ -145,7 +146,7 @@ fn probe_plans(
         } else {
             let mut more = (probe.more_points)(target.facts);
             more.retain(|planned| planned.link.is_none_or(is_planned));
-            points(info, request, target.facts, (&headlines, more), links)?
+            points(probe, request, target.facts, (&headlines, more), links)?
         };
         plans.push(ProbePlan {
             probe,
@@ -194,14 +195,30 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
     points
 }
 
+/// What is set of a probe, with all that it compares where that is not set itself: the ways of sending a
+/// message are compared at one size as well as at any.
+fn settings(probe: &Probe, request: &Request<'_>) -> Settings {
+    let mut settings = request.settings_of(&probe.info);
+    if settings.is_empty() {
+        return settings;
+    }
+    let axes = probe.info.axes.iter();
+    for axis in axes.filter(|axis| probe.compares.contains(&&*axis.name)) {
+        let all = || axis.defaults().iter().map(ToString::to_string).collect();
+        settings.entry(axis.name.to_string()).or_insert_with(all);
+    }
+    settings
+}
+
 fn points(
-    info: &ProbeInfo,
+    probe: &Probe,
     request: &Request<'_>,
     facts: &Facts,
     (headlines, more): (&[Headline], Vec<Planned>),
     links: &[Text],
 ) -> Result<Vec<Point>, Error> {
-    let settings = request.settings_of(info);
+    let info = &*probe.info;
+    let settings = settings(probe, request);
     let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
     let mut over_their_own = Vec::new();
     if settings.is_empty() {

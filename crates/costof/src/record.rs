@@ -1,5 +1,4 @@
-//! The run file on disk: append-only, one `write` a line, locked while written. And the history, the
-//! folder of the runs that were not given a file.
+//! The run file on disk: append-only, one `write` a line, locked while written.
 
 use crate::error::{Context, Error, bail, wrong};
 use crate::terminal::log;
@@ -8,7 +7,7 @@ use costof_measure::probe::Probe;
 use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -69,7 +68,7 @@ impl Record {
         let shown = path.display();
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).open(path);
-        let file = file.context(format_args!("cannot open {shown}"))?;
+        let file = file.map_err(|error| cannot_open(path, &error))?;
         lock(&file, path)?;
         let run = run_file::read(BufReader::new(&file)).context(shown)?;
         file.set_len(run.whole_bytes)
@@ -144,67 +143,35 @@ pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> 
     Ok((run, why))
 }
 
+/// So much of a run file is read to know what was asked: its first rows say so.
+const HEAD_BYTES: u64 = 1 << 20;
+/// The row of the end is shorter.
+const END_BYTES: i64 = 1024;
+
+/// The first rows of the run in the file at `path`, with what was asked and where; and whether the run
+/// came to its end, which its last row says. Its file may be large: most of it is passed over.
+pub(crate) fn head(path: &Path) -> Result<(Run, bool), Error> {
+    let mut file = open(path)?.into_inner();
+    let (run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)
+        .context(path.display())?;
+    let mut end = Vec::new();
+    let read = file
+        .seek(SeekFrom::End(-END_BYTES))
+        .and_then(|_| file.read_to_end(&mut end));
+    let rows = end.trim_ascii_end().rsplit(|byte| *byte == b'\n');
+    let is_end = |row: &[u8]| row.starts_with(br#"{"type":"end""#);
+    let is_complete = read.is_ok() && rows.take(1).any(is_end);
+    Ok((run, is_complete))
+}
+
 fn open(path: &Path) -> Result<BufReader<File>, Error> {
-    let file = File::open(path).context(format_args!("cannot open {}", path.display()))?;
+    let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
     Ok(BufReader::new(file))
 }
 
-/// The runs of the history, the latest first: their names begin with their time.
-fn history() -> Vec<PathBuf> {
-    let files = history_folder()
-        .ok()
-        .and_then(|path| fs::read_dir(path).ok());
-    let paths = files.into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = paths.map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|kind| kind == "jsonl"));
-    paths.sort_unstable_by(|one, other| other.cmp(one));
-    paths
-}
-
-/// The file that was named, else the latest run of the history.
-pub(crate) fn named_or_latest(file: Option<&Path>) -> Result<PathBuf, Error> {
-    let file = file.map(Path::to_owned).or_else(latest);
-    file.ok_or_else(|| {
-        wrong("there is no run in the history: `costof run` makes one, or name a run file")
-    })
-}
-
-/// The latest run of the history; `None` where there is none.
-pub(crate) fn latest() -> Option<PathBuf> {
-    history().into_iter().next()
-}
-
-/// The latest runs of the history, the latest first. Files that cannot be read are passed over.
-fn recent() -> impl Iterator<Item = (PathBuf, Run)> {
-    let paths = history().into_iter().take(LOOK_BACK);
-    paths.filter_map(|path| read(&path).ok().map(|run| (path, run)))
-}
-
-/// The latest run of the history that has a number of this probe; `None` where there is none.
-pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
-    recent().find(|(_, run)| run.points.iter().any(|row| row.point.probe == probe))
-}
-
-/// The latest runs of this machine in the history, with the names of their files, the latest first.
-pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
-    let runs = recent().filter(|(_, run)| run.run.plan.hosts.on.is_none());
-    runs.map(|(path, run)| (path.display().to_string(), run))
-}
-
-/// How many runs of the history are searched for one that has a probe.
-pub(crate) const LOOK_BACK: usize = 30;
-
-/// The file of a new run of the history.
-pub(crate) fn history_path(id: &str) -> Result<PathBuf, Error> {
-    Ok(history_folder()?.join(format!("{id}.jsonl")))
-}
-
-/// `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
-fn history_folder() -> Result<PathBuf, Error> {
-    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
-        (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
-        (_, Some(home)) => Path::new(&home).join(".local/state"),
-        _ => bail!("there is no HOME to keep the run in: name a file by --out"),
-    };
-    Ok(state.join("costof/runs"))
+fn cannot_open(path: &Path, error: &io::Error) -> Error {
+    wrong(format_args!(
+        "cannot open {}: {error} (`costof runs` lists the runs that there are)",
+        path.display()
+    ))
 }

@@ -3,12 +3,13 @@
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::{Context, Error};
+use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::progress::{Display, Progress};
-use crate::record::{self, Record};
+use crate::record::Record;
 use crate::{placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::{Host, WorkerCommand};
@@ -189,7 +190,7 @@ impl<'a> Session<'a> {
                         folder.join(file_name(&machines.measured.host, &options.on))
                     }
                     Some(path) => path.clone(),
-                    None => record::history_path(&first.id)?,
+                    None => history::new_file(&first.id)?,
                 };
                 Record::create(&path, first, table)?
             }
@@ -329,13 +330,14 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
     }
 }
 
-/// Begins a run, or goes on with it: writes down the machines as they are now, and leaves the CPUs that are
-/// measured.
+/// Begins a run, or goes on with it: lists its file, writes down the machines as they are now, and leaves
+/// the CPUs that are measured.
 pub(crate) fn begin(
     record: &mut Record,
     machines: &Machines,
     link: Option<(Link, Meet)>,
 ) -> Result<(), Error> {
+    history::remember(&record.run.run.id, record.path());
     placement::leave_the_measured(&record.run.run.plan.placement);
     record.write(attempt(machines, link))
 }

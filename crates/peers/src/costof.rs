@@ -70,6 +70,10 @@ impl Costof {
     fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
         let mut command = self.command(&["run"]);
         command.args(arguments).arg("--out").arg(file);
+        // What is measured for a comparison is no run of the user's history.
+        if let Some(folder) = file.parent() {
+            command.env("XDG_STATE_HOME", folder);
+        }
         command
     }
 }

@@ -134,7 +134,7 @@ fn roles_and_dependencies_exist() {
         for id in probe.info.after.iter() {
             assert!(TABLE.iter().any(|other| other.info.id == *id), "{id}");
         }
-        for axis in probe.blocks_by {
+        for axis in probe.blocks_by.iter().chain(probe.compares) {
             assert!(probe.info.axis(axis).is_ok(), "{}: {axis}", probe.info.id);
         }
     }

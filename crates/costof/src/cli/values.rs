@@ -1,13 +1,16 @@
 //! The values of options that clap cannot read by itself.
 
+use crate::history;
 use clap::builder::{
-    PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser, ValueParser,
+    PathBufValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
+    TypedValueParser, ValueParser,
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_probes::interactive;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The help heading of what only senders can be given.
@@ -75,6 +78,11 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
         }
         _ => ValueParser::new(|text: &str| interactive::value(&axis.name, text)),
     }
+}
+
+/// A run: the path of its file, or its number in the history.
+pub(super) fn run_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(history::named)
 }
 
 /// How many launches of each point may be asked for.

@@ -3,7 +3,7 @@
 use super::interleave;
 use crate::cli::{CompareOptions, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
-use crate::{files, record};
+use crate::{files, history, record};
 use costof_measure::compare::{Metrics, compare};
 use costof_measure::probe::Probe;
 use costof_model::comparison::{Comparison, Verdict};
@@ -26,19 +26,17 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
 
 /// Compares each run that was measured before with the first.
 fn compare_files(options: &CompareOptions) -> Done {
-    let [before, all_after @ ..] = options.what.as_slice() else {
-        bail!(
-            "there is nothing to compare: BEFORE and AFTER are missing, two run files (or \
-             --interleave HOST HOST measures two hosts)"
-        );
+    let files = match options.what.as_slice() {
+        [] => history::last_two()?,
+        [only] => bail!(
+            "{} is the only run: AFTER is missing, a run to compare with it (@1 is the latest run, \
+             `costof runs` lists all)",
+            only.display()
+        ),
+        files => files.to_vec(),
     };
-    if all_after.is_empty() {
-        bail!(
-            "{} is the only run: AFTER is missing, a run to compare with it",
-            before.display()
-        );
-    }
-    check_page(options, options.what.iter())?;
+    let (before, all_after) = (&files[0], &files[1..]);
+    check_page(options, files.iter())?;
     let old = record::read(before)?;
     let mut shown = Shown::new(options);
     for path in all_after {

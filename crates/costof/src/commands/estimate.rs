@@ -3,9 +3,9 @@
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::plan::request::{Request, infos};
-use crate::record;
 use crate::session::{Session, hosts};
 use crate::terminal::{print, watch_interrupts};
+use crate::{history, record};
 use costof_measure::facts;
 use costof_measure::probe::{self, Probe};
 use costof_model::expression::{Expression, Total, Value};
@@ -70,7 +70,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
 /// The latest runs of this machine, back to the one that completes the points.
 fn history(points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
-    for run in record::of_this_machine() {
+    for run in history::of_this_machine() {
         runs.push(run);
         if points.iter().all(|point| measured(&runs, point).is_some()) {
             break;

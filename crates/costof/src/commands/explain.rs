@@ -3,9 +3,10 @@
 use super::list::{LINKS, values};
 use crate::cli::ExplainOptions;
 use crate::error::Done;
-use crate::plan::request::{infos, select};
-use crate::record;
+use crate::plan::keywords::Take;
+use crate::plan::request::select;
 use crate::terminal::print;
+use crate::{history, record};
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
@@ -16,12 +17,13 @@ use costof_report::text::wrapped;
 use std::path::PathBuf;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
-    let infos = select(&infos(table), std::slice::from_ref(&options.probe))?;
+    let word = std::slice::from_ref(&options.probe);
+    let infos = select(table, word, Take::Best { most: 1 })?;
     let mut texts = Vec::new();
     for info in infos {
         let measured = match &options.run {
             Some(path) => Some((path.clone(), record::read(path)?)),
-            None => record::latest_with(&info.id),
+            None => history::latest_with(&info.id),
         };
         texts.push(explain(info) + &sums(info, measured));
     }
@@ -82,7 +84,7 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
         return format!(
             "\nIn none of the last {} runs here: `costof run {}` measures it\n",
-            record::LOOK_BACK,
+            history::LOOK_BACK,
             info.id
         );
     };

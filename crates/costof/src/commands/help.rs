@@ -1,16 +1,15 @@
-//! `costof man` and `costof completions`: the command line, for readers and shells.
+//! `costof man`, `costof completions` and `costof version`: the command line, for readers and shells.
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::error::Done;
 use crate::terminal::print;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::io::Write;
 
 pub(crate) fn man() -> Done {
     let mut page = Vec::new();
-    let mut command = Cli::command();
+    let mut command = cli::command();
     command.build();
     Man::new(command.clone()).render(&mut page)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
@@ -26,6 +25,11 @@ pub(crate) fn man() -> Done {
 pub(crate) fn completions(shell: Shell) -> Done {
     // clap writes to memory first: it would panic on a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "costof", &mut script);
+    clap_complete::generate(shell, &mut cli::command(), "costof", &mut script);
     print(script)
+}
+
+/// The same as `costof --version`.
+pub(crate) fn version() -> Done {
+    print(cli::command().render_version())
 }

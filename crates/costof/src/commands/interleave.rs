@@ -2,12 +2,13 @@
 
 use crate::cli::RunOptions;
 use crate::controller::interleave;
-use crate::error::{Error, bail, wrong};
+use crate::error::{Error, bail};
+use crate::history;
 use crate::machine::{self, Machines};
 use crate::placement;
 use crate::plan::cost::Cost;
 use crate::plan::request::Request;
-use crate::record::{self, Record};
+use crate::record::Record;
 use crate::session::{Session, begin, first_row, hosts_on};
 use crate::terminal::{log, watch_interrupts};
 use costof_lab::host::Host;
@@ -43,7 +44,8 @@ pub(super) fn measure(
             file.display()
         );
     }
-    let request = Request::new(table, options).map_err(|error| not_a_third(options, error))?;
+    refuse_a_third(options)?;
+    let request = Request::new(table, options)?;
     let interrupted = watch_interrupts()?;
     let precision = request.precision;
     let remote_costof = options.chosen.remote_costof.as_ref();
@@ -89,15 +91,15 @@ pub(super) fn measure(
     Ok(records)
 }
 
-/// A third host stands where probes do.
-fn not_a_third(options: &RunOptions, error: Error) -> Error {
+/// Refuses a third host, which would stand where probes do.
+fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
     let mut words = options.probes.iter();
     match words.find(|word| word.parse::<Host>().is_ok()) {
-        Some(word) => wrong(format!(
+        Some(word) => bail!(
             "--interleave takes two hosts, and {word} is a third: what stands behind them is what \
              to measure"
-        )),
-        None => error,
+        ),
+        None => Ok(()),
     }
 }
 
@@ -134,7 +136,7 @@ fn create(
     let create = |side: usize, row: RunRow| {
         let path = match &options.out {
             Some(folder) => files_in(folder)[side].clone(),
-            None => record::history_path(&row.id)?,
+            None => history::new_file(&row.id)?,
         };
         let beside = Some(ids[1 - side].clone());
         Record::create(&path, RunRow { beside, ..row }, table)

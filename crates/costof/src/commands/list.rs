@@ -2,14 +2,15 @@
 
 use crate::cli::ListOptions;
 use crate::error::Done;
-use crate::plan::request::{infos, select};
+use crate::plan::keywords::Take;
+use crate::plan::request::select;
 use crate::terminal::print;
 use costof_measure::probe::Probe;
 use costof_model::axis::{Axis, AxisValue, Domain};
 use std::io;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
-    let infos = select(&infos(table), &options.probes)?;
+    let infos = select(table, &options.probes, Take::All)?;
     if options.json {
         let text = serde_json::to_string_pretty(&infos).map_err(io::Error::from)?;
         return print(text + "\n");

@@ -12,6 +12,7 @@ pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod study;

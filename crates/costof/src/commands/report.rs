@@ -4,12 +4,12 @@ use crate::anonymous::anonymous;
 use crate::cli::ReportOptions;
 use crate::error::Done;
 use crate::terminal::{log, print};
-use crate::{files, record};
+use crate::{files, history, record};
 use costof_report::{csv, markdown, page, plots};
 use std::path::PathBuf;
 
 pub(crate) fn run(options: &ReportOptions) -> Done {
-    let file = record::named_or_latest(options.file.as_deref())?;
+    let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (mut run, cut) = record::read_to_show(&file)?;
     if options.anonymous {
         anonymous(&mut run);

@@ -2,6 +2,7 @@
 
 use crate::cli::{Printing, ShowOptions};
 use crate::error::{Done, Error};
+use crate::history;
 use crate::record;
 use crate::terminal::style;
 use costof_model::rows::Row;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(options: &ShowOptions) -> Done {
-    let file = record::named_or_latest(options.file.as_deref())?;
+    let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, _) = record::read_to_show(&file)?;
     print_run(&run, &file, &options.printing)?;
     Ok(ExitCode::SUCCESS)
@@ -42,7 +43,7 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
 
 /// The command that prints the notes of a run in full.
 fn with_notes(file: &Path) -> String {
-    if record::latest().as_deref() == Some(file) {
+    if history::latest().is_ok_and(|latest| latest == file) {
         return "costof show --notes".to_owned();
     }
     format!("costof show --notes {}", file.display())

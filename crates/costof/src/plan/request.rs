@@ -1,5 +1,6 @@
 //! What a command asks to be measured, checked against the table before anything starts.
 
+use super::keywords::{self, Take};
 use crate::cli::RunOptions;
 use crate::error::{Error, bail, wrong};
 use costof_lab::link;
@@ -29,7 +30,13 @@ impl<'a> Request<'a> {
         table: &'a [&'static Probe],
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
-        let mut infos = select(&infos(table), &options.probes)?;
+        let mut infos = select(
+            table,
+            &options.probes,
+            Take::Best {
+                most: MOST_BY_A_WORD,
+            },
+        )?;
         let mut settings = Settings::new();
         for (axis, values) in &options.chosen.settings {
             if !infos.iter().any(|info| info.axis(axis).is_ok()) {
@@ -78,19 +85,21 @@ pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
     table.iter().map(|probe| &*probe.info).collect()
 }
 
-/// The probes that the patterns name, in the order of the table; without a
-/// pattern, all.
-pub(crate) fn select<'a>(
-    all: &[&'a ProbeInfo],
-    patterns: &[String],
-) -> Result<Vec<&'a ProbeInfo>, Error> {
-    let mut named: Vec<&Text> = Vec::new();
-    for pattern in patterns {
-        let found = plan::select(all, pattern).map_err(wrong)?;
-        named.extend(found.iter().map(|info| &info.id));
+/// A run measures as many probes by one word that is no name of theirs; of more the user has to choose.
+const MOST_BY_A_WORD: usize = 3;
+
+/// The probes that the words name, in the order of the table; without a word, all.
+pub(crate) fn select(
+    table: &[&'static Probe],
+    words: &[String],
+    take: Take,
+) -> Result<Vec<&'static ProbeInfo>, Error> {
+    let mut named = Vec::new();
+    for word in words {
+        named.extend(keywords::probes(table, word, take)?);
     }
-    let mut selected = all.to_vec();
-    selected.retain(|info| patterns.is_empty() || named.contains(&&info.id));
+    let mut selected = infos(table);
+    selected.retain(|info| words.is_empty() || named.contains(info));
     Ok(selected)
 }
 

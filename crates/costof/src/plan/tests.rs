@@ -3,7 +3,6 @@
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, launch_time};
 use super::*;
 use costof_model::facts::CpuSet;
-use costof_model::plan::Settings;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -84,6 +83,35 @@ fn a_probes_own_plan_goes_over_the_links_that_it_names() {
     let far = sends(&[], Some(Link::Remote), false);
     assert_eq!(compared(&far), [("remote", 3)]);
     assert_eq!(compared(&sends(&[], None, true)), [("loopback", 0)]);
+}
+
+#[test]
+fn ways_that_are_compared_are_measured_at_what_is_set() {
+    let planned = |words: &[(&str, &str)]| {
+        let probe = probe::find(costof_probes::TABLE, "copy.send").unwrap();
+        let settings = words.iter().map(|(axis, value)| {
+            let values = value.split(',').map(str::to_owned).collect();
+            ((*axis).to_owned(), values)
+        });
+        let asked = Request {
+            links: vec![Text::Borrowed("loopback")],
+            links_asked: false,
+            infos: vec![&probe.info],
+            headlines_only: false,
+            settings: settings.collect(),
+            precision: Precision::Quick,
+            launches: None,
+        };
+        let plan = planned(asked, &Facts::default(), None);
+        let ways = plan.points().map(|point| {
+            assert_eq!(point.axes.number("size"), 2048);
+            point.axes.word("primitive").to_owned()
+        });
+        ways.collect::<BTreeSet<_>>().len()
+    };
+    let size = ("size", "2KiB");
+    assert_eq!(planned(&[size]), 9);
+    assert_eq!(planned(&[size, ("primitive", "splice,two_copy")]), 2);
 }
 
 #[test]

@@ -7,8 +7,9 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "run",
+    "runs",
     "list",
     "explain",
     "estimate",
@@ -17,6 +18,7 @@ const COMMANDS: [&str; 9] = [
     "export",
     "completions",
     "man",
+    "version",
 ];
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 /// Commands, each with what its error names.
@@ -64,10 +66,21 @@ fn help_says_what_each_command_is_for() {
         let help = costof(&format!("{command} --help")).out;
         assert_contains_all(&help, &[&format!("Usage: costof {command}"), "-h, --help"]);
     }
-    assert_contains(&whole, "Exit codes: 0 done");
+    let (_, grouped) = whole.split_once("\nMeasure:\n").unwrap();
+    for heading in [
+        "\nLook:\n",
+        "\nDecide:\n",
+        "\nPrepare:\n",
+        "\nOptions:\n",
+        "Exit codes: 0 done",
+    ] {
+        assert_contains(grouped, heading);
+    }
     assert!(!whole.contains("worker"), "{whole}");
     let version = format!("costof {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(costof("--version").out, version);
+    for ask in ["--version", "version"] {
+        assert_eq!(costof(ask).out, version);
+    }
     // Without a command, the help is an error.
     let nothing = Place::new().run("").expect_code(2);
     assert_contains(&nothing.err, "Usage: costof");
@@ -95,6 +108,17 @@ fn the_list_describes_every_probe_whole() {
     }
     let layer = listed("cpu");
     assert!(layer.len() > 1 && layer.len() < probes.len());
+}
+
+#[test]
+fn an_everyday_word_finds_what_measures_it() {
+    assert!(costof("explain fsync").out.starts_with("file.sync: "));
+    let found = costof("list zerocopy").out;
+    assert_contains_all(&found, &["copy.send ", "copy.receive "]);
+    assert!(!found.contains("cpu.loop"), "{found}");
+    let run = costof("run mutex --dry-run");
+    assert!(run.out.starts_with("sync.mutex "), "{run:?}");
+    assert_contains(&run.err, "`mutex` is measured by sync.mutex");
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
 #[test]
 fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
     let (run, _) = measured(
-        "--set pattern=echo,trigger --set in_flight=8 --set size=16KiB --set over=tcp,udp,udp_gso,unix",
+        "--set primitive=two_copy --set pattern=echo,trigger --set in_flight=8 --set size=16KiB \
+         --set over=tcp,udp,udp_gso,unix",
     );
     let failures = &run.failures;
     assert_eq!(run.points.len() + failures.len(), 8, "{failures:?}");

@@ -30,6 +30,7 @@ mod nfs;
 mod readers;
 mod report;
 mod resumed;
+mod runs;
 mod send;
 mod ssh;
 mod study;

@@ -139,6 +139,7 @@ impl Measure for Receive {
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["size", "over", "fields"];
+    const COMPARES: NameList = &["how"];
     const ROLE_NAMES: NameList = &["sender", "receiver"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Receive>(roles::Sending::start(launch)?),

@@ -1,0 +1,29 @@
+//! The options of `costof ask`.
+
+use super::Measuring;
+use super::values::run_file;
+use clap::{Args, ValueHint};
+use costof_model::link::Link;
+use std::path::PathBuf;
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct AskOptions {
+    /// Which question: a name of the list
+    #[arg(value_name = "QUESTION")]
+    pub(crate) question: Option<String>,
+    /// The size of a message or block, such as 32KiB
+    #[arg(long, value_name = "BYTES", requires = "question")]
+    pub(crate) size: Option<String>,
+    /// The path between client and server, as of `costof run`
+    #[arg(long, value_name = "LINK", requires = "question")]
+    pub(crate) link: Option<Link>,
+    /// Answer from an existing run, instead of measuring
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
+          requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait"])]
+    pub(crate) run: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measuring: Measuring,
+    /// Write the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

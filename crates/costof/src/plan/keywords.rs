@@ -1,0 +1,244 @@
+//! Everyday words for what is measured: from a word that is no id, layer or glob to the probes that it is
+//! about.
+
+mod words;
+
+use crate::error::{Error, wrong};
+use crate::terminal::log;
+use costof_measure::probe::Probe;
+use costof_model::axis::Domain;
+use costof_model::facts::Facts;
+use costof_model::plan;
+use costof_model::probe_info::ProbeInfo;
+use words::{NOT_MEASURED, SYNONYMS};
+
+/// What is taken of several probes that a word is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Take {
+    /// All of them.
+    All,
+    /// Those that fit it best, if they are at most so many; of more the user has to choose.
+    Best { most: usize },
+}
+
+/// How a probe has to do with a word, the closest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Relation {
+    /// It is called so.
+    Name,
+    /// One of its axes has such a value.
+    Value,
+    /// A row of the latency table has the word.
+    Label,
+    /// Its question has the word.
+    Question,
+}
+
+/// The probes that a word names: an id, a layer, a glob, or an everyday word for what they measure.
+///
+/// # Errors
+/// There is none, or there are more than are taken: a sentence that names the nearest ones.
+pub(crate) fn probes(
+    table: &[&'static Probe],
+    word: &str,
+    take: Take,
+) -> Result<Vec<&'static ProbeInfo>, Error> {
+    let infos: Vec<&'static ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
+    let unknown = match plan::select(&infos, word) {
+        Ok(found) => return Ok(found),
+        Err(unknown) => unknown,
+    };
+    if let Some(sentence) = not_measured(word) {
+        return Err(wrong(sentence));
+    }
+    let mut found: Vec<(Relation, &'static ProbeInfo)> = table
+        .iter()
+        .filter_map(|probe| Some((relation(probe, word)?, &*probe.info)))
+        .collect();
+    let Some(best) = found.iter().map(|(relation, _)| *relation).min() else {
+        return Err(wrong(unknown));
+    };
+    if let Take::Best { most } = take {
+        found.retain(|(relation, _)| *relation == best);
+        if found.len() > most {
+            return Err(wrong(choose(word, &found)));
+        }
+        let ids: Vec<&str> = found.iter().map(|(_, info)| &*info.id).collect();
+        log(format_args!("`{word}` is measured by {}", ids.join(", ")));
+    }
+    Ok(found.into_iter().map(|(_, info)| info).collect())
+}
+
+/// The closest relation of a probe to a word.
+fn relation(probe: &Probe, word: &str) -> Option<Relation> {
+    let word = stems(word).concat();
+    if word.len() < 2 {
+        return None;
+    }
+    let info = &*probe.info;
+    let is_synonym =
+        |(words, ids): &(&str, &[&str])| ids.contains(&&*info.id) && stems(words).contains(&word);
+    if has(&info.id, &word) || SYNONYMS.iter().any(is_synonym) {
+        return Some(Relation::Name);
+    }
+    if values(info).any(|value| has(value, &word)) {
+        return Some(Relation::Value);
+    }
+    // The labels on any machine: what this one has beside them needs no word of its own.
+    let mut headlines = (probe.headlines)(&Facts::default()).into_iter();
+    if headlines.any(|headline| has(&headline.label, &word)) {
+        return Some(Relation::Label);
+    }
+    has(&info.question, &word).then_some(Relation::Question)
+}
+
+/// The words that are values on the axes of a probe.
+fn values(info: &ProbeInfo) -> impl Iterator<Item = &str> {
+    let choices = info.axes.iter().flat_map(|axis| match &axis.domain {
+        Domain::Choice(choices) => &choices[..],
+        _ => &[],
+    });
+    choices.map(|choice| &*choice.value)
+}
+
+/// Whether a text has a word, which may stand there in parts: `zerocopy` as `zero_copy`.
+fn has(text: &str, word: &str) -> bool {
+    let stems = stems(text);
+    (0..stems.len()).any(|from| {
+        let mut joined = String::new();
+        stems[from..].iter().any(|stem| {
+            joined.push_str(stem);
+            joined == word
+        })
+    })
+}
+
+/// The words of a text in lower case, without the endings in which singular and plural differ.
+fn stems(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let stem = |word: &str| {
+        let word = word.to_lowercase();
+        let singular = match word.strip_suffix('s') {
+            Some(singular) if !singular.ends_with('s') => singular,
+            _ => &word,
+        };
+        singular.trim_end_matches('e').to_owned()
+    };
+    words.map(stem).filter(|stem| !stem.is_empty()).collect()
+}
+
+/// What is said of a word for something that no probe measures.
+fn not_measured(word: &str) -> Option<String> {
+    let word = stems(word).concat();
+    let (_, what, nearest) = NOT_MEASURED
+        .iter()
+        .find(|(words, ..)| stems(words).contains(&word))?;
+    let nearest: Vec<String> = nearest
+        .iter()
+        .map(|(id, what)| format!("`{id}` ({what})"))
+        .collect();
+    Some(format!(
+        "{what} not measured. Nearest: {}. `costof explain PROBE` says more",
+        nearest.join(", ")
+    ))
+}
+
+/// The probes between which the user has to choose.
+fn choose(word: &str, found: &[(Relation, &ProbeInfo)]) -> String {
+    let width = found.iter().map(|(_, info)| info.id.len()).max();
+    let width = width.unwrap_or(0);
+    let mut text = format!("several probes are about `{word}`: name one of them");
+    for (_, info) in found {
+        text += &format!("\n  {:width$}  {}", info.id, info.question);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(word: &str, take: Take) -> Result<Vec<&'static str>, String> {
+        let found = probes(costof_probes::TABLE, word, take).map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|info| &*info.id).collect())
+    }
+
+    #[test]
+    fn an_everyday_word_finds_its_probe() {
+        for (word, id) in [
+            ("fsync", "file.sync"),
+            ("mutex", "sync.mutex"),
+            ("Locks", "sync.mutex"),
+            ("fork", "os.process"),
+            ("ping", "net.ping"),
+            ("syscalls", "os.syscall"),
+            ("false sharing", "sync.false_sharing"),
+            ("context-switches", "os.context_switch"),
+            ("clock_gettime", "cpu.clock"),
+            ("page fault", "os.page_fault"),
+            ("memcpy", "cpu.memcpy"),
+            ("serialization", "rpc.marshal"),
+            ("DRAM", "memory.latency"),
+            ("L1", "memory.latency"),
+            ("handshake", "net.connect"),
+            ("sendfile", "copy.send"),
+        ] {
+            assert_eq!(ids(word, Take::Best { most: 1 }), Ok(vec![id]), "{word}");
+        }
+    }
+
+    #[test]
+    fn of_several_probes_the_user_chooses_or_takes_all() {
+        let error = ids("bandwidth", Take::Best { most: 3 }).unwrap_err();
+        for id in ["memory.bandwidth", "ipc.bandwidth", "net.bandwidth"] {
+            assert!(error.contains(id), "{error}");
+        }
+        let quic = ["rudp.bandwidth", "rudp.loss"].to_vec();
+        assert_eq!(ids("quic", Take::Best { most: 3 }), Ok(quic));
+        let all = ids("zerocopy", Take::All).unwrap();
+        assert!(all.starts_with(&["copy.send", "copy.receive"]), "{all:?}");
+        // A name, a layer and a glob are as ever.
+        assert_eq!(ids("sync", Take::All).unwrap().len(), 3);
+        assert_eq!(ids("os.sys*", Take::All), Ok(vec!["os.syscall"]));
+    }
+
+    #[test]
+    fn what_is_not_measured_says_so_with_the_nearest() {
+        for (word, id) in [
+            ("TLS", "rudp.bandwidth"),
+            ("malloc", "os.mmap"),
+            ("dns", "net.rtt"),
+        ] {
+            let error = ids(word, Take::All).unwrap_err();
+            assert!(
+                error.contains("not measured") && error.contains(id),
+                "{error}"
+            );
+        }
+        let error = ids("mutxe", Take::All).unwrap_err();
+        assert!(error.contains("there is no probe `mutxe`"), "{error}");
+    }
+
+    #[test]
+    fn every_word_of_the_lists_means_something() {
+        let is_known = |id: &str| {
+            costof_probes::TABLE
+                .iter()
+                .any(|probe| probe.info.id == *id)
+        };
+        for (words, ids) in SYNONYMS {
+            assert!(
+                !words.is_empty() && ids.iter().all(|id| is_known(id)),
+                "{words}"
+            );
+        }
+        for (words, _, nearest) in NOT_MEASURED {
+            assert!(nearest.iter().all(|(id, _)| is_known(id)), "{words}");
+            for word in words.split(' ') {
+                let probes = costof_probes::TABLE.iter();
+                let mut about = probes.filter(|probe| relation(probe, word).is_some());
+                assert!(about.next().is_none(), "{word} is measured");
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The words that people use beside those of the probes themselves.
+
+/// Words, and the probes that they name.
+pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
+    ("overhead harness", &["null"]),
+    ("time timestamp gettimeofday rdtsc tsc vdso", &["cpu.clock"]),
+    ("ghz mhz turbo", &["cpu.frequency"]),
+    ("function functioncall", &["cpu.call"]),
+    ("branch mispredict misprediction", &["cpu.branch_miss"]),
+    ("compression decompression", &["cpu.snappy"]),
+    ("vm hypervisor cpuid virtualization", &["cpu.vm_exit"]),
+    ("noise osnoise smi interrupt stall steal", &["cpu.hiccup"]),
+    (
+        "smt hyperthread hyperthreading sibling neighbor noisyneighbour noisyneighbor",
+        &["cpu.neighbour"],
+    ),
+    ("lock locking spinlock contention", &["sync.mutex"]),
+    (
+        "atomic cas cacheline coherence",
+        &["sync.core_to_core", "sync.false_sharing"],
+    ),
+    ("kernel getuid", &["os.syscall"]),
+    ("segfault sigsegv sigaction handler", &["os.signal"]),
+    ("nanosleep usleep jitter slack", &["os.timer"]),
+    ("exec execve clone subprocess", &["os.process"]),
+    ("scheduler wakeup yield", &["os.context_switch"]),
+    ("cow madvise", &["os.page_fault"]),
+    ("mlock", &["os.pin"]),
+    (
+        "ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher",
+        &["memory.latency"],
+    ),
+    ("membw", &["memory.bandwidth"]),
+    ("ipc shm sharedmemory", &["ipc.latency"]),
+    ("disk ssd nvme hdd seek iops", &["file.read"]),
+    (
+        "durable durability flush commit journal wal",
+        &["file.sync"],
+    ),
+    ("inode directory", &["file.metadata"]),
+    ("pagecache", &["file.read", "file.cache_size"]),
+    ("nfs mount", &["file.remote", "file.remote_call"]),
+    ("network lan", &["net.rtt", "net.bandwidth"]),
+    ("roundtrip", &["net.rtt"]),
+    ("icmp", &["net.ping"]),
+    ("handshake connection accept", &["net.connect"]),
+    ("msgzerocopy sendmsg nagle", &["copy.send"]),
+    ("recvmsg", &["copy.receive"]),
+    ("packetloss retransmission", &["rudp.loss"]),
+    (
+        "protobuf serialise serialize serialisation serialization marshalling",
+        &["rpc.marshal"],
+    ),
+];
+
+/// What stands for a probe in a list of the nearest: its id, and what it has to do with the subject.
+type Nearest = (&'static str, &'static str);
+
+/// Words for what no probe measures, what that is, and the nearest probes.
+pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
+    (
+        "tls ssl https encryption encrypt crypto aes",
+        "TLS and encryption are",
+        &[("rudp.bandwidth", "stack=quic encrypts all it sends")],
+    ),
+    (
+        "json xml yaml parse parsing",
+        "JSON and other text formats are",
+        &[("rpc.marshal", "protobuf and Thrift to bytes and back")],
+    ),
+    (
+        "malloc free allocator allocation heap jemalloc",
+        "malloc is",
+        &[
+            ("os.mmap", "what it asks of the kernel"),
+            ("os.page_fault", "the first touch of a page"),
+        ],
+    ),
+    (
+        "dns resolver getaddrinfo",
+        "DNS is",
+        &[("net.rtt", "over=udp is the exchange beneath a lookup")],
+    ),
+    (
+        "http http2 rest web nginx",
+        "HTTP is",
+        &[("rpc.rtt", "stack=grpc is a call over HTTP/2")],
+    ),
+    (
+        "sql database db postgres mysql sqlite redis transaction",
+        "databases are",
+        &[
+            ("file.sync", "what a commit waits for"),
+            ("net.rtt", "the way to a server and back"),
+        ],
+    ),
+    (
+        "hash hashing sha sha256 md5 crc checksum",
+        "hashes and checksums are",
+        &[("cpu.memcpy", "a pass over the same bytes")],
+    ),
+    (
+        "gzip zlib zstd lz4 brotli",
+        "compressors other than Snappy are",
+        &[("cpu.snappy", "the fast kind of compression")],
+    ),
+    (
+        "gpu cuda pcie",
+        "GPUs are",
+        &[("memory.bandwidth", "what the CPU moves")],
+    ),
+    (
+        "rdma infiniband dpdk xdp ebpf bpf",
+        "ways around the kernel's network stack are",
+        &[(
+            "net.stages",
+            "where a round trip through it spends its time",
+        )],
+    ),
+    (
+        "epoll select poll async await tokio",
+        "event loops are",
+        &[
+            ("net.rtt", "wait=block wakes one thread"),
+            ("os.context_switch", "what a wake-up costs"),
+        ],
+    ),
+    (
+        "numa",
+        "memory of other NUMA nodes is",
+        &[
+            ("sync.core_to_core", "a cache line to any other CPU"),
+            ("memory.latency", "local memory"),
+        ],
+    ),
+    (
+        "division divide sqrt multiply addition arithmetic simd",
+        "arithmetic instructions are",
+        &[("cpu.loop", "a subtraction and a branch")],
+    ),
+    (
+        "docker container podman kubernetes",
+        "starting containers is",
+        &[
+            ("os.process", "the process in it"),
+            ("net.connect", "its first connection"),
+        ],
+    ),
+    (
+        "gc garbage python java jvm goroutine",
+        "language runtimes are",
+        &[
+            ("os.thread", "a thread of the kernel"),
+            ("cpu.call", "a procedure call in native code"),
+        ],
+    ),
+];

@@ -1,0 +1,55 @@
+//! `costof runs`, and how runs are named by their numbers.
+
+use crate::common::{Place, assert_contains, assert_contains_all};
+use std::fs;
+
+/// The seed of the run of this name.
+fn seed(place: &Place, name: &str) -> String {
+    let run = place.run(&format!("export {name}")).expect_code(0).out;
+    let (_, seed) = run.split_once("\"seed\":").unwrap();
+    seed.split(',').next().unwrap().to_owned()
+}
+
+#[test]
+fn runs_are_listed_and_named_by_number_wherever_they_are() {
+    let place = Place::new();
+    assert_contains(
+        &place.run("runs").expect_code(0).out,
+        "`costof run` makes one",
+    );
+    let other = place.path("other.jsonl");
+    for line in ["--seed 1", "--seed 2 --out other.jsonl"] {
+        place
+            .run(&format!("run null --quick {line}"))
+            .expect_code(0);
+    }
+    let runs = place.run("runs").expect_code(0).out;
+    let [_, latest, before] = runs.lines().collect::<Vec<_>>()[..] else {
+        panic!("not two runs: {runs}");
+    };
+    assert_contains_all(latest, &["@1 ", " 1 ", " null ", "/other.jsonl"]);
+    assert_contains_all(before, &["@2 ", " null ", "state/costof/runs/"]);
+    assert_eq!([seed(&place, "@1"), seed(&place, "@2")], ["2", "1"]);
+    place
+        .run("export @3")
+        .expect_wrong(&["@3", "@2 the oldest", "costof runs"]);
+    // On a busy machine nothing may be comparable, but the two are named.
+    let compared = place.run("compare").out;
+    let (before, after) = compared.lines().next().unwrap().split_once(" → ").unwrap();
+    assert_contains(before, "state/costof/runs/");
+    assert_contains(after, "/other.jsonl");
+
+    // Of a run that is not finished, or that somebody else wrote.
+    let text = fs::read_to_string(&other).unwrap();
+    let (rows, _) = text.split_once("{\"type\":\"end\"").unwrap();
+    fs::write(&other, rows).unwrap();
+    assert_contains(&place.run("runs").out, "1, unfinished");
+    place.run("run --resume @1").expect_code(0);
+    assert!(!place.run("runs").out.contains("unfinished"));
+    fs::write(&other, rows.replace(":\"null\"", ":\"nu\\u001bll\"")).unwrap();
+    let runs = place.run("runs").expect_code(0).out;
+    assert_contains(&runs, " nu ll ");
+    assert!(!runs.contains('\x1b'), "{runs}");
+    fs::remove_file(&other).unwrap();
+    assert_eq!(seed(&place, "@1"), "1");
+}
