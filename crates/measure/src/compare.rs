@@ -18,13 +18,14 @@
 //! may differ for such reasons.
 
 mod facts;
+mod missing;
 
 use crate::distance::is_alike;
 use crate::estimate::{HALF_BUCKET, core_of, launch_medians};
 use crate::gauge::ALONE;
 use crate::launches::{Counting, launches_with};
-use crate::schedule::LEAST_LAUNCHES;
-use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
+use crate::schedule::{LEAST_LAUNCHES, Precision};
+use costof_model::comparison::{Cause, Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{CoreShare, Data, MetricInfo, Selection, is_too_wide};
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
@@ -43,6 +44,8 @@ pub enum Metrics {
     All,
 }
 
+/// The smallest change that matters where nobody says another, as a share.
+pub const MATTERS: f64 = 0.05;
 /// A ratio nearer to one than this is none: the core's clock alone drifts by as much within minutes.
 const LEAST: f64 = 1.01;
 /// What [`Compared::visible`] is seen with.
@@ -54,14 +57,16 @@ const MOSTLY_ALONE: f64 = 0.9;
 /// the other beside it; else what pairs leave out says more than what they share.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
-/// What `after` says of what `before` measured too.
-pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
+/// What `after` says of what `before` measured too, where the smallest change that matters is this share.
+pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Comparison {
     let (old, new) = (Side::new(before), Side::new(after));
     let in_turns = took_turns(before, after);
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
     let mut comparison = Comparison {
         in_turns,
+        matters,
+        missing: missing::missing(&old, &new, after),
         facts: facts::differences(before, after, in_turns),
         only_before: old.without(&new),
         only_after: new.without(&old),
@@ -103,7 +108,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             }
         }
     }
-    comparison.rows = judged(found, in_turns);
+    comparison.rows = judged(found, in_turns, matters);
     comparison
 }
 
@@ -420,7 +425,8 @@ fn compared(
         ratio: found.of_means.exp(),
         ci95,
         p: found.p(LEAST.ln()),
-        verdict: Verdict::NoDifference,
+        verdict: Verdict::CannotTell,
+        cause: None,
         visible: f64::NAN,
         selection: given.selection,
         core_shared: given.core_shared,
@@ -452,7 +458,7 @@ fn grain(
 }
 
 /// Says what each row means among all of them.
-fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool) -> Vec<Compared> {
+fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool, matters: f64) -> Vec<Compared> {
     let count = found.len();
     // Holm: the least of m rows must have p below 5 % ÷ m, the next below 5 % ÷ (m - 1) …
     let mut by_p: Vec<usize> = (0..count).collect();
@@ -473,12 +479,47 @@ fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool) -> Vec<Compare
     }
     // Of what is still alike, the first would have to stand against all of them.
     let corrected = 1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64;
-    let visible = |difference: &Difference| difference.visible(corrected, OFTEN);
-    let rows = found.into_iter().map(|(row, difference)| Compared {
-        visible: visible(&difference).map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1()),
-        ..row
+    let rows = found.into_iter().map(|(mut row, difference)| {
+        row.visible = visible(&difference, corrected);
+        if !row.verdict.is_change() {
+            (row.verdict, row.cause) = without_change(&row, difference, corrected, matters);
+        }
+        row
     });
     rows.collect()
+}
+
+/// The smallest change that would have been seen, as a share.
+fn visible(difference: &Difference, confidence: f64) -> f64 {
+    let least = difference.visible(confidence, OFTEN);
+    least.map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1())
+}
+
+/// What a row says in which no change was seen: that there is none that matters, or why it cannot tell.
+fn without_change(
+    row: &Compared,
+    difference: Difference,
+    confidence: f64,
+    matters: f64,
+) -> (Verdict, Option<Cause>) {
+    let most = matters + 1e-9;
+    let (low, high) = row.ci95;
+    if row.visible <= most && high <= 1.0 + most && low >= 1.0 / (1.0 + most) {
+        return (Verdict::NoDifference, None);
+    }
+    let fewer = row.before.1.min(row.after.1);
+    let full = Precision::Full.launches();
+    let with_more = Difference {
+        error: difference.error * (f64::from(fewer) / f64::from(full)).sqrt(),
+        degrees: difference.degrees.max(full - 1),
+        ..difference
+    };
+    let cause = if fewer < full && visible(&with_more, confidence) <= most {
+        Cause::FewLaunches
+    } else {
+        Cause::Noise
+    };
+    (Verdict::CannotTell, Some(cause))
 }
 
 #[cfg(test)]
