@@ -47,9 +47,14 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
     trust
         .lines()
         .for_each(|line| text.push_str(&wrapped(line, "")));
-    text.push_str(&refused(comparison, after));
-    text.push_str(&missing(comparison, after));
-    text.push_str(&only(comparison));
+    let apart = [
+        refused(comparison, after),
+        missing(comparison, after),
+        only(comparison),
+    ];
+    for line in apart.concat().lines() {
+        let _ = write!(text, "\n{}", wrapped(line, ""));
+    }
     text
 }
 
@@ -63,8 +68,7 @@ pub(crate) fn only(comparison: &Comparison) -> String {
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
         let probes = by_probe(points.iter());
-        let line = format!("Only the {which} run has a number of {count}: {probes}.");
-        format!("\n{}", wrapped(&line, ""))
+        format!("Only the {which} run has a number of {count}: {probes}.\n")
     });
     lines.collect()
 }
@@ -74,10 +78,9 @@ pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
     let missing = comparison.missing.iter();
     let reasons =
         by_reason(missing.map(|missing| (why_missing(missing), named(&missing.point, after))));
-    let lines = reasons.into_iter().map(|(reason, names)| {
-        let line = format!("No number any more, {reason}: {}.", names.join("; "));
-        format!("\n{}", wrapped(&line, ""))
-    });
+    let lines = reasons
+        .into_iter()
+        .map(|(reason, names)| format!("No number any more, {reason}: {}.\n", names.join("; ")));
     lines.collect()
 }
 
@@ -241,7 +244,9 @@ pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
     let (noise, few) = (count(Cause::Noise), count(Cause::FewLaunches));
     let all = noise + few;
     let (main, of_it, advice) = if few > noise {
-        ("few launches", few, "--full makes more")
+        ("few launches", few, "--full, which makes more")
+    } else if comparison.in_turns {
+        ("noise", noise, "a quieter machine")
     } else {
         ("noise", noise, "a quieter machine, or --interleave")
     };
@@ -308,10 +313,9 @@ fn core_shared(comparison: &Comparison) -> String {
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
     let refused = comparison.refused.iter();
     let reasons = by_reason(refused.map(|refused| (&refused.reason, named(&refused.point, after))));
-    let lines = reasons.into_iter().map(|(reason, names)| {
-        let line = format!("Not compared, {reason}: {}.", names.join("; "));
-        format!("\n{}", wrapped(&line, ""))
-    });
+    let lines = reasons
+        .into_iter()
+        .map(|(reason, names)| format!("Not compared, {reason}: {}.\n", names.join("; ")));
     lines.collect()
 }
 

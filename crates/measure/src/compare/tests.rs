@@ -1,11 +1,12 @@
 use super::*;
 use crate::schedule::turns;
 use costof_model::axis::Axes;
-use costof_model::metric::Data;
-use costof_model::noise::CoreGauge;
+use costof_model::comparison::Cause;
+use costof_model::metric::{Data, Estimate};
+use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::testing::{launch, planned, probe_info, row};
-use costof_model::unit::Unit;
+use costof_model::testing::{estimate, launch, planned, probe_info, row};
+use costof_model::unit::{Better, Unit};
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
     MetricInfo {
@@ -148,9 +149,9 @@ fn what_has_no_number_any_more_is_missing_with_its_reason() {
     let mut after = before.clone();
     // One below resolution, one whose launches disagree, one without a row.
     after.points[0].state = State::BelowResolution;
-    let wide = costof_model::testing::estimate("cost", 1.0);
+    let wide = estimate("cost", 1.0);
     after.points[1].primary = "cost".into();
-    after.points[1].metrics = vec![costof_model::metric::Estimate {
+    after.points[1].metrics = vec![Estimate {
         ci95: Some((1.0, 11.0)),
         ..wide
     }];
@@ -248,7 +249,7 @@ fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     attempt.build = "2".to_owned();
     let facts = attempt.hosts.get_mut(MEASURED).unwrap();
     facts.kernel.sysctls.clear();
-    after.run.plan.precision = "quick".into();
+    after.run.plan.precision = "full".into();
     after.points[0].launches += 1;
     let facts = primary(&before, &after).facts;
     let differences = facts
@@ -257,7 +258,7 @@ fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     assert_eq!(
         differences.collect::<Vec<_>>(),
         [
-            ("precision", Some("quick")),
+            ("precision", Some("full")),
             ("launches of a point", Some("7")),
             ("kernel", Some("6.2")),
             ("mitigations", Some("spectre_v2: Vulnerable")),

@@ -40,8 +40,8 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
     if rows.len() < count {
         let hidden = count - rows.len();
         let line = format!(
-            "{hidden} of {count} rows differ surely between no two runs; {blind} of them cannot tell for any \
-             two: `--all` shows them."
+            "No two runs surely differ in {hidden} of {count} rows; {blind} of these cannot tell for any two \
+             runs: `--all` shows them."
         );
         text.push_str(&wrapped(&line, ""));
     }
@@ -329,7 +329,7 @@ mod tests {
             "C is the odd one: it surely differs from every other run in 1 of 2 rows (A: 0, B: 0)",
             "precision: A full, B full, C quick",
             "3.00x  C",
-            "1 of 2 rows differ surely between no two runs; 1 of them",
+            "No two runs surely differ in 1 of 2 rows; 1 of these",
             "Only A: 1 point (a.first (1)).",
             "Only B, C: 1 point (a.late (1)).",
         ] {

@@ -1,7 +1,6 @@
 //! What a comparison says to a threshold: pass, fail, or cannot tell.
 
 use super::{is_inconclusive, named, share, why_missing};
-use crate::names::points_counted;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::point::Point;
@@ -62,7 +61,7 @@ impl Outcome {
             Word::Pass
         };
         Outcome {
-            reason: reason(comparison, verdict),
+            reason: reason(comparison, after, verdict),
             verdict,
             failed,
         }
@@ -76,11 +75,15 @@ impl Outcome {
             Word::Fail => "FAIL",
             Word::CannotTell => "CANNOT TELL",
         };
-        let named: Vec<&str> = self.failed.iter().map(|failed| &*failed.why).collect();
-        let reason = match named.len() {
-            0 => self.reason.clone(),
-            count if count <= NAMED => named.join("; "),
-            count => format!("{}; and {} more", named[..NAMED].join("; "), count - NAMED),
+        let failed: Vec<String> = self
+            .failed
+            .iter()
+            .map(|failed| failed.why.clone())
+            .collect();
+        let reason = if failed.is_empty() {
+            self.reason.clone()
+        } else {
+            some(&failed)
         };
         let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
         format!("{word}: {run}{reason}")
@@ -111,7 +114,7 @@ fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Fail
 }
 
 /// Why it passes, and what the pass leaves open.
-fn reason(comparison: &Comparison, verdict: Word) -> String {
+fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
     let percent = share(comparison.matters);
     let mut reason = match verdict {
         Word::CannotTell => format!("inconclusive, no row can show {percent}"),
@@ -122,17 +125,25 @@ fn reason(comparison: &Comparison, verdict: Word) -> String {
         let all = comparison.rows.len();
         reason.push_str(&format!("; {blind} of {all} rows cannot tell"));
     }
-    let missing = &comparison.missing;
+    let missing = comparison.missing.iter().map(|missing| {
+        let cause = if missing.is_noise { " (noise)" } else { "" };
+        format!("{}{cause}", named(&missing.point, after))
+    });
+    let missing: Vec<String> = missing.collect();
     if !missing.is_empty() {
-        let have = if missing.len() == 1 { "has" } else { "have" };
-        let noise = missing.iter().filter(|missing| missing.is_noise).count();
-        let count = points_counted(missing.len());
-        reason.push_str(&format!("; {count} {have} no number any more"));
-        if noise > 0 {
-            reason.push_str(&format!(" ({noise} because of noise)"));
-        }
+        reason.push_str("; no number any more: ");
+        reason.push_str(&some(&missing));
     }
     reason
+}
+
+/// The first few of what has a name, and how many more there are.
+fn some(names: &[String]) -> String {
+    let named = names[..names.len().min(NAMED)].join("; ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
 }
 
 /// By how much it became worse, as a share, and the interval of that.
@@ -189,7 +200,7 @@ mod tests {
         assert_eq!(
             line(&fails, false),
             (
-                "FAIL: os.syscall 7.2 % slower (5.9–8.5)".to_owned(),
+                "FAIL: os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
                 "fail".to_owned()
             )
         );
@@ -203,8 +214,8 @@ mod tests {
         assert_eq!(word, "pass");
         assert_eq!(
             shown,
-            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; 1 point has no number any \
-             more (1 because of noise)"
+            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; no number any more: \
+             a.blind size=64 (noise)"
         );
         let (shown, word) = line(&passes, true);
         assert_eq!(word, "fail");

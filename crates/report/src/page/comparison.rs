@@ -95,15 +95,20 @@ fn outcome_class(outcome: &Outcome) -> &'static str {
 /// The rows that surely changed, then the others, folded by what they say.
 fn ratios(comparison: &Comparison, after: &Run) -> Markup {
     let rows = in_order(&comparison.rows);
-    let ruler = Ruler::over(&comparison.rows);
-    let of = |verdict| {
-        rows.iter()
-            .take(ROWS)
-            .filter(move |row| row.verdict == verdict)
-    };
-    let changed = || rows.iter().take(ROWS).filter(|row| row.verdict.is_change());
-    let unchanged = format!("unchanged within {}", share(comparison.matters));
-    let blind = cannot_tell(comparison).unwrap_or_default();
+    let shown = &rows[..rows.len().min(ROWS)];
+    let of = |verdict| shown.iter().filter(move |row| row.verdict == verdict);
+    let changed: Vec<&Compared> = shown
+        .iter()
+        .copied()
+        .filter(|row| row.verdict.is_change())
+        .collect();
+    let unchanged: Vec<&Compared> = of(Verdict::NoDifference).copied().collect();
+    let blind: Vec<&Compared> = of(Verdict::CannotTell).copied().collect();
+    let within = format!(
+        "{} unchanged within {}",
+        unchanged.len(),
+        share(comparison.matters)
+    );
     html! {
         p.key {
             span { i.z {} " the ratio with its 95 % interval" }
@@ -111,30 +116,28 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
             span { "a click on a row shows its details" }
         }
         div.ratios {
-            @if changed().next().is_none() { p { "No row surely changed." } }
-            @else { (ticks(&ruler)) @for row in changed() { (ratio(row, after, &ruler)) } }
-            @for (verdict, summary) in [(Verdict::NoDifference, unchanged), (Verdict::CannotTell, blind)] {
-                @let count = of(verdict).count();
-                @if count > 0 {
-                    details.folded {
-                        summary { @if verdict == Verdict::NoDifference { (count) " " } (summary) }
-                        (ticks(&ruler))
-                        @for row in of(verdict) { (ratio(row, after, &ruler)) }
-                    }
+            @if changed.is_empty() { p { "No row surely changed." } }
+            @else { (on_axis(&changed, after)) }
+            @for (rows, summary) in [(unchanged, within), (blind, cannot_tell(comparison).unwrap_or_default())] {
+                @if !rows.is_empty() {
+                    details.folded { summary { (summary) } (on_axis(&rows, after)) }
                 }
             }
         }
-        @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, which `costof compare --all` lists" } }
+        @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, which costof compare --all lists" } }
     }
 }
 
-fn ticks(ruler: &Ruler) -> Markup {
+/// Rows on an axis of their own.
+fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
+    let ruler = Ruler::over(rows);
     html! {
         div.r.ruler aria-hidden="true" {
             span.n {} span.w {}
             span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
             span.x {} span.v {}
         }
+        @for row in rows { (ratio(row, after, &ruler)) }
     }
 }
 
@@ -273,7 +276,7 @@ impl Ruler {
     const MOST: f64 = 2.2;
     const LEAST: f64 = 1.025;
 
-    fn over(rows: &[Compared]) -> Ruler {
+    fn over(rows: &[&Compared]) -> Ruler {
         let ends = rows
             .iter()
             .flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
@@ -448,14 +451,14 @@ mod tests {
             (0.0, 0.1),
         ] {
             let rows = [compared("a.x", ratio, half, Verdict::Worse)];
-            let ruler = Ruler::over(&rows);
+            let ruler = Ruler::over(&rows.each_ref());
             assert!(ruler.most.is_finite() && ruler.most > 0.0);
             for value in [ratio, rows[0].ci95.0, rows[0].ci95.1] {
                 assert!((0.0..=100.0).contains(&ruler.place(value)), "{ratio}");
             }
             assert!(ruler.ticks().len() >= 3);
         }
-        let ruler = Ruler::over(&[compared("a.x", 1.1, 0.02, Verdict::Worse)]);
+        let ruler = Ruler::over(&[&compared("a.x", 1.1, 0.02, Verdict::Worse)]);
         assert_eq!(ruler.place(1.0), 50.0);
         // A ratio and its inverse are equally far from one.
         assert!((ruler.place(1.1) + ruler.place(1.0 / 1.1) - 100.0).abs() < 1e-9);
