@@ -250,10 +250,14 @@ pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
     } else {
         ("noise", noise, "a quieter machine, or --interleave")
     };
-    let plural = if all == 1 { "row" } else { "rows" };
+    let (rows, they) = if all == 1 {
+        ("row", "it")
+    } else {
+        ("rows", "they")
+    };
     (all > 0).then(|| {
         format!(
-            "{all} {plural} cannot tell whether {} changed; main cause: {main} ({of_it} of {all}; what \
+            "{all} {rows} cannot tell whether {they} changed by {}; main cause: {main} ({of_it} of {all}; what \
              helps: {advice})",
             share(comparison.matters)
         )
@@ -372,7 +376,7 @@ pub(crate) mod tests {
         let text = compared(&some, &run(), false);
         assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let count = "3 rows cannot tell whether 5 % changed; main cause: noise (2 of 3;";
+        let count = "3 rows cannot tell whether they changed by 5 %; main cause: noise (2 of 3;";
         assert!(
             words.contains(count) && words.contains("`--all` shows them"),
             "{text}"

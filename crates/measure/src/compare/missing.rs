@@ -45,7 +45,7 @@ fn disagrees(row: &PointRow) -> bool {
 fn failure(run: &Run, point: &Point) -> String {
     let failures = || run.failures.iter().filter(|row| row.point == *point);
     let whole = failures().find(|row| row.launch.is_none());
-    match whole.or_else(|| failures().last()) {
+    match whole.or_else(|| failures().next_back()) {
         Some(row) => row.failure().to_string(),
         None => "the run has no row of it".to_owned(),
     }

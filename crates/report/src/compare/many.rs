@@ -94,47 +94,61 @@ impl Row<'_> {
     }
 }
 
-/// The rows that all runs have: the metrics that were compared, and each probe's own where none were.
-fn rows<'a>(
-    sides: &[Side<'a>],
-    known: &[HashMap<&'a Point, &'a PointRow>],
-    pairs: &'a [Pair],
-) -> Vec<Row<'a>> {
-    let mut verdicts: BTreeMap<(&Point, &str), Vec<([usize; 2], Verdict)>> = BTreeMap::new();
+/// The verdict of each pair of runs on a metric of a point.
+type Verdicts<'a> = BTreeMap<(&'a Point, &'a str), Vec<PairVerdict>>;
+type PairVerdict = ([usize; 2], Verdict);
+
+fn verdicts(pairs: &[Pair]) -> Verdicts<'_> {
+    let mut verdicts = Verdicts::new();
     for pair in pairs {
         for row in &pair.comparison.rows {
             let of_row = verdicts.entry((&row.point, &row.metric)).or_default();
             of_row.push((pair.runs, row.verdict));
         }
     }
+    verdicts
+}
+
+/// The rows that all runs have: the metrics that were compared, and each probe's own where none were.
+fn rows<'a>(
+    sides: &[Side<'a>],
+    known: &[HashMap<&'a Point, &'a PointRow>],
+    pairs: &[Pair],
+) -> Vec<Row<'a>> {
+    let verdicts = verdicts(pairs);
     let mut rows: Vec<Row<'a>> = Vec::new();
-    for first in sides.iter().take(1).flat_map(|side| &side.run.points) {
-        for estimate in &first.metrics {
-            let verdicts = verdicts.get(&(&first.point, &*estimate.name));
-            if verdicts.is_none() && estimate.name != first.primary {
-                continue;
-            }
+    for point in sides.iter().take(1).flat_map(|side| &side.run.points) {
+        for metric in point.metrics.iter().map(|estimate| &*estimate.name) {
+            let of_row = verdicts.get(&(&point.point, metric));
+            let is_shown = of_row.is_some() || metric == point.primary;
             let medians = known
                 .iter()
-                .map(|known| known.get(&first.point)?.median(&estimate.name));
-            let Some(medians) = medians.collect::<Option<Vec<f64>>>() else {
-                continue;
-            };
-            let verdicts = verdicts.into_iter().flatten();
-            let differ = verdicts.clone().filter(|(_, verdict)| verdict.is_change());
-            rows.push(Row {
-                point: first,
-                metric: &estimate.name,
-                medians,
-                differ: differ.map(|(runs, _)| *runs).collect(),
-                is_blind: verdicts
-                    .clone()
-                    .all(|(_, verdict)| *verdict == Verdict::CannotTell),
-            });
+                .map(|known| known.get(&point.point)?.median(metric));
+            let medians = medians.collect::<Option<Vec<f64>>>().filter(|_| is_shown);
+            let of_row = of_row.map_or(&[][..], Vec::as_slice);
+            rows.extend(medians.map(|medians| row(point, metric, medians, of_row)));
         }
     }
     rows.sort_by(|a, b| b.spread().total_cmp(&a.spread()));
     rows
+}
+
+fn row<'a>(
+    point: &'a PointRow,
+    metric: &'a str,
+    medians: Vec<f64>,
+    verdicts: &[PairVerdict],
+) -> Row<'a> {
+    let differ = verdicts.iter().filter(|(_, verdict)| verdict.is_change());
+    Row {
+        point,
+        metric,
+        medians,
+        differ: differ.map(|(runs, _)| *runs).collect(),
+        is_blind: verdicts
+            .iter()
+            .all(|(_, verdict)| *verdict == Verdict::CannotTell),
+    }
 }
 
 fn table(sides: &[Side<'_>], rows: &[Row<'_>]) -> String {
@@ -188,7 +202,7 @@ fn odd_one(runs: usize, rows: &[Row<'_>]) -> String {
             rows.len(),
             others(odd)
         ),
-        _ => format!("No run is the odd one in most of {} rows.", rows.len()),
+        _ => format!("No single run stands out in {} rows.", rows.len()),
     }
 }
 
