@@ -420,7 +420,7 @@ fn judge_visible(runs: &[Run]) -> Verdict {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
         return Verdict::Undecided("there is no run".to_owned());
     };
-    let compared = compare::compare(first, last, Metrics::Primary);
+    let compared = compare::compare(first, last, Metrics::Primary, compare::MATTERS);
     let visible: Vec<f64> = compared.rows.iter().map(|row| row.visible).collect();
     let middle = rank(&visible, 0.5);
     Verdict::from(middle <= VISIBLE).end_line(&format!(

@@ -296,6 +296,15 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
 }
 
+/// What a point means that has no number any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum MissingPoint {
+    /// The comparison fails
+    Fail,
+    /// It is only reported
+    Warn,
+}
+
 #[derive(Debug, Args)]
 #[command(
     override_usage = "costof compare [OPTIONS] [BEFORE AFTER…]\n       \
@@ -307,8 +316,9 @@ pub(crate) struct DoctorOptions {
     mut_group("Chosen", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
-    /// The baseline run and those to compare with it, each by itself [default: the run before the latest
-    /// one, and the latest]; with --interleave what to measure, as `costof run` takes it
+    /// The baseline run and those to compare with it: two give a row for each metric, three and more a
+    /// column for each run [default: the run before the latest one, and the latest]; with --interleave
+    /// what to measure, as `costof run` takes it
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) what: Vec<PathBuf>,
     /// Measure two hosts in one go, launch beside launch, and compare the second with the first:
@@ -318,10 +328,21 @@ pub(crate) struct CompareOptions {
     /// Compare every metric, not only those that answer the probes' questions
     #[arg(long)]
     pub(crate) all_metrics: bool,
-    /// End with exit code 1 if anything surely became worse by more than this, in percent, or has no
-    /// number any more
+    /// Show all rows, also those that cannot tell whether anything changed
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// End with PASS or FAIL and the reason, and with exit code 1 if anything surely became worse by
+    /// more than this, in percent. It is the smallest change that matters [default for that: 5]
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
+    /// What a point does to --threshold that has no number any more
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "warn",
+        requires = "threshold"
+    )]
+    pub(crate) missing: MissingPoint,
     /// Write JSON, one object for each run after the first, instead of a table
     #[arg(long)]
     pub(crate) json: bool,

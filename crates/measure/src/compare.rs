@@ -17,21 +17,22 @@
 //! clock, where a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time
 //! may differ for such reasons.
 
+mod comparable;
 mod facts;
+mod judge;
+mod missing;
 
-use crate::distance::is_alike;
-use crate::estimate::{HALF_BUCKET, core_of, launch_medians};
-use crate::gauge::ALONE;
+use crate::estimate::{HALF_BUCKET, launch_medians};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
+use comparable::{boot, common, cpu, moved, never_alone};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::{CoreShare, Data, MetricInfo, Selection, is_too_wide};
-use costof_model::noise::MEASURED;
+use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::Better;
 use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
+use judge::judged;
 use std::collections::BTreeMap;
 
 /// Which metrics are compared.
@@ -43,25 +44,24 @@ pub enum Metrics {
     All,
 }
 
+/// The smallest change that matters where nobody says another, as a share.
+pub const MATTERS: f64 = 0.05;
 /// A ratio nearer to one than this is none: the core's clock alone drifts by as much within minutes.
 const LEAST: f64 = 1.01;
-/// What [`Compared::visible`] is seen with.
-const OFTEN: f64 = 0.9;
-/// A run whose core was alone for this share of a metric's samples has medians that its neighbours do not
-/// move by more than chance does.
-const MOSTLY_ALONE: f64 = 0.9;
 /// Launches that took turns are compared in pairs where this share of the launches of either side has
 /// the other beside it; else what pairs leave out says more than what they share.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
-/// What `after` says of what `before` measured too.
-pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
+/// What `after` says of what `before` measured too, where the smallest change that matters is this share.
+pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Comparison {
     let (old, new) = (Side::new(before), Side::new(after));
     let in_turns = took_turns(before, after);
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
     let mut comparison = Comparison {
         in_turns,
+        matters,
+        missing: missing::missing(&old, &new, after),
         facts: facts::differences(before, after, in_turns),
         only_before: old.without(&new),
         only_after: new.without(&old),
@@ -103,7 +103,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             }
         }
     }
-    comparison.rows = judged(found, in_turns);
+    comparison.rows = judged(found, in_turns, matters);
     comparison
 }
 
@@ -165,29 +165,6 @@ impl<'a> Launches<'a> {
     }
 }
 
-/// The machine of a run until it restarts.
-fn boot(run: &Run) -> Option<&String> {
-    run.attempts.last()?.boot.as_ref()
-}
-
-/// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
-/// that moved them; two machines may differ in it, and that is what their user wants to know.
-///
-/// # Errors
-/// The distances, where they differ.
-fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), String> {
-    let [Some(old), Some(new)] = distances_ns else {
-        return Ok(());
-    };
-    if !is_same_boot || is_alike(old, new) {
-        return Ok(());
-    }
-    Err(format!(
-        "not comparable: the CPUs moved (a cache line took {old:.0} ns from one to the other and \
-         back before, and {new:.0} ns after): measure both in turns (--interleave)"
-    ))
-}
-
 /// What those launches gave that both runs have, in the same order.
 fn neighbours<'a>(
     [old, new]: &[BTreeMap<(usize, u32), &'a LaunchPoint>; 2],
@@ -197,76 +174,6 @@ fn neighbours<'a>(
         .filter_map(|(number, first)| Some((*first, *new.get(number)?)));
     let (old, new) = both.unzip();
     [old, new]
-}
-
-/// Which samples of both sides are compared, and whether something else used the core meanwhile. Like
-/// is compared with like: alone with alone, else shared with shared, else all with all.
-///
-/// # Errors
-/// Where one side had the core to itself and the other hardly ever.
-fn common(
-    launches: &[Vec<&LaunchPoint>; 2],
-    metric: &str,
-    in_turns: bool,
-) -> Result<(Selection, bool), String> {
-    let sides = launches.each_ref().map(|side| core_of(side, metric));
-    let selections = sides.map(|core| core.map_or(Selection::All, |core| core.selection));
-    let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
-    let both_give = |selection| {
-        let given = |side: &Vec<_>| launch_medians(side, metric, selection).len();
-        launches
-            .iter()
-            .all(|side| given(side) >= LEAST_LAUNCHES as usize)
-    };
-    if selections == [Selection::Alone; 2] {
-        return Ok((Selection::Alone, false));
-    }
-    if sides.iter().flatten().all(is_mostly_alone) {
-        return Ok((Selection::All, false));
-    }
-    if both_give(Selection::Shared) {
-        return Ok((Selection::Shared, true));
-    }
-    let is_gauged = sides.iter().all(Option::is_some);
-    match selections.iter().position(|side| *side == Selection::Alone) {
-        // What took turns met the same neighbours.
-        Some(alone) if is_gauged && !in_turns => {
-            let [had, had_not] = [["before", "after"][alone], ["after", "before"][alone]];
-            Err(format!(
-                "not comparable: the run {had} had the core to itself, the run {had_not} never for \
-                 long enough: measure both in turns (--interleave), or the run {had_not} again"
-            ))
-        }
-        _ => Ok((Selection::All, true)),
-    }
-}
-
-/// The design of the core that a run measured, where it is known.
-fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
-    let facts = run.attempts.last()?.hosts.get(MEASURED)?;
-    Some((
-        facts.cpu.vendor.as_deref()?,
-        facts.cpu.family?,
-        facts.cpu.model?,
-    ))
-}
-
-/// Whether both sides' gauges have the same floor, as cores of one design do.
-///
-/// # Errors
-/// Where one is higher: that core was never alone, and what its run calls alone is not.
-fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result<(), String> {
-    let [Some(old), Some(new)] = floors else {
-        return Ok(());
-    };
-    if !is_same_cpu || old.max(new) <= old.min(new) * ALONE {
-        return Ok(());
-    }
-    let which = if old > new { "before" } else { "after" };
-    Err(format!(
-        "not comparable: the run {which} never had the core to itself, as the floor of its gauge says \
-         ({old:.3} cycles an addition before, {new:.3} after): measure it again"
-    ))
 }
 
 /// What the launches of both sides give of a metric: those that have the other side's beside them, where
@@ -400,11 +307,9 @@ fn compared(
     let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
     let ci95 = ((found.of_means - half).exp(), (found.of_means + half).exp());
     if is_too_wide(ci95) {
-        return Err(format!(
-            "their launches disagree, and say no more than that the ratio lies between {:.2} and {:.1}: \
-             measure more often (--launches) or longer (--full)",
-            ci95.0, ci95.1
-        ));
+        let reason = "their launches disagree by more than a factor of ten: measure more often \
+                      (--launches) or longer (--full)";
+        return Err(reason.to_owned());
     }
     let centre = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
@@ -420,7 +325,8 @@ fn compared(
         ratio: found.of_means.exp(),
         ci95,
         p: found.p(LEAST.ln()),
-        verdict: Verdict::NoDifference,
+        verdict: Verdict::CannotTell,
+        cause: None,
         visible: f64::NAN,
         selection: given.selection,
         core_shared: given.core_shared,
@@ -449,36 +355,6 @@ fn grain(
         (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt()
     });
     of_side[0].hypot(of_side[1])
-}
-
-/// Says what each row means among all of them.
-fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool) -> Vec<Compared> {
-    let count = found.len();
-    // Holm: the least of m rows must have p below 5 % ÷ m, the next below 5 % ÷ (m - 1) …
-    let mut by_p: Vec<usize> = (0..count).collect();
-    by_p.sort_by(|a, b| found[*a].0.p.total_cmp(&found[*b].0.p));
-    for (rank, at) in by_p.into_iter().enumerate() {
-        let row = &mut found[at].0;
-        let is_rare = row.p < (1.0 - CONFIDENCE) / (count - rank) as f64;
-        if !is_rare {
-            break;
-        }
-        row.verdict = match (row.better, row.ratio > 1.0) {
-            // Two neighbours, met at two times, differ as two machines do.
-            _ if row.core_shared && !in_turns => Verdict::Differs,
-            (Better::Neither, _) => Verdict::Differs,
-            (Better::Lower, true) | (Better::Higher, false) => Verdict::Worse,
-            (Better::Lower, false) | (Better::Higher, true) => Verdict::Better,
-        };
-    }
-    // Of what is still alike, the first would have to stand against all of them.
-    let corrected = 1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64;
-    let visible = |difference: &Difference| difference.visible(corrected, OFTEN);
-    let rows = found.into_iter().map(|(row, difference)| Compared {
-        visible: visible(&difference).map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1()),
-        ..row
-    });
-    rows.collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use serde::Serialize;
 pub struct Comparison {
     /// Whether the launches of both took turns: ratios are then those of neighbours.
     pub in_turns: bool,
+    /// The smallest change that matters, as a share: 0.05 is 5 %.
+    pub matters: f64,
     /// What the machines say of themselves that is not the same, what explains most first.
     pub facts: Vec<FactDifference>,
     /// Every metric of which both have launches, in the order of the later run's plan.
@@ -21,6 +23,20 @@ pub struct Comparison {
     pub only_before: Vec<Point>,
     /// Points that only the later run has a number of.
     pub only_after: Vec<Point>,
+    /// Points with a number in the earlier run that the later run was to measure too, and has none of.
+    pub missing: Vec<Missing>,
+}
+
+/// A point that has no number any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Why.
+    pub reason: String,
+    /// Whether noise is the cause.
+    pub is_noise: bool,
 }
 
 /// A fact that is not the same in both runs.
@@ -63,6 +79,9 @@ pub struct Compared {
     pub p: f64,
     /// What that means among all rows.
     pub verdict: Verdict,
+    /// Why it cannot tell, where it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The smallest change, as a share of before, that would have been seen nine times in ten
     /// among so many rows: 0.05 is 5 %.
     pub visible: f64,
@@ -83,8 +102,27 @@ pub enum Verdict {
     Worse,
     /// They differ, and neither way is better, or a neighbour on the core may be the reason.
     Differs,
-    /// No difference was seen; [`Compared::visible`] says how small it would have to be.
+    /// No change as large as [`Comparison::matters`]: it would have been seen.
     NoDifference,
+    /// No difference was seen, and a change as large as [`Comparison::matters`] need not have been.
+    CannotTell,
+}
+
+impl Verdict {
+    /// Whether there surely is a difference.
+    pub fn is_change(self) -> bool {
+        matches!(self, Verdict::Better | Verdict::Worse | Verdict::Differs)
+    }
+}
+
+/// Why a row cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Its launches differ too much, also for many more of them.
+    Noise,
+    /// As many launches as `--full` makes would tell.
+    FewLaunches,
 }
 
 /// A point, or one metric of it, that cannot be compared.

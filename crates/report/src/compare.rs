@@ -1,48 +1,97 @@
-//! Two runs compared, as text.
+//! Runs compared, as text.
+
+pub mod many;
+pub mod outcome;
 
 use crate::grid::{Align, Grid};
-use crate::names::{by_reason, points_counted, short_point};
-use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
+use crate::names::{by_probe, by_reason, points_counted, short_point};
+use crate::text::wrapped;
+use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use std::fmt::Write;
 
-/// What differs between the machines, every row with what it means, what could not be compared, and
-/// a line that sums it up. `after` is the later run, which names its points.
-pub fn compared(comparison: &Comparison, after: &Run) -> String {
-    let mut text = String::new();
+/// A run, and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The name of its file, or of its host.
+    pub name: &'a str,
+    /// The run.
+    pub run: &'a Run,
+}
+
+/// The headline, what differs between the machines, every row that can tell something (or `all`), what
+/// could not be compared, and how far it can be trusted. `after` is the later run, which names its points.
+pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
+    let mut text = format!("{}\n\n", headline(comparison));
     text.push_str(&facts(&comparison.facts));
-    if comparison.rows.is_empty() {
-        text.push_str("No metric can be compared.\n");
-    } else {
-        text.push_str(&table(&comparison.rows, after));
-        let _ = writeln!(text, "\n{}", summary(comparison));
+    let shown = |row: &&Compared| all || row.verdict != Verdict::CannotTell;
+    let rows: Vec<&Compared> = in_order(&comparison.rows)
+        .into_iter()
+        .filter(shown)
+        .collect();
+    if !rows.is_empty() {
+        let _ = writeln!(text, "{}", table(&rows, after));
     }
-    text.push_str(&refused(comparison, after));
-    text.push_str(&only(comparison, after));
+    let hidden = if rows.len() < comparison.rows.len() {
+        ": `--all` shows them"
+    } else {
+        ""
+    };
+    if let Some(line) = cannot_tell(comparison) {
+        text.push_str(&wrapped(&format!("{line}{hidden}."), ""));
+    }
+    let trust = trust(comparison);
+    trust
+        .lines()
+        .for_each(|line| text.push_str(&wrapped(line, "")));
+    let apart = [
+        refused(comparison, after),
+        missing(comparison, after),
+        only(comparison),
+    ];
+    for line in apart.concat().lines() {
+        let _ = write!(text, "\n{}", wrapped(line, ""));
+    }
     text
 }
 
-/// What only one of the runs has a number of.
-pub(crate) fn only(comparison: &Comparison, after: &Run) -> String {
-    let mut text = String::new();
-    for (points, which) in [
+/// What only one of the runs has a number of, by probe and count.
+pub(crate) fn only(comparison: &Comparison) -> String {
+    let of_runs = [
         (&comparison.only_before, "earlier"),
         (&comparison.only_after, "later"),
-    ] {
-        if !points.is_empty() {
-            let names: Vec<String> = points.iter().map(|point| named(point, after)).collect();
-            let _ = writeln!(
-                text,
-                "\nOnly the {which} run has a number of {}: {}.",
-                points_counted(points.len()),
-                names.join("; ")
-            );
-        }
-    }
-    text
+    ];
+    let of_runs = of_runs.iter().filter(|(points, _)| !points.is_empty());
+    let lines = of_runs.map(|(points, which)| {
+        let count = points_counted(points.len());
+        let probes = by_probe(points.iter());
+        format!("Only the {which} run has a number of {count}: {probes}.\n")
+    });
+    lines.collect()
+}
+
+/// What has no number any more, by its reason.
+pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
+    let missing = comparison.missing.iter();
+    let reasons =
+        by_reason(missing.map(|missing| (why_missing(missing), named(&missing.point, after))));
+    let lines = reasons
+        .into_iter()
+        .map(|(reason, names)| format!("No number any more, {reason}: {}.\n", names.join("; ")));
+    lines.collect()
+}
+
+/// Why it has no number; noise as the cause is named.
+fn why_missing(missing: &Missing) -> String {
+    let cause = if missing.is_noise {
+        " (cause: noise)"
+    } else {
+        ""
+    };
+    format!("{}{cause}", missing.reason)
 }
 
 fn facts(differences: &[FactDifference]) -> String {
@@ -68,9 +117,9 @@ pub(crate) fn in_order(rows: &[Compared]) -> Vec<&Compared> {
     let change = |row: &Compared| row.ratio.ln().abs();
     rows.sort_by(|a, b| {
         let by_verdict = order(a.verdict).cmp(&order(b.verdict));
-        match a.verdict {
-            Verdict::NoDifference => by_verdict,
-            _ => by_verdict.then(change(b).total_cmp(&change(a))),
+        match a.verdict.is_change() {
+            false => by_verdict,
+            true => by_verdict.then(change(b).total_cmp(&change(a))),
         }
     });
     rows
@@ -82,6 +131,7 @@ fn order(verdict: Verdict) -> u8 {
         Verdict::Better => 1,
         Verdict::Differs => 2,
         Verdict::NoDifference => 3,
+        Verdict::CannotTell => 4,
     }
 }
 
@@ -90,15 +140,16 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
         Verdict::Differs => "differs",
-        Verdict::NoDifference => "-",
+        Verdict::NoDifference => "unchanged",
+        Verdict::CannotTell => "cannot tell",
     }
 }
 
-fn table(rows: &[Compared], after: &Run) -> String {
+fn table(rows: &[&Compared], after: &Run) -> String {
     let numbers = ["before", "after", "ratio", "95 % interval", "would be seen"];
     let numbers = numbers.map(|name| (name, Align::Right));
     let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
-    for row in in_order(rows) {
+    for row in rows {
         grid.add([
             word(row.verdict).to_owned(),
             what(row, after),
@@ -137,43 +188,95 @@ fn named(point: &Point, run: &Run) -> String {
     short_point(point, run.probe(&point.probe))
 }
 
-/// How many rows mean what, in a sentence, and how far that can be trusted.
-pub(crate) fn summary(comparison: &Comparison) -> String {
+/// A change as a percentage: `5 %`, `2.5 %`.
+pub(crate) fn share(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// How many rows mean what; where none could see a change that matters, this alone.
+pub(crate) fn headline(comparison: &Comparison) -> String {
     let rows = &comparison.rows;
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let mut parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Differs]
-        .into_iter()
-        .filter_map(|verdict| {
-            let count = count(verdict);
-            (count > 0).then(|| format!("{count} {}", word(verdict)))
-        })
-        .collect();
-    let alike: Vec<f64> = rows
-        .iter()
-        .filter(|row| row.verdict == Verdict::NoDifference)
-        .map(|row| row.visible)
-        .collect();
-    if !alike.is_empty() {
-        let least = alike.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = alike.iter().copied().fold(0.0, f64::max);
-        parts.push(format!(
-            "{} with no difference seen, where a change by {} to {} would have been, nine times in ten",
-            alike.len(),
-            percent(least),
-            percent(most)
-        ));
+    if rows.is_empty() {
+        return "No metric can be compared.".to_owned();
     }
-    let plural = if rows.len() == 1 { "" } else { "s" };
+    if is_inconclusive(comparison) {
+        let least = rows.iter().map(|row| row.visible).fold(f64::NAN, f64::min);
+        return format!(
+            "inconclusive: no row can show {} (the best can show {})",
+            share(comparison.matters),
+            percent(least)
+        );
+    }
+    let meanings = [
+        (Verdict::Worse, "worse".to_owned()),
+        (Verdict::Better, "better".to_owned()),
+        (Verdict::Differs, "different".to_owned()),
+        (
+            Verdict::NoDifference,
+            format!("unchanged within {}", share(comparison.matters)),
+        ),
+        (Verdict::CannotTell, "cannot tell".to_owned()),
+    ];
+    let counts = meanings.map(|(verdict, meaning)| (count(comparison, verdict), meaning));
+    let refused = [(comparison.refused.len(), "not compared".to_owned())];
+    let parts = counts.into_iter().chain(refused);
+    let parts = parts.filter(|(count, _)| *count > 0);
+    let parts = parts.map(|(count, meaning)| format!("{count} {meaning}"));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether no row can tell anything.
+pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
+    count(comparison, Verdict::CannotTell) == comparison.rows.len()
+}
+
+fn count(comparison: &Comparison, verdict: Verdict) -> usize {
+    let rows = comparison.rows.iter();
+    rows.filter(|row| row.verdict == verdict).count()
+}
+
+/// How many rows cannot tell, the main cause, and what to do about it.
+pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
+    let count = |cause| {
+        let rows = comparison.rows.iter();
+        rows.filter(|row| row.cause == Some(cause)).count()
+    };
+    let (noise, few) = (count(Cause::Noise), count(Cause::FewLaunches));
+    let all = noise + few;
+    let (main, of_it, advice) = if few > noise {
+        ("few launches", few, "--full, which makes more")
+    } else if comparison.in_turns {
+        ("noise", noise, "a quieter machine")
+    } else {
+        ("noise", noise, "a quieter machine, or --interleave")
+    };
+    let (rows, they) = if all == 1 {
+        ("row", "it")
+    } else {
+        ("rows", "they")
+    };
+    (all > 0).then(|| {
+        format!(
+            "{all} {rows} cannot tell whether {they} changed by {}; main cause: {main} ({of_it} of {all}; what \
+             helps: {advice})",
+            share(comparison.matters)
+        )
+    })
+}
+
+/// How far the verdicts can be trusted.
+pub(crate) fn trust(comparison: &Comparison) -> String {
+    if comparison.rows.is_empty() {
+        return String::new();
+    }
     let machine = if comparison.in_turns {
-        "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
+        "Both took turns, launch by launch: what the machine did meanwhile affected both alike."
     } else {
         "What the machine did between the runs is in their ratios: --interleave measures both in turns."
     };
     format!(
-        "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
-         what is the same, one has a false alarm. {machine}{}",
-        rows.len(),
-        parts.join(", "),
+        "Verdicts hold for all rows together: of twenty comparisons of the same thing, one raises a false \
+         alarm. {machine}{}\n",
         core_shared(comparison)
     )
 }
@@ -214,9 +317,100 @@ fn core_shared(comparison: &Comparison) -> String {
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
     let refused = comparison.refused.iter();
     let reasons = by_reason(refused.map(|refused| (&refused.reason, named(&refused.point, after))));
-    let lines = reasons.into_iter().map(|(reason, names)| {
-        let names = names.join("; ");
-        format!("\nNot compared, {reason}: {names}.\n")
-    });
+    let lines = reasons
+        .into_iter()
+        .map(|(reason, names)| format!("Not compared, {reason}: {}.\n", names.join("; ")));
     lines.collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use costof_model::testing::{run_without_facts as run, sized_row};
+    use costof_model::unit::{Better, Unit};
+
+    /// A row of this ratio, whose interval is so wide to either side as a share.
+    pub(crate) fn row(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
+        Compared {
+            point: sized_row(probe, 64, 5.0).point,
+            metric: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            before: (100.0, 10),
+            after: (100.0 * ratio, 10),
+            ratio,
+            ci95: (ratio * (1.0 - half), ratio * (1.0 + half)),
+            p: 0.001,
+            verdict,
+            cause: (verdict == Verdict::CannotTell).then_some(Cause::Noise),
+            visible: 0.098,
+            selection: Selection::All,
+            core_shared: false,
+        }
+    }
+
+    #[test]
+    fn the_headline_says_what_could_have_been_seen() {
+        let of = |rows: Vec<Compared>| Comparison {
+            matters: 0.05,
+            rows,
+            ..Comparison::default()
+        };
+        let blind = || row("a.blind", 1.0, 0.1, Verdict::CannotTell);
+        let inconclusive = of(vec![blind()]);
+        assert_eq!(
+            headline(&inconclusive),
+            "inconclusive: no row can show 5 % (the best can show 9.8 %)"
+        );
+        let few = Compared {
+            cause: Some(Cause::FewLaunches),
+            ..blind()
+        };
+        let some = of(vec![
+            blind(),
+            blind(),
+            few,
+            row("a.worse", 1.1, 0.0, Verdict::Worse),
+        ]);
+        assert_eq!(headline(&some), "1 worse, 3 cannot tell");
+        let text = compared(&some, &run(), false);
+        assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let count = "3 rows cannot tell whether they changed by 5 %; main cause: noise (2 of 3;";
+        assert!(
+            words.contains(count) && words.contains("`--all` shows them"),
+            "{text}"
+        );
+        assert!(!text.contains("a.blind"), "{text}");
+        assert!(compared(&some, &run(), true).contains("a.blind"));
+    }
+
+    #[test]
+    fn what_was_compared_beside_a_neighbour_is_counted() {
+        let of = |shared: &[Selection], in_turns| {
+            let rows = shared.iter().map(|selection| Compared {
+                selection: *selection,
+                core_shared: true,
+                ..row("a.shared", 1.06, 0.01, Verdict::Differs)
+            });
+            let alone = row("a.alone", 1.0, 0.01, Verdict::NoDifference);
+            trust(&Comparison {
+                in_turns,
+                rows: rows.chain([alone]).collect(),
+                ..Comparison::default()
+            })
+        };
+        assert!(!of(&[], false).contains("used the core"));
+        let one = of(&[Selection::Shared], false);
+        assert!(one.contains("\n1 row was compared while something else used the core"));
+        assert!(one.contains("(shared with shared)") && one.contains("not called better or worse"));
+        let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
+        assert!(three.contains("\n3 rows were compared"), "{three}");
+        assert!(three.contains("(1 shared with shared, 2 all batches with all)"));
+        assert!(
+            three
+                .trim_end()
+                .ends_with("Both sides met the same neighbours.")
+        );
+    }
 }

@@ -82,6 +82,14 @@ pub fn points_counted(count: usize) -> String {
     format!("{count} point{plural}")
 }
 
+/// Probes, each with how many of the points are its: `os.syscall (1), memory.latency (4)`.
+pub(crate) fn by_probe<'a>(points: impl Iterator<Item = &'a Point>) -> String {
+    let probes = by_reason(points.map(|point| (&point.probe, String::new())));
+    let probes = probes.into_iter();
+    let probes = probes.map(|(probe, points)| format!("{probe} ({})", points.len()));
+    probes.collect::<Vec<_>>().join(", ")
+}
+
 /// What there is a reason for, by its reason, in the order of the first of each.
 pub(crate) fn by_reason<R: PartialEq>(
     named: impl Iterator<Item = (R, String)>,

@@ -1,16 +1,17 @@
 //! `costof compare`: what became better or worse from one run to another, or from one host to another.
 
 use super::interleave;
-use crate::cli::{CompareOptions, RunOptions};
+use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
 use crate::{files, history, record};
-use costof_measure::compare::{Metrics, compare};
+use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
-use costof_model::comparison::{Comparison, Verdict};
+use costof_model::comparison::Comparison;
 use costof_model::run_file::Run;
-use costof_model::unit::Better;
-use costof_report::compare::compared;
-use costof_report::page::comparison::{self as compare_page, Side};
+use costof_report::compare::many::{self, Pair};
+use costof_report::compare::outcome::{Outcome, Word};
+use costof_report::compare::{Side, compared};
+use costof_report::page::comparison as compare_page;
 use costof_report::run::absent;
 use serde_json::json;
 use std::io::{self, Write};
@@ -24,7 +25,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
     }
 }
 
-/// Compares each run that was measured before with the first.
+/// Compares runs that were measured before: two row by row, three and more in one table.
 fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
         [] => history::last_two()?,
@@ -35,14 +36,20 @@ fn compare_files(options: &CompareOptions) -> Done {
         ),
         files => files.to_vec(),
     };
-    let (before, all_after) = (&files[0], &files[1..]);
     check_page(options, files.iter())?;
-    let old = record::read(before)?;
+    let runs = files.iter().map(|path| record::read(path));
+    let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+    let names: Vec<String> = files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let sides: Vec<Side<'_>> = (names.iter().zip(&runs))
+        .map(|(name, run)| Side { name, run })
+        .collect();
     let mut shown = Shown::new(options);
-    for path in all_after {
-        let new = record::read(path)?;
-        let names = [before, path].map(|path| path.display().to_string());
-        shown.show([before, path], &names, [&old, &new])?;
+    match sides.as_slice() {
+        [old, new] => shown.show([&files[0], &files[1]], [*old, *new])?,
+        _ => shown.show_many(&sides)?,
     }
     if !shown.is_compared {
         bail!("nothing can be compared: the runs have no metric with three launches in common");
@@ -61,7 +68,11 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
     let paths = records.each_ref().map(|record| record.path());
     let mut shown = Shown::new(options);
     let names = [0, 1].map(|side| run_options.on[side].to_string());
-    shown.show(paths, &names, [old, new])?;
+    let side = |at: usize, run| Side {
+        name: &names[at],
+        run,
+    };
+    shown.show(paths, [side(0, old), side(1, new)])?;
     if !options.json {
         let mut output = io::stdout().lock();
         for (name, run) in names.iter().zip([old, new]) {
@@ -122,8 +133,9 @@ struct Shown<'a> {
     options: &'a CompareOptions,
     /// Of the page, where there is to be one.
     sections: Vec<compare_page::Section>,
+    /// Of each run compared with the first, where there is a threshold; with its name, of several.
+    outcomes: Vec<(Option<String>, Outcome)>,
     is_compared: bool,
-    is_worse: bool,
 }
 
 impl Shown<'_> {
@@ -131,70 +143,113 @@ impl Shown<'_> {
         Shown {
             options,
             sections: Vec::new(),
+            outcomes: Vec::new(),
             is_compared: false,
-            is_worse: false,
         }
     }
 
-    fn show(
-        &mut self,
-        files: [&Path; 2],
-        names: &[String; 2],
-        [before, after]: [&Run; 2],
-    ) -> Result<(), Error> {
+    /// Two runs, row by row.
+    fn show(&mut self, files: [&Path; 2], sides: [Side<'_>; 2]) -> Result<(), Error> {
+        let [before, after] = sides;
+        let comparison = self.compare(before.run, after.run);
+        let files = files.map(|path| path.display().to_string());
+        self.add(&files, sides, &comparison, None)?;
+        if self.options.json {
+            return Ok(());
+        }
+        let mut output = io::stdout().lock();
+        writeln!(output, "{} → {}\n", before.name, after.name)?;
+        let text = compared(&comparison, after.run, self.options.all);
+        writeln!(output, "{text}")?;
+        Ok(output.flush()?)
+    }
+
+    /// Three runs and more, in one table: each two of them are compared.
+    fn show_many(&mut self, sides: &[Side<'_>]) -> Result<(), Error> {
+        let mut pairs = Vec::new();
+        for (one, old) in sides.iter().enumerate() {
+            for (other, new) in sides.iter().enumerate().skip(one + 1) {
+                let comparison = self.compare(old.run, new.run);
+                if one == 0 {
+                    let files = [old, new].map(|side| side.name.to_owned());
+                    let name = new.name.to_owned();
+                    self.add(&files, [*old, *new], &comparison, Some(name))?;
+                }
+                pairs.push(Pair {
+                    runs: [one, other],
+                    comparison,
+                });
+            }
+        }
+        self.is_compared |= pairs.iter().any(|pair| !pair.comparison.rows.is_empty());
+        if self.options.json {
+            return Ok(());
+        }
+        let mut output = io::stdout().lock();
+        writeln!(
+            output,
+            "{}",
+            many::compared(sides, &pairs, self.options.all)
+        )?;
+        Ok(output.flush()?)
+    }
+
+    fn compare(&self, before: &Run, after: &Run) -> Comparison {
         let metrics = if self.options.all_metrics {
             Metrics::All
         } else {
             Metrics::Primary
         };
-        let comparison = compare(before, after, metrics);
-        let mut output = io::stdout().lock();
+        let threshold = self.options.threshold.map(|percent| percent / 100.0);
+        compare(before, after, metrics, threshold.unwrap_or(MATTERS))
+    }
+
+    /// Takes a comparison to the page, the outcome and the JSON; `name` is that of one later run of
+    /// several.
+    fn add(
+        &mut self,
+        files: &[String; 2],
+        [before, after]: [Side<'_>; 2],
+        comparison: &Comparison,
+        name: Option<String>,
+    ) -> Result<(), Error> {
+        self.is_compared |= !comparison.rows.is_empty();
+        let missing_fails = self.options.missing == MissingPoint::Fail;
+        let outcome = self.options.threshold;
+        let outcome = outcome.map(|_| Outcome::new(comparison, after.run, missing_fails));
         if self.options.json {
-            let [before, after] = files.map(|path| path.display().to_string());
-            let row = json!({"before": before, "after": after, "comparison": comparison});
-            writeln!(output, "{row}")?;
-        } else {
-            writeln!(output, "{} → {}\n", names[0], names[1])?;
-            writeln!(output, "{}", compared(&comparison, after))?;
+            let [before, after] = files;
+            let mut row = json!({"before": before, "after": after, "comparison": comparison});
+            if let Some(outcome) = &outcome {
+                row["verdict"] = json!(outcome.verdict);
+                row["failed"] = json!(outcome.failed);
+            }
+            writeln!(io::stdout(), "{row}")?;
         }
-        output.flush()?;
         if self.options.html.is_some() {
-            let side = |name, run| Side { name, run };
-            let [old, new] = [side(&names[0], before), side(&names[1], after)];
             let number = self.sections.len();
-            let section = compare_page::section(number, old, new, &comparison);
+            let section =
+                compare_page::section(number, before, after, comparison, outcome.as_ref());
             self.sections.push(section);
         }
-        self.is_compared |= !comparison.rows.is_empty();
-        self.is_worse |= self
-            .options
-            .threshold
-            .is_some_and(|percent| is_beyond(&comparison, percent) || has_lost(&comparison, after));
+        self.outcomes.extend(outcome.map(|outcome| (name, outcome)));
         Ok(())
     }
 
-    fn end(self) -> Done {
+    /// Writes the page and the outcomes, the worst last.
+    fn end(mut self) -> Done {
         if let Some(html) = &self.options.html {
             files::write_page(html, &compare_page::page(&self.sections))?;
         }
-        Ok(checked(self.is_worse))
+        self.outcomes.sort_by_key(|(_, outcome)| outcome.verdict);
+        if !self.options.json {
+            for (name, outcome) in &self.outcomes {
+                writeln!(io::stdout(), "{}", outcome.line(name.as_deref()))?;
+            }
+        }
+        let worst = self.outcomes.last();
+        Ok(checked(
+            worst.is_some_and(|(_, outcome)| outcome.verdict == Word::Fail),
+        ))
     }
-}
-
-/// Whether something was to be measured again that has no number any more.
-fn has_lost(comparison: &Comparison, after: &Run) -> bool {
-    let mut planned = after.run.plan.points();
-    planned.any(|point| comparison.only_before.contains(point))
-}
-
-/// Whether anything surely became worse by more than so many percent: a cost grew or a rate shrank by
-/// them at the near end of its interval.
-fn is_beyond(comparison: &Comparison, percent: f64) -> bool {
-    comparison.rows.iter().any(|row| {
-        let by = match row.better {
-            Better::Higher => 1.0 - row.ci95.1,
-            Better::Lower | Better::Neither => row.ci95.0 - 1.0,
-        };
-        row.verdict == Verdict::Worse && by > percent / 100.0
-    })
 }

@@ -64,6 +64,7 @@ fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let text = place.run("compare before.jsonl after.jsonl");
     let text = text.expect_code(0).out;
     assert_contains_all(&text, &[" worse ", "2.000"]);
+    assert_contains(&text, "3 worse, 1 unchanged within 5 %\n");
     for absent in [" better ", "Not the same in both runs"] {
         assert!(!text.contains(absent), "{text}");
     }
@@ -97,8 +98,32 @@ fn a_threshold_ends_with_a_code_of_its_own() {
         // Each later run by itself.
         ("before.jsonl before.jsonl after.jsonl --threshold 5", 1),
     ] {
-        place.run(&format!("compare {line}")).expect_code(code);
+        let ended = place.run(&format!("compare {line}")).expect_code(code);
+        let word = ["PASS: nothing", "cpu.loop 100.0 % slower"][code as usize];
+        assert_contains(ended.out.lines().last().unwrap(), word);
+        let ended = place
+            .run(&format!("compare {line} --json"))
+            .expect_code(code);
+        let json: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+        assert_eq!(json["verdict"], ["pass", "fail"][code as usize], "{json}");
+        assert_eq!(json["failed"].as_array().unwrap().is_empty(), code == 0);
     }
+}
+
+#[test]
+fn the_odd_one_of_three_runs_is_named() {
+    let place = measured();
+    slowed(&place, "cpu.loop", 2.0);
+    fs::copy(place.path("before.jsonl"), place.path("again.jsonl")).unwrap();
+    let shown = place.run("compare before.jsonl again.jsonl after.jsonl");
+    assert_contains_all(
+        &shown.expect_code(0).out,
+        &[
+            "C  after.jsonl",
+            "C is the odd one",
+            "in 3 of 4 rows (A: 0, B: 0)",
+        ],
+    );
 }
 
 #[test]
@@ -125,7 +150,15 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
     let rows = place.read("before.jsonl").into_rows();
     write(&place, "after.jsonl", rows.filter(is_left));
     let line = "compare before.jsonl after.jsonl";
-    place.run(&format!("{line} --threshold 5")).expect_code(1);
+    let fails = place.run(&format!("{line} --threshold 5 --missing fail"));
+    let fails = fails.expect_code(1).out;
+    let named = "FAIL: cpu.loop has no number any more";
+    assert_contains(fails.lines().last().unwrap(), named);
+    let warns = place
+        .run(&format!("{line} --threshold 5"))
+        .expect_code(0)
+        .out;
+    assert_contains(warns.lines().last().unwrap(), "no number any more");
     let shown = place.run(line).expect_code(0).out;
     assert_contains(&shown, "Only the earlier run has a number of");
 }

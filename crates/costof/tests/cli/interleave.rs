@@ -4,7 +4,7 @@ use crate::common::{
     COSTOF, Ended, Place, assert_contains, assert_contains_all, expect_complete, interrupt,
     misbehaving,
 };
-use costof_measure::compare::{Metrics, compare};
+use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_model::failure::FailureKind;
 use costof_model::rows::LaunchRow;
 use costof_model::run_file::Run;
@@ -50,7 +50,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
         &[
             "local → exec:",
             "Both took turns",
-            "metrics compared",
+            "Verdicts hold",
             "runs/before.jsonl and runs/after.jsonl",
         ],
     );
@@ -72,7 +72,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     assert_eq!(before.run.plan.hosts.on, None);
     assert_eq!(after.run.plan.hosts.on.as_ref(), Some(&other));
     // The files are what was compared: again, they say the same.
-    assert!(compare(&before, &after, Metrics::Primary).in_turns);
+    assert!(compare(&before, &after, Metrics::Primary, MATTERS).in_turns);
     let again = place.run("compare --json runs/before.jsonl runs/after.jsonl");
     let again: Value = serde_json::from_str(&again.expect_code(0).out).unwrap();
     assert_eq!(again["comparison"]["in_turns"], true);
@@ -119,7 +119,7 @@ fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let of = decided.expect("there are launches after the pilots");
     let expected: Vec<u32> = (0..=of).collect();
     assert_eq!(runs.each_ref().map(|run| numbers(run, 0)), [&*expected; 2]);
-    let rows = compare(&runs[0], &runs[1], Metrics::Primary).rows;
+    let rows = compare(&runs[0], &runs[1], Metrics::Primary, MATTERS).rows;
     // Of those as many as had the core to themselves, where not all had.
     let compared = [rows[0].before.1, rows[0].after.1];
     let are_enough = compared.iter().all(|count| (3..=of).contains(count));

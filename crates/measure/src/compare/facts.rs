@@ -18,7 +18,7 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     let (Some(old), Some(new)) = (before.attempts.last(), after.attempts.last()) else {
         return Vec::new();
     };
-    let mut found = Vec::from_iter(processors(before, after, in_turns));
+    let mut found = how_measured(before, after, in_turns);
     for host in [MEASURED, PEER] {
         let [before, after] = [old, new].map(|attempt| host_facts(attempt, host));
         let value = |facts: &[Fact], what: &str| {
@@ -41,20 +41,41 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     found
 }
 
-/// On which processors the points were measured, where that is not the same.
-fn processors(before: &Run, after: &Run, in_turns: bool) -> Option<FactDifference> {
-    let [before, after] = [before, after].map(|run| {
-        let roles = run.run.plan.placement.0.iter();
-        let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
-        let roles = roles.map(|(role, cpus)| format!("{role} {cpus:?}"));
-        roles.collect::<Vec<_>>().join(", ")
-    });
-    (before != after).then(|| FactDifference {
+/// What was asked of the runs that is not the same: where, how precisely, and how often it was measured.
+fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
+    let facts = |run: &Run| {
+        [
+            ("processors of the run", Some(processors(run, in_turns))),
+            ("precision", Some(run.run.plan.precision.to_string())),
+            // Each side of what took turns loses launches by chance.
+            ("launches of a point", launches(run).filter(|_| !in_turns)),
+        ]
+    };
+    let both = facts(before).into_iter().zip(facts(after));
+    let differ = both.filter(|((_, before), (_, after))| before != after);
+    let found = differ.map(|((what, before), (_, after))| FactDifference {
         host: MEASURED.into(),
-        what: "processors of the run".to_owned(),
-        before: Some(before),
-        after: Some(after),
-    })
+        what: what.to_owned(),
+        before,
+        after,
+    });
+    found.collect()
+}
+
+/// On which processors the points were measured.
+fn processors(run: &Run, in_turns: bool) -> String {
+    let roles = run.run.plan.placement.0.iter();
+    let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
+    let roles = roles.map(|(role, cpus)| format!("{role} {cpus:?}"));
+    roles.collect::<Vec<_>>().join(", ")
+}
+
+/// How many launches half of the points have at most.
+fn launches(run: &Run) -> Option<String> {
+    let mut counts: Vec<u32> = run.points.iter().map(|row| row.launches).collect();
+    counts.sort_unstable();
+    let middle = counts.get(counts.len() / 2)?;
+    Some(middle.to_string())
 }
 
 fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {

@@ -1,11 +1,12 @@
 use super::*;
 use crate::schedule::turns;
 use costof_model::axis::Axes;
-use costof_model::metric::Data;
-use costof_model::noise::CoreGauge;
+use costof_model::comparison::Cause;
+use costof_model::metric::{Data, Estimate};
+use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::testing::{launch, planned, probe_info, row};
-use costof_model::unit::Unit;
+use costof_model::testing::{estimate, launch, planned, probe_info, row};
+use costof_model::unit::{Better, Unit};
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
     MetricInfo {
@@ -61,7 +62,7 @@ fn run(probes: &[(&str, &[f64])]) -> Run {
 
 /// What the second says of the first.
 fn primary(before: &Run, after: &Run) -> Comparison {
-    compare(before, after, Metrics::Primary)
+    compare(before, after, Metrics::Primary, MATTERS)
 }
 
 fn verdicts(found: &Comparison) -> Vec<Verdict> {
@@ -79,7 +80,7 @@ fn what_grew_is_worse_for_a_cost_and_better_for_nothing() {
     let (more, less) = (scaled(1.1), scaled(0.9));
     let before = run(&[("a", QUIET), ("b", QUIET), ("c", QUIET)]);
     let after = run(&[("a", &more), ("b", &less), ("c", QUIET)]);
-    let found = compare(&before, &after, Metrics::All);
+    let found = compare(&before, &after, Metrics::All, MATTERS);
     use Verdict::{Better, Differs, NoDifference, Worse};
     let grew = [Worse, Worse, Differs, Better, Better, Differs];
     assert_eq!(verdicts(&found), [&grew[..], &[NoDifference; 3]].concat());
@@ -104,7 +105,7 @@ fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
     let before = run(&old);
     old[0].1 = &after;
     let among = primary(&before, &run(&old));
-    assert_eq!(among.rows[0].verdict, Verdict::NoDifference);
+    assert_eq!(among.rows[0].verdict, Verdict::CannotTell);
     assert!(among.rows[0].visible > alone.rows[0].visible);
 }
 
@@ -116,6 +117,58 @@ fn a_change_that_is_too_small_to_matter_is_none_however_sure_it_is() {
     assert_eq!(verdicts(&found), [Verdict::NoDifference, Verdict::Worse]);
     let row = &found.rows[0];
     assert!((row.visible - 0.01).abs() < 1e-9, "{row:?}");
+}
+
+#[test]
+fn a_row_that_could_not_have_seen_what_matters_cannot_tell_and_says_why() {
+    let noisy: Vec<f64> = (0..20).map(|at| 100.0 + 40.0 * f64::from(at % 2)).collect();
+    let of = |costs: &[f64], matters| {
+        let run = run(&[("a", costs)]);
+        let row = compare(&run, &run, Metrics::Primary, matters)
+            .rows
+            .remove(0);
+        (row.verdict, row.cause)
+    };
+    assert_eq!(of(QUIET, 0.05), (Verdict::NoDifference, None));
+    assert_eq!(of(&[100.0; 3], 0.01), (Verdict::NoDifference, None));
+    let few = (Verdict::CannotTell, Some(Cause::FewLaunches));
+    assert_eq!(of(&QUIET[..3], 0.03), few);
+    let noise = (Verdict::CannotTell, Some(Cause::Noise));
+    assert_eq!(of(&noisy, 0.05), noise);
+    assert_eq!(of(&noisy[..3], 0.05), noise);
+    // What was seen to change did.
+    let after = run(&[("a", &scaled(1.02))]);
+    let found = compare(&run(&[("a", QUIET)]), &after, Metrics::Primary, 0.5);
+    assert!(found.rows[0].cause.is_none(), "{found:?}");
+}
+
+#[test]
+fn what_has_no_number_any_more_is_missing_with_its_reason() {
+    let names = ["a", "b", "c", "d"];
+    let before = run(&names.map(|probe| (probe, QUIET)));
+    let mut after = before.clone();
+    // One below resolution, one whose launches disagree, one without a row.
+    after.points[0].state = State::BelowResolution;
+    let wide = estimate("cost", 1.0);
+    after.points[1].primary = "cost".into();
+    after.points[1].metrics = vec![Estimate {
+        ci95: Some((1.0, 11.0)),
+        ..wide
+    }];
+    after.points.remove(2);
+    let missing = primary(&before, &after).missing;
+    let found = missing
+        .iter()
+        .map(|missing| (&*missing.point.probe, missing.is_noise));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [("a", false), ("b", true), ("c", false)]
+    );
+    assert!(missing[2].reason.contains("no row"), "{missing:?}");
+    // What never had one, or was not asked for again, is not.
+    assert!(primary(&after, &before).missing.is_empty());
+    after.run.plan.blocks.truncate(1);
+    assert_eq!(primary(&before, &after).missing.len(), 1);
 }
 
 #[test]
@@ -165,8 +218,8 @@ fn false_alarms_are_as_rare_as_is_said() {
             let cost = metric("cost", Better::Lower);
             compared([&row, &row], &cost, &given, 0.0).unwrap()
         });
-        let judged = judged(rows.collect(), false);
-        let is_alarm = |row: &Compared| row.verdict != Verdict::NoDifference;
+        let judged = judged(rows.collect(), false, MATTERS);
+        let is_alarm = |row: &Compared| row.verdict.is_change();
         alarms += u32::from(judged.iter().any(is_alarm));
     }
     assert!(alarms <= 50, "{alarms} of 1000");
@@ -196,6 +249,8 @@ fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     attempt.build = "2".to_owned();
     let facts = attempt.hosts.get_mut(MEASURED).unwrap();
     facts.kernel.sysctls.clear();
+    after.run.plan.precision = "full".into();
+    after.points[0].launches += 1;
     let facts = primary(&before, &after).facts;
     let differences = facts
         .iter()
@@ -203,6 +258,8 @@ fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     assert_eq!(
         differences.collect::<Vec<_>>(),
         [
+            ("precision", Some("full")),
+            ("launches of a point", Some("7")),
             ("kernel", Some("6.2")),
             ("mitigations", Some("spectre_v2: Vulnerable")),
             ("costof's build", Some("2")),
@@ -268,7 +325,7 @@ fn launches_that_agree_by_the_clock_s_step_show_no_difference_of_one() {
         let (before, after) = (on_clock(1040.0, step_ns), on_clock(1080.0, step_ns));
         primary(&before, &after).rows[0].verdict
     };
-    assert_eq!(verdict(40.0), Verdict::NoDifference);
+    assert_eq!(verdict(40.0), Verdict::CannotTell);
     assert_eq!(verdict(1.0), Verdict::Worse);
 }
 
@@ -303,7 +360,7 @@ fn runs_that_took_turns_are_compared_by_their_neighbours() {
     apart.run.beside = None;
     let found = primary(&old, &apart);
     assert!(!found.in_turns);
-    assert_eq!(verdicts(&found), [Verdict::NoDifference]);
+    assert_eq!(verdicts(&found), [Verdict::CannotTell]);
     let mut resumed = new.clone();
     let attempts = on("6.1", "", 0.0).attempts;
     resumed.attempts = [attempts.clone(), attempts].concat();
@@ -342,13 +399,17 @@ fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
         run
     };
     let new = without(new);
-    let found = compare(&old, &new, Metrics::All);
+    let found = compare(&old, &new, Metrics::All, MATTERS);
     let refused = &found.refused;
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].metric, "rate");
     assert!(refused[0].reason.contains("the run after"), "{refused:?}");
     let neither = without(old);
-    assert!(compare(&neither, &new, Metrics::All).refused.is_empty());
+    assert!(
+        compare(&neither, &new, Metrics::All, MATTERS)
+            .refused
+            .is_empty()
+    );
 }
 
 /// A machine for two sides that take turns: launches differ by `launch`, whoever comes second in a
@@ -394,9 +455,7 @@ impl Shared {
         let (mut any, mut all) = (0, 0);
         for _ in 0..tries {
             let rows = self.measure(&mut random, launches, times).rows;
-            let found = rows
-                .iter()
-                .filter(|row| row.verdict != Verdict::NoDifference);
+            let found = rows.iter().filter(|row| row.verdict.is_change());
             let found = found.count();
             any += u32::from(found > 0);
             all += u32::from(found == rows.len());

@@ -3,7 +3,7 @@
 
 pub(crate) mod simulation;
 
-use costof_measure::compare::{Metrics, compare};
+use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::schedule::needs_more;
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::metric::{CoreShare, CoreState, Data, Estimate, Gauged, Selection};
@@ -131,7 +131,7 @@ fn neighbours_raise_no_false_alarms() {
             assert_eq!(row.core_shared, !is_alone, "{row:?}");
         }
         let mut refused = found.iter().flat_map(|one| &one.refused);
-        assert!(refused.all(|one| one.reason.starts_with("not comparable: the run ")));
+        assert!(refused.all(|one| one.reason.starts_with("the run ")));
     }
 }
 
@@ -222,7 +222,7 @@ fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_
         }
     }
     let [old, new] = &pair;
-    let found = compare(old, new, Metrics::Primary);
+    let found = compare(old, new, Metrics::Primary, MATTERS);
     assert_eq!(found.rows.len(), TIMES_SHARED.len(), "{:?}", found.refused);
     for row in &found.rows {
         assert_eq!((row.before.1, row.after.1), (4, 4));

@@ -1,12 +1,16 @@
-//! Two runs compared, as a page without scripts: what differs between the machines, every
-//! row with its ratio, and plots of both.
+//! Two runs compared, as a page without scripts: what surely changed first, the rest folded, then what
+//! differs between the machines, and plots of both.
 
 use super::figures;
 use super::lines;
 use super::probes::Room;
 use super::{document, facts};
 use crate::choose::overlay::overlaid;
-use crate::compare::{in_order, only, percent, refused, summary, what, word};
+use crate::compare::outcome::{Outcome, Word};
+use crate::compare::{
+    Side, cannot_tell, headline, in_order, missing, only, percent, refused, share, trust, what,
+    word,
+};
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
@@ -16,15 +20,6 @@ use maud::{Markup, html};
 
 /// A table has so many rows; what a hostile or huge file has more is counted.
 const ROWS: usize = 3000;
-
-/// A run, and what it is called.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// The name of its file, or of its host.
-    pub name: &'a str,
-    /// The run.
-    pub run: &'a Run,
-}
 
 /// What a page says of two runs.
 #[derive(Debug)]
@@ -43,15 +38,15 @@ pub fn page(sections: &[Section]) -> String {
     )
 }
 
-/// What `comparison` says of `after` compared with `before`, as the part of a page with this number.
+/// What `comparison` says of `after` compared with `before`, and the outcome where there is a threshold, as
+/// the part of a page with this number.
 pub fn section(
     number: usize,
     before: Side<'_>,
     after: Side<'_>,
     comparison: &Comparison,
+    outcome: Option<&Outcome>,
 ) -> Section {
-    let rows = in_order(&comparison.rows);
-    let ruler = Ruler::over(&comparison.rows);
     let mut room = Room::default();
     let mut plots = overlaid(before.run, after.run);
     plots.retain(|figure| room.has_for(figure));
@@ -60,36 +55,20 @@ pub fn section(
     }
     Section(html! {
         section.compared {
+            @if let Some(outcome) = outcome { p.outcome.(outcome_class(outcome)) { (outcome.line(None)) } }
+            p.headline { (headline(comparison)) }
             dl.sides {
                 dt { "before" } dd { (side(before)) }
                 dt { "after" } dd { (side(after)) }
             }
-            @if comparison.rows.is_empty() { p { "No metric can be compared." } }
-            @else { p { (summary(comparison)) } }
+            @if !comparison.rows.is_empty() {
+                h2 { "After ÷ before" }
+                (ratios(comparison, after.run))
+                p.quiet { (trust(comparison)) }
+            }
+            (not_compared(comparison, after.run))
             h2 { "What is not the same" }
             (differences(&comparison.facts))
-            @if !rows.is_empty() {
-                h2 { "After ÷ before" }
-                p.key {
-                    span { i.z {} " the ratio with its 95 % interval" }
-                    span { "left of 1 it is less, right of 1 it is more" }
-                    span { "a click on a row says the rest" }
-                }
-                div.ratios {
-                    div.r.ruler aria-hidden="true" {
-                        span.n {} span.w {}
-                        span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
-                        span.x {} span.v {}
-                    }
-                    @for row in rows.iter().take(ROWS) { (ratio(row, after.run, &ruler)) }
-                }
-                @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, of which costof compare says all" } }
-            }
-            @if !(comparison.refused.is_empty() && comparison.only_before.is_empty() && comparison.only_after.is_empty()) {
-                h2 { "What was not compared" }
-                (lines::list(&refused(comparison, after.run)))
-                (lines::list(&only(comparison, after.run)))
-            }
             @if !plots.is_empty() {
                 h2 { "Both runs, by what was varied" }
                 (figures::figures(plots.iter().filter(|figure| !figure.folded)))
@@ -103,6 +82,77 @@ pub fn section(
             p.quiet { (method(comparison)) }
         }
     })
+}
+
+fn outcome_class(outcome: &Outcome) -> &'static str {
+    match outcome.verdict {
+        Word::Pass => "better",
+        Word::Fail => "worse",
+        Word::CannotTell => "differs",
+    }
+}
+
+/// The rows that surely changed, then the others, folded by what they say.
+fn ratios(comparison: &Comparison, after: &Run) -> Markup {
+    let rows = in_order(&comparison.rows);
+    let shown = &rows[..rows.len().min(ROWS)];
+    let of = |verdict| shown.iter().filter(move |row| row.verdict == verdict);
+    let changed: Vec<&Compared> = shown
+        .iter()
+        .copied()
+        .filter(|row| row.verdict.is_change())
+        .collect();
+    let unchanged: Vec<&Compared> = of(Verdict::NoDifference).copied().collect();
+    let blind: Vec<&Compared> = of(Verdict::CannotTell).copied().collect();
+    let within = format!(
+        "{} unchanged within {}",
+        unchanged.len(),
+        share(comparison.matters)
+    );
+    html! {
+        p.key {
+            span { i.z {} " the ratio with its 95 % interval" }
+            span { "left of 1 it is less, right of 1 it is more" }
+            span { "a click on a row shows its details" }
+        }
+        div.ratios {
+            @if changed.is_empty() { p { "No row surely changed." } }
+            @else { (on_axis(&changed, after)) }
+            @for (rows, summary) in [(unchanged, within), (blind, cannot_tell(comparison).unwrap_or_default())] {
+                @if !rows.is_empty() {
+                    details.folded { summary { (summary) } (on_axis(&rows, after)) }
+                }
+            }
+        }
+        @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, which costof compare --all lists" } }
+    }
+}
+
+/// Rows on an axis of their own.
+fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
+    let ruler = Ruler::over(rows);
+    html! {
+        div.r.ruler aria-hidden="true" {
+            span.n {} span.w {}
+            span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
+            span.x {} span.v {}
+        }
+        @for row in rows { (ratio(row, after, &ruler)) }
+    }
+}
+
+/// What has no number in one run or cannot be compared, folded, but for what has none any more.
+fn not_compared(comparison: &Comparison, after: &Run) -> Markup {
+    let apart = [refused(comparison, after), only(comparison)].concat();
+    html! {
+        (lines::list(&missing(comparison, after)))
+        @if !apart.is_empty() {
+            details.folded {
+                summary { "What was not compared" }
+                (lines::list(&apart))
+            }
+        }
+    }
 }
 
 fn side(side: Side<'_>) -> Markup {
@@ -177,7 +227,7 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
         Verdict::Differs => "differs",
-        Verdict::NoDifference => "alike",
+        Verdict::NoDifference | Verdict::CannotTell => "alike",
     }
 }
 
@@ -226,7 +276,7 @@ impl Ruler {
     const MOST: f64 = 2.2;
     const LEAST: f64 = 1.025;
 
-    fn over(rows: &[Compared]) -> Ruler {
+    fn over(rows: &[&Compared]) -> Ruler {
         let ends = rows
             .iter()
             .flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
@@ -257,32 +307,19 @@ impl Ruler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::tests::row as compared;
     use costof_model::comparison::Refused;
-    use costof_model::metric::Selection;
-    use costof_model::testing::{run_without_facts as run, sized_row as row};
-    use costof_model::unit::{Better, Unit};
-
-    fn compared(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
-        Compared {
-            point: row(probe, 64, 5.0).point,
-            metric: "cost".into(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            before: (100.0, 10),
-            after: (100.0 * ratio, 10),
-            ratio,
-            ci95: (ratio * (1.0 - half), ratio * (1.0 + half)),
-            p: 0.001,
-            verdict,
-            visible: 0.03,
-            selection: Selection::All,
-            core_shared: false,
-        }
-    }
+    use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
         let side = |name| Side { name, run };
-        page(&[section(0, side("old.jsonl"), side("new.jsonl"), comparison)])
+        page(&[section(
+            0,
+            side("old.jsonl"),
+            side("new.jsonl"),
+            comparison,
+            None,
+        )])
     }
 
     #[test]
@@ -292,7 +329,9 @@ mod tests {
                 compared("a.alike", 1.001, 0.01, Verdict::NoDifference),
                 compared("a.worse", 1.06, 0.01, Verdict::Worse),
                 compared("a.better", 0.9, 0.01, Verdict::Better),
+                compared("a.blind", 0.9, 0.2, Verdict::CannotTell),
             ],
+            matters: 0.05,
             ..Comparison::default()
         };
         let page = shown(&comparison, &run());
@@ -300,14 +339,16 @@ mod tests {
             page.find(text)
                 .unwrap_or_else(|| panic!("{text} is missing: {page}"))
         };
-        assert!(at("a.worse") < at("a.better") && at("a.better") < at("a.alike"));
+        let folded = at("<details class=\"folded\">");
+        assert!(at("a.worse") < at("a.better") && at("a.better") < folded);
+        assert!(folded < at("a.alike") && at("a.alike") < at("a.blind"));
         for text in [
             "old.jsonl",
             "new.jsonl",
             "1.060",
             "1.049–1.071",
             "100 ns → 106 ns",
-            "1 worse",
+            "1 worse, 1 better, 1 unchanged within 5 %, 1 cannot tell",
         ] {
             at(text);
         }
@@ -315,28 +356,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_compared_beside_a_neighbour_is_counted() {
-        let of = |shared: &[Selection], in_turns| {
-            let rows = shared.iter().map(|selection| Compared {
-                selection: *selection,
-                core_shared: true,
-                ..compared("a.shared", 1.06, 0.01, Verdict::Differs)
-            });
-            let alone = compared("a.alone", 1.0, 0.01, Verdict::NoDifference);
-            summary(&Comparison {
-                in_turns,
-                rows: rows.chain([alone]).collect(),
-                ..Comparison::default()
-            })
+    fn the_outcome_of_a_threshold_stands_first() {
+        let comparison = Comparison {
+            rows: vec![compared("a.worse", 1.06, 0.01, Verdict::Worse)],
+            ..Comparison::default()
         };
-        assert!(!of(&[], false).contains("used the core"));
-        let one = of(&[Selection::Shared], false);
-        assert!(one.contains("\n1 row was compared while something else used the core"));
-        assert!(one.contains("(shared with shared)") && one.contains("not called better or worse"));
-        let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
-        assert!(three.contains("\n3 rows were compared"), "{three}");
-        assert!(three.contains("(1 shared with shared, 2 all batches with all)"));
-        assert!(three.ends_with("Both sides met the same neighbours."));
+        let run = run();
+        let outcome = Outcome::new(&comparison, &run, false);
+        let side = Side {
+            name: "x",
+            run: &run,
+        };
+        let page = page(&[section(0, side, side, &comparison, Some(&outcome))]);
+        assert!(page.find("FAIL: a.worse").unwrap() < page.find("1 worse").unwrap());
     }
 
     #[test]
@@ -369,7 +401,7 @@ mod tests {
             name: evil,
             run: &run,
         };
-        let page = page(&[section(0, side, side, &comparison)]);
+        let page = page(&[section(0, side, side, &comparison, None)]);
         assert!(
             !page.contains("<script") && !page.contains("alert(1)<"),
             "{page}"
@@ -378,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_differ_stand_before_the_ratios_and_none_is_said() {
+    fn facts_that_differ_are_listed_and_none_is_said() {
         let mut comparison = Comparison {
             rows: vec![compared("a.x", 1.0, 0.1, Verdict::NoDifference)],
             ..Comparison::default()
@@ -390,8 +422,7 @@ mod tests {
             before: Some("6.1".to_owned()),
             after: Some("6.2".to_owned()),
         });
-        let page = shown(&comparison, &run());
-        assert!(page.find("6.2").unwrap() < page.find("a.x").unwrap());
+        assert!(shown(&comparison, &run()).contains("<td>6.2</td>"));
     }
 
     #[test]
@@ -420,14 +451,14 @@ mod tests {
             (0.0, 0.1),
         ] {
             let rows = [compared("a.x", ratio, half, Verdict::Worse)];
-            let ruler = Ruler::over(&rows);
+            let ruler = Ruler::over(&rows.each_ref());
             assert!(ruler.most.is_finite() && ruler.most > 0.0);
             for value in [ratio, rows[0].ci95.0, rows[0].ci95.1] {
                 assert!((0.0..=100.0).contains(&ruler.place(value)), "{ratio}");
             }
             assert!(ruler.ticks().len() >= 3);
         }
-        let ruler = Ruler::over(&[compared("a.x", 1.1, 0.02, Verdict::Worse)]);
+        let ruler = Ruler::over(&[&compared("a.x", 1.1, 0.02, Verdict::Worse)]);
         assert_eq!(ruler.place(1.0), 50.0);
         // A ratio and its inverse are equally far from one.
         assert!((ruler.place(1.1) + ruler.place(1.0 / 1.1) - 100.0).abs() < 1e-9);

@@ -2,7 +2,7 @@
 //! estimate and comparison make of it. The tests assert on it, and `examples/neighbours.rs` prints it.
 
 use costof_measure::clock::Clock;
-use costof_measure::compare::{Metrics, compare};
+use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::estimate;
 use costof_measure::gauge::Gauge;
 use costof_measure::meter::{Meter, Record};
@@ -279,7 +279,7 @@ impl Pair {
     /// What the second run says of the first.
     pub(crate) fn comparison(&self, random: &mut Rng) -> Comparison {
         let [old, new] = self.runs(random);
-        compare(&old, &new, Metrics::Primary)
+        compare(&old, &new, Metrics::Primary, MATTERS)
     }
 
     /// Both runs.

@@ -1,0 +1,107 @@
+//! Whether what two runs measured can be compared, and which of their samples.
+
+use crate::distance::is_alike;
+use crate::estimate::{core_of, launch_medians};
+use crate::gauge::ALONE;
+use crate::schedule::LEAST_LAUNCHES;
+use costof_model::metric::{CoreShare, Selection};
+use costof_model::noise::MEASURED;
+use costof_model::rows::LaunchPoint;
+use costof_model::run_file::Run;
+
+/// A run whose core was alone for this share of a metric's samples has medians that its neighbours do not
+/// move by more than chance does.
+const MOSTLY_ALONE: f64 = 0.9;
+
+/// The machine of a run until it restarts.
+pub(super) fn boot(run: &Run) -> Option<&String> {
+    run.attempts.last()?.boot.as_ref()
+}
+
+/// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
+/// that moved them; two machines may differ in it, and that is what their user wants to know.
+///
+/// # Errors
+/// The distances, where they differ.
+pub(super) fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), String> {
+    let [Some(old), Some(new)] = distances_ns else {
+        return Ok(());
+    };
+    if !is_same_boot || is_alike(old, new) {
+        return Ok(());
+    }
+    Err(format!(
+        "the CPUs moved (a cache line took {old:.0} ns from one to the other and \
+         back before, and {new:.0} ns after): measure both in turns (--interleave)"
+    ))
+}
+
+/// Which samples of both sides are compared, and whether something else used the core meanwhile. Like
+/// is compared with like: alone with alone, else shared with shared, else all with all.
+///
+/// # Errors
+/// Where one side had the core to itself and the other hardly ever.
+pub(super) fn common(
+    launches: &[Vec<&LaunchPoint>; 2],
+    metric: &str,
+    in_turns: bool,
+) -> Result<(Selection, bool), String> {
+    let sides = launches.each_ref().map(|side| core_of(side, metric));
+    let selections = sides.map(|core| core.map_or(Selection::All, |core| core.selection));
+    let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
+    let both_give = |selection| {
+        let given = |side: &Vec<_>| launch_medians(side, metric, selection).len();
+        launches
+            .iter()
+            .all(|side| given(side) >= LEAST_LAUNCHES as usize)
+    };
+    if selections == [Selection::Alone; 2] {
+        return Ok((Selection::Alone, false));
+    }
+    if sides.iter().flatten().all(is_mostly_alone) {
+        return Ok((Selection::All, false));
+    }
+    if both_give(Selection::Shared) {
+        return Ok((Selection::Shared, true));
+    }
+    let is_gauged = sides.iter().all(Option::is_some);
+    match selections.iter().position(|side| *side == Selection::Alone) {
+        // What took turns met the same neighbours.
+        Some(alone) if is_gauged && !in_turns => {
+            let [had, had_not] = [["before", "after"][alone], ["after", "before"][alone]];
+            Err(format!(
+                "the run {had} had the core to itself, the run {had_not} never for \
+                 long enough: measure both in turns (--interleave), or the run {had_not} again"
+            ))
+        }
+        _ => Ok((Selection::All, true)),
+    }
+}
+
+/// The design of the core that a run measured, where it is known.
+pub(super) fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
+    let facts = run.attempts.last()?.hosts.get(MEASURED)?;
+    Some((
+        facts.cpu.vendor.as_deref()?,
+        facts.cpu.family?,
+        facts.cpu.model?,
+    ))
+}
+
+/// Whether both sides' gauges have the same floor, as cores of one design do.
+///
+/// # Errors
+/// Where one is higher: that core was never alone, and what its run calls alone is not.
+pub(super) fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result<(), String> {
+    let [Some(old), Some(new)] = floors else {
+        return Ok(());
+    };
+    if !is_same_cpu || old.max(new) <= old.min(new) * ALONE {
+        return Ok(());
+    }
+    let which = if old > new { "before" } else { "after" };
+    Err(format!(
+        "the run {which} never had the core to itself, as the floor of its gauge says \
+         ({old:.3} cycles an addition before, {new:.3} after): measure it again"
+    ))
+}

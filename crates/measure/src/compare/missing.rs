@@ -1,0 +1,52 @@
+//! What has no number any more, and why.
+
+use super::Side;
+use costof_model::comparison::Missing;
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+
+/// Points with a number in the old run that the new one was to measure too, and has none of.
+pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missing> {
+    let has_number = |row: &&&PointRow| row.state == State::Ok && !disagrees(row);
+    let points = after.run.plan.points();
+    let points = points.filter(|point| old.rows.get(point).as_ref().is_some_and(has_number));
+    let missing = points.filter_map(|point| {
+        let (reason, is_noise) = match new.rows.get(point) {
+            None => (failure(after, point), false),
+            Some(row) => doubt(row)?,
+        };
+        Some(Missing {
+            point: point.clone(),
+            reason,
+            is_noise,
+        })
+    });
+    missing.collect()
+}
+
+/// Why a measured point has no number, and whether noise is the cause; `None` where it has one.
+fn doubt(row: &PointRow) -> Option<(String, bool)> {
+    if disagrees(row) {
+        let reason = "its launches disagree by more than a factor of ten";
+        return Some((reason.to_owned(), true));
+    }
+    let reason = "it cannot be distinguished from zero";
+    (row.state != State::Ok).then(|| (reason.to_owned(), row.grade == Grade::D))
+}
+
+fn disagrees(row: &PointRow) -> bool {
+    let primary = row.estimate(&row.primary);
+    primary.is_some_and(|estimate| estimate.disagrees())
+}
+
+/// The reason that the run gives, that of the point before that of one of its launches.
+fn failure(run: &Run, point: &Point) -> String {
+    let failures = || run.failures.iter().filter(|row| row.point == *point);
+    let whole = failures().find(|row| row.launch.is_none());
+    match whole.or_else(|| failures().next_back()) {
+        Some(row) => row.failure().to_string(),
+        None => "the run has no row of it".to_owned(),
+    }
+}

@@ -1,0 +1,360 @@
+//! Three runs or more in one table, a column each.
+
+use super::{Side, named};
+use crate::grid::{Align, Grid};
+use crate::names::{by_probe, points_counted};
+use crate::text::wrapped;
+use costof_model::comparison::{Comparison, FactDifference, Verdict};
+use costof_model::noise::PEER;
+use costof_model::point::Point;
+use costof_model::rows::{PointRow, State};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+/// Two of the runs, by their positions, compared.
+#[derive(Debug)]
+pub struct Pair {
+    /// The earlier and the later one.
+    pub runs: [usize; 2],
+    /// What they say of each other.
+    pub comparison: Comparison,
+}
+
+/// The runs by their letters, which of them is the odd one, what is not the same, the rows in which any
+/// two surely differ (or `all`), the widest spread first, and what only some have.
+pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
+    let mut text = String::new();
+    for (run, side) in sides.iter().enumerate() {
+        let _ = writeln!(text, "{}  {}", letter(run), side.name);
+    }
+    let known: Vec<HashMap<&Point, &PointRow>> = sides.iter().map(measured).collect();
+    let mut rows = rows(sides, &known, pairs);
+    let _ = writeln!(text, "\n{}\n", odd_one(sides.len(), &rows));
+    text.push_str(&facts(sides.len(), pairs));
+    let count = rows.len();
+    let blind = rows.iter().filter(|row| row.is_blind).count();
+    rows.retain(|row| all || !row.differ.is_empty());
+    if !rows.is_empty() {
+        let _ = writeln!(text, "{}", table(sides, &rows));
+    }
+    if rows.len() < count {
+        let hidden = count - rows.len();
+        let line = format!(
+            "No two runs surely differ in {hidden} of {count} rows; {blind} of these cannot tell for any two \
+             runs: `--all` shows them."
+        );
+        text.push_str(&wrapped(&line, ""));
+    }
+    text.push_str(&only_some(sides, &known));
+    text
+}
+
+/// What a run has a number of.
+fn measured<'a>(side: &Side<'a>) -> HashMap<&'a Point, &'a PointRow> {
+    let rows = side.run.points.iter().filter(|row| row.state == State::Ok);
+    rows.map(|row| (&row.point, row)).collect()
+}
+
+/// A metric of a point that all runs have a number of.
+struct Row<'a> {
+    point: &'a PointRow,
+    metric: &'a str,
+    medians: Vec<f64>,
+    /// The pairs of runs that surely differ.
+    differ: Vec<[usize; 2]>,
+    /// Whether no two runs could have shown a change that matters.
+    is_blind: bool,
+}
+
+impl Row<'_> {
+    /// The greatest median over the least.
+    fn spread(&self) -> f64 {
+        let most = self.medians.iter().copied().fold(f64::NAN, f64::max);
+        let least = self.medians.iter().copied().fold(f64::NAN, f64::min);
+        most / least
+    }
+
+    /// Whether this run surely differs from every other.
+    fn is_odd(&self, run: usize) -> bool {
+        let with_it = self.differ.iter().filter(|pair| pair.contains(&run));
+        with_it.count() + 1 == self.medians.len()
+    }
+
+    /// The runs that differ from all others, or the pairs that differ: `C`, `A≠C`.
+    fn who(&self) -> String {
+        let odd = (0..self.medians.len()).filter(|run| self.is_odd(*run));
+        let odd: Vec<String> = odd.map(|run| letter(run).to_string()).collect();
+        let pairs = self.differ.iter();
+        let pairs = pairs.map(|[one, other]| format!("{}≠{}", letter(*one), letter(*other)));
+        if odd.is_empty() {
+            pairs.collect::<Vec<_>>().join(" ")
+        } else {
+            odd.join(" ")
+        }
+    }
+}
+
+/// The verdict of each pair of runs on a metric of a point.
+type Verdicts<'a> = BTreeMap<(&'a Point, &'a str), Vec<PairVerdict>>;
+type PairVerdict = ([usize; 2], Verdict);
+
+fn verdicts(pairs: &[Pair]) -> Verdicts<'_> {
+    let mut verdicts = Verdicts::new();
+    for pair in pairs {
+        for row in &pair.comparison.rows {
+            let of_row = verdicts.entry((&row.point, &row.metric)).or_default();
+            of_row.push((pair.runs, row.verdict));
+        }
+    }
+    verdicts
+}
+
+/// The rows that all runs have: the metrics that were compared, and each probe's own where none were.
+fn rows<'a>(
+    sides: &[Side<'a>],
+    known: &[HashMap<&'a Point, &'a PointRow>],
+    pairs: &[Pair],
+) -> Vec<Row<'a>> {
+    let verdicts = verdicts(pairs);
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for point in sides.iter().take(1).flat_map(|side| &side.run.points) {
+        for metric in point.metrics.iter().map(|estimate| &*estimate.name) {
+            let of_row = verdicts.get(&(&point.point, metric));
+            let is_shown = of_row.is_some() || metric == point.primary;
+            let medians = known
+                .iter()
+                .map(|known| known.get(&point.point)?.median(metric));
+            let medians = medians.collect::<Option<Vec<f64>>>().filter(|_| is_shown);
+            let of_row = of_row.map_or(&[][..], Vec::as_slice);
+            rows.extend(medians.map(|medians| row(point, metric, medians, of_row)));
+        }
+    }
+    rows.sort_by(|a, b| b.spread().total_cmp(&a.spread()));
+    rows
+}
+
+fn row<'a>(
+    point: &'a PointRow,
+    metric: &'a str,
+    medians: Vec<f64>,
+    verdicts: &[PairVerdict],
+) -> Row<'a> {
+    let differ = verdicts.iter().filter(|(_, verdict)| verdict.is_change());
+    Row {
+        point,
+        metric,
+        medians,
+        differ: differ.map(|(runs, _)| *runs).collect(),
+        is_blind: verdicts
+            .iter()
+            .all(|(_, verdict)| *verdict == Verdict::CannotTell),
+    }
+}
+
+fn table(sides: &[Side<'_>], rows: &[Row<'_>]) -> String {
+    let letters: Vec<String> = (0..sides.len())
+        .map(|run| letter(run).to_string())
+        .collect();
+    let runs = letters.iter().map(|letter| (letter.as_str(), Align::Right));
+    let columns = [("", Align::Left)].into_iter().chain(runs);
+    let mut grid = Grid::new(columns.chain([("spread", Align::Right), ("differs", Align::Left)]));
+    for row in rows {
+        let estimate = row.point.estimate(row.metric);
+        let values = row.medians.iter().map(|median| match estimate {
+            Some(estimate) => estimate.unit.display(*median),
+            None => String::new(),
+        });
+        let name = [what(row, sides[0])].into_iter();
+        let spread = format!("{:.2}x", row.spread());
+        grid.add(name.chain(values).chain([spread, row.who()]));
+    }
+    grid.text()
+}
+
+fn what(row: &Row<'_>, first: Side<'_>) -> String {
+    let label = row.point.label.clone();
+    let name = label.unwrap_or_else(|| named(&row.point.point, first.run));
+    if row.metric == row.point.primary {
+        return name;
+    }
+    format!("{name}: {}", row.metric)
+}
+
+/// Which run differs from all others most often.
+fn odd_one(runs: usize, rows: &[Row<'_>]) -> String {
+    let odd = |run: usize| rows.iter().filter(|row| row.is_odd(run)).count();
+    let counts: Vec<usize> = (0..runs).map(odd).collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let others = |odd: usize| {
+        let others = (0..runs).filter(|run| *run != odd);
+        let others = others.map(|run| format!("{}: {}", letter(run), counts[run]));
+        others.collect::<Vec<_>>().join(", ")
+    };
+    let mut leading = (0..runs).filter(|run| counts[*run] == most);
+    match (leading.next(), leading.next()) {
+        _ if rows.is_empty() => "All runs together have no row in common.".to_owned(),
+        _ if rows.iter().all(|row| row.differ.is_empty()) => {
+            format!("No two runs surely differ in any of {} rows.", rows.len())
+        }
+        (Some(odd), None) => format!(
+            "{} is the odd one: it surely differs from every other run in {most} of {} rows ({})",
+            letter(odd),
+            rows.len(),
+            others(odd)
+        ),
+        _ => format!("No single run stands out in {} rows.", rows.len()),
+    }
+}
+
+/// What is not the same in all runs: each fact with the value of each run. Every run is compared with the
+/// first.
+fn facts(runs: usize, pairs: &[Pair]) -> String {
+    let of_first = pairs.iter().filter(|pair| pair.runs[0] == 0);
+    let all = of_first.flat_map(|pair| {
+        pair.comparison
+            .facts
+            .iter()
+            .map(|fact| (pair.runs[1], fact))
+    });
+    let mut by_fact: Vec<(&FactDifference, Vec<&str>)> = Vec::new();
+    for (run, fact) in all {
+        let known = |value| Option::as_deref(value).unwrap_or("unknown");
+        let is_it =
+            |(first, _): &(&FactDifference, _)| first.what == fact.what && first.host == fact.host;
+        let at = by_fact.iter().position(is_it).unwrap_or_else(|| {
+            by_fact.push((fact, vec![known(&fact.before); runs]));
+            by_fact.len() - 1
+        });
+        by_fact[at].1[run] = known(&fact.after);
+    }
+    if by_fact.is_empty() {
+        return String::new();
+    }
+    let lines = by_fact.into_iter().map(|(fact, values)| {
+        let end = if fact.host == PEER {
+            " of the other end"
+        } else {
+            ""
+        };
+        let values = values.into_iter().enumerate();
+        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
+        let line = format!(
+            "{}{end}: {}",
+            fact.what,
+            values.collect::<Vec<_>>().join(", ")
+        );
+        wrapped(&line, "  ")
+    });
+    format!("Not the same in all runs:\n{}\n", lines.collect::<String>())
+}
+
+/// What only some runs have a number of, by the runs, then by probe and count.
+fn only_some(sides: &[Side<'_>], known: &[HashMap<&Point, &PointRow>]) -> String {
+    let mut by_runs: BTreeMap<Vec<usize>, Vec<&Point>> = BTreeMap::new();
+    for (run, side) in sides.iter().enumerate() {
+        for row in &side.run.points {
+            let having = (0..sides.len()).filter(|other| known[*other].contains_key(&row.point));
+            let having: Vec<usize> = having.collect();
+            if having.len() < sides.len() && having.first() == Some(&run) {
+                by_runs.entry(having).or_default().push(&row.point);
+            }
+        }
+    }
+    let lines = by_runs.into_iter().map(|(runs, points)| {
+        let letters: String = runs
+            .iter()
+            .map(|run| format!("{}, ", letter(*run)))
+            .collect();
+        let line = format!(
+            "Only {}: {} ({}).",
+            letters.trim_end_matches(", "),
+            points_counted(points.len()),
+            by_probe(points.iter().copied())
+        );
+        format!("\n{}", wrapped(&line, ""))
+    });
+    lines.collect()
+}
+
+/// A run's letter in the table: A to Z, then the number.
+fn letter(run: usize) -> String {
+    let letter = u8::try_from(run).ok().filter(|run| *run < 26);
+    letter.map_or_else(
+        || format!("#{}", run + 1),
+        |run| char::from(b'A' + run).to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::tests::row;
+    use costof_model::run_file::Run;
+    use costof_model::testing::{run_without_facts, sized_row};
+
+    fn run(costs: &[(&'static str, f64)]) -> Run {
+        let mut run = run_without_facts();
+        let rows = costs.iter().map(|(probe, ns)| sized_row(*probe, 64, *ns));
+        run.points.extend(rows);
+        run
+    }
+
+    #[test]
+    fn the_odd_run_is_named_and_what_only_some_have_is_counted() {
+        let runs = [
+            run(&[("a.same", 5.0), ("a.slow", 10.0), ("a.first", 1.0)]),
+            run(&[("a.same", 5.1), ("a.slow", 10.0), ("a.late", 1.0)]),
+            run(&[("a.same", 5.0), ("a.slow", 30.0), ("a.late", 1.0)]),
+        ];
+        let names = ["x.jsonl", "y.jsonl", "z.jsonl"];
+        let sides: Vec<Side<'_>> = (names.iter().zip(&runs))
+            .map(|(name, run)| Side { name, run })
+            .collect();
+        let pairs = [[0, 1], [0, 2], [1, 2]].map(|runs| {
+            let slow = if runs[1] == 2 {
+                Verdict::Worse
+            } else {
+                Verdict::NoDifference
+            };
+            let precision = FactDifference {
+                host: "only".into(),
+                what: "precision".to_owned(),
+                before: Some("full".to_owned()),
+                after: Some("quick".to_owned()),
+            };
+            Pair {
+                runs,
+                comparison: Comparison {
+                    facts: vec![precision]
+                        .into_iter()
+                        .filter(|_| runs == [0, 2])
+                        .collect(),
+                    rows: vec![
+                        row("a.same", 1.0, 0.1, Verdict::CannotTell),
+                        row("a.slow", 3.0, 0.1, slow),
+                    ],
+                    ..Comparison::default()
+                },
+            }
+        });
+        let text = compared(&sides, &pairs, false);
+        for part in [
+            "C  z.jsonl",
+            "C is the odd one: it surely differs from every other run in 1 of 2 rows (A: 0, B: 0)",
+            "precision: A full, B full, C quick",
+            "3.00x  C",
+            "No two runs surely differ in 1 of 2 rows; 1 of these",
+            "Only A: 1 point (a.first (1)).",
+            "Only B, C: 1 point (a.late (1)).",
+        ] {
+            assert!(text.contains(part), "{part} is missing: {text}");
+        }
+        assert!(!text.contains("a.same"), "{text}");
+        let all = compared(&sides, &pairs, true);
+        assert!(
+            all.find("a.slow").unwrap() < all.find("a.same").unwrap(),
+            "{all}"
+        );
+        assert_eq!([letter(25), letter(26)], ["Z", "#27"]);
+    }
+}

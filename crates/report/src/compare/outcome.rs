@@ -1,0 +1,249 @@
+//! What a comparison says to a threshold: pass, fail, or cannot tell.
+
+use super::{is_inconclusive, named, share, why_missing};
+use costof_model::Text;
+use costof_model::comparison::{Compared, Comparison, Verdict};
+use costof_model::point::Point;
+use costof_model::run_file::Run;
+use costof_model::unit::{Better, Unit};
+use serde::Serialize;
+
+/// Whether the later run passes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// In a word.
+    pub verdict: Word,
+    /// What failed, the most first.
+    pub failed: Vec<Failed>,
+    /// The reason of a pass or of a doubt.
+    #[serde(skip)]
+    reason: String,
+}
+
+/// Pass, fail, or neither, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Nothing surely became worse by more than the threshold.
+    Pass,
+    /// No row could have seen it.
+    CannotTell,
+    /// Something became worse, or has no number any more where that fails.
+    Fail,
+}
+
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failed {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The metric; absent where the point has no number any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Text>,
+    /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
+    pub why: String,
+}
+
+/// So many failures are named in a line.
+const NAMED: usize = 3;
+
+impl Outcome {
+    /// Judges by the threshold that the comparison was made with, its `matters`: a cost fails that grew,
+    /// or a rate that shrank, by more than it at the near end of its interval.
+    pub fn new(comparison: &Comparison, after: &Run, missing_fails: bool) -> Outcome {
+        let failed = failed(comparison, after, missing_fails);
+        let verdict = if !failed.is_empty() {
+            Word::Fail
+        } else if is_inconclusive(comparison) {
+            Word::CannotTell
+        } else {
+            Word::Pass
+        };
+        Outcome {
+            reason: reason(comparison, after, verdict),
+            verdict,
+            failed,
+        }
+    }
+
+    /// The word, the run where there are several, and the reason: `FAIL: os.syscall 7.2 % slower
+    /// (5.9–8.4)`.
+    pub fn line(&self, run: Option<&str>) -> String {
+        let word = match self.verdict {
+            Word::Pass => "PASS",
+            Word::Fail => "FAIL",
+            Word::CannotTell => "CANNOT TELL",
+        };
+        let failed: Vec<String> = self
+            .failed
+            .iter()
+            .map(|failed| failed.why.clone())
+            .collect();
+        let reason = if failed.is_empty() {
+            self.reason.clone()
+        } else {
+            some(&failed)
+        };
+        let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
+        format!("{word}: {run}{reason}")
+    }
+}
+
+fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Failed> {
+    let is_beyond =
+        |row: &&Compared| row.verdict == Verdict::Worse && worse_by(row).1.0 > comparison.matters;
+    let mut worse: Vec<&Compared> = comparison.rows.iter().filter(is_beyond).collect();
+    worse.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
+    let worse = worse.into_iter().map(|row| Failed {
+        point: row.point.clone(),
+        metric: Some(row.metric.clone()),
+        why: format!("{} {}", named(&row.point, after), change(row)),
+    });
+    let missing = comparison.missing.iter().filter(|_| missing_fails);
+    let missing = missing.map(|missing| Failed {
+        point: missing.point.clone(),
+        metric: None,
+        why: format!(
+            "{} has no number any more: {}",
+            named(&missing.point, after),
+            why_missing(missing)
+        ),
+    });
+    worse.chain(missing).collect()
+}
+
+/// Why it passes, and what the pass leaves open.
+fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
+    let percent = share(comparison.matters);
+    let mut reason = match verdict {
+        Word::CannotTell => format!("inconclusive, no row can show {percent}"),
+        _ => format!("nothing is surely more than {percent} worse"),
+    };
+    let blind = super::count(comparison, Verdict::CannotTell);
+    if blind > 0 && verdict == Word::Pass {
+        let all = comparison.rows.len();
+        reason.push_str(&format!("; {blind} of {all} rows cannot tell"));
+    }
+    let missing = comparison.missing.iter().map(|missing| {
+        let cause = if missing.is_noise { " (noise)" } else { "" };
+        format!("{}{cause}", named(&missing.point, after))
+    });
+    let missing: Vec<String> = missing.collect();
+    if !missing.is_empty() {
+        reason.push_str("; no number any more: ");
+        reason.push_str(&some(&missing));
+    }
+    reason
+}
+
+/// The first few of what has a name, and how many more there are.
+fn some(names: &[String]) -> String {
+    let named = names[..names.len().min(NAMED)].join("; ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}
+
+/// By how much it became worse, as a share, and the interval of that.
+fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
+    let (low, high) = row.ci95;
+    match row.better {
+        Better::Higher => (1.0 - row.ratio, (1.0 - high, 1.0 - low)),
+        Better::Lower | Better::Neither => (row.ratio - 1.0, (low - 1.0, high - 1.0)),
+    }
+}
+
+/// `7.2 % slower (5.9–8.4)`.
+fn change(row: &Compared) -> String {
+    let (by, (low, high)) = worse_by(row);
+    let word = match row.unit {
+        Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond => "slower",
+        _ => "worse",
+    };
+    let [by, low, high] = [by, low, high].map(|share| format!("{:.1}", 100.0 * share));
+    format!("{by} % {word} ({low}–{high})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::tests::row;
+    use costof_model::comparison::Missing;
+    use costof_model::testing::run_without_facts as run;
+
+    fn comparison(rows: Vec<Compared>) -> Comparison {
+        Comparison {
+            matters: 0.05,
+            rows,
+            ..Comparison::default()
+        }
+    }
+
+    #[test]
+    fn the_last_line_says_why() {
+        let line = |comparison: &Comparison, missing_fails| {
+            let outcome = Outcome::new(comparison, &run(), missing_fails);
+            let json = serde_json::to_value(&outcome).unwrap();
+            (
+                outcome.line(None),
+                json["verdict"].as_str().unwrap().to_owned(),
+            )
+        };
+        let worse = row("os.syscall", 1.072, 0.012, Verdict::Worse);
+        let blind = row("a.blind", 1.0, 0.1, Verdict::CannotTell);
+        let same = row("a.same", 1.0, 0.01, Verdict::NoDifference);
+        // Worse, and not surely by more than the threshold.
+        let little = row("a.little", 1.06, 0.02, Verdict::Worse);
+        let fails = comparison(vec![little.clone(), worse, blind.clone()]);
+        assert_eq!(
+            line(&fails, false),
+            (
+                "FAIL: os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
+                "fail".to_owned()
+            )
+        );
+        let mut passes = comparison(vec![little, blind.clone(), same]);
+        passes.missing.push(Missing {
+            point: blind.point.clone(),
+            reason: "it is lost".to_owned(),
+            is_noise: true,
+        });
+        let (shown, word) = line(&passes, false);
+        assert_eq!(word, "pass");
+        assert_eq!(
+            shown,
+            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; no number any more: \
+             a.blind size=64 (noise)"
+        );
+        let (shown, word) = line(&passes, true);
+        assert_eq!(word, "fail");
+        assert!(
+            shown.ends_with("no number any more: it is lost (cause: noise)"),
+            "{shown}"
+        );
+        assert_eq!(
+            line(&comparison(vec![blind]), false),
+            (
+                "CANNOT TELL: inconclusive, no row can show 5 %".to_owned(),
+                "cannot_tell".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn a_rate_that_shrank_is_slower_and_many_failures_are_counted() {
+        let mut shrank = row("a.rate", 0.8, 0.0, Verdict::Worse);
+        (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
+        assert_eq!(change(&shrank), "20.0 % slower (20.0–20.0)");
+        let rows = (0..5).map(|_| shrank.clone()).collect();
+        let outcome = Outcome::new(&comparison(rows), &run(), false);
+        assert!(
+            outcome.line(None).ends_with("; and 2 more"),
+            "{}",
+            outcome.line(None)
+        );
+        assert_eq!(outcome.failed.len(), 5);
+    }
+}
