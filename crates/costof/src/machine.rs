@@ -2,7 +2,7 @@
 //! the run does and keeps other costofs off the machine.
 
 use crate::error::{Error, wrong};
-use crate::progress::Display;
+use crate::progress::{Display, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
 use costof_lab::launch::{Place, Setting};
@@ -205,7 +205,7 @@ impl Machine {
         setting: Setting<'_>,
         display: &Display,
     ) -> Result<(), Error> {
-        let mut is_reported = false;
+        let mut reminders = Reminders::default();
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self
@@ -224,15 +224,15 @@ impl Machine {
                 Host::Local => format!("this machine is being measured by {holder}"),
                 host => format!("the machine of {host} is being measured by {holder}"),
             };
-            let is_silent = Instant::now() < silent_until;
+            let waited = Instant::now().checked_duration_since(silent_until);
+            let is_silent = waited.is_none();
             if !waiting.then_until_it_is_free && !is_silent {
                 return Err(Error::Nothing(format!(
                     "{busy} (without --no-wait, costof waits for its turn)"
                 )));
             }
-            if !is_reported && !is_silent {
-                display.say(&format!("waiting: {busy} (--no-wait does not wait)"));
-                is_reported = true;
+            if let Some(reminder) = waited.and_then(|waited| reminders.reminder(waited)) {
+                display.say(&format!("{reminder}: {busy} (--no-wait does not wait)"));
             }
             let until = Instant::now() + RETRY_INTERVAL;
             while Instant::now() < until && !setting.interrupted.load(Ordering::Relaxed) {

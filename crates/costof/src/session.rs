@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
         let plan = &record.run.run.plan;
         let cost = Cost::new(table, plan, precision(plan)?);
         let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-        let progress = self.display.run(launches, name.as_deref());
+        let progress = self.display.run(launches, cost.time, name.as_deref());
         let path = record.path().display();
         progress.say(&format!("{}, to {path}", cost.announced()));
         let mut controller = self.controller(&machines, &progress, &mut record)?;

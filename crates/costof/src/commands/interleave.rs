@@ -61,7 +61,8 @@ pub(super) fn measure(
     let mut cost = Cost::new(table, plan, precision).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-    let progress = ["before", "after"].map(|name| session.display.run(launches, Some(name)));
+    let progress =
+        ["before", "after"].map(|name| session.display.run(launches, cost.time, Some(name)));
     let paths = records.each_ref().map(|record| record.path().display());
     session.display.say(&format!(
         "{} on {one} and {other} in turns, to {} and {}",
