@@ -12,6 +12,7 @@ mod files;
 mod machine;
 mod placement;
 mod plan;
+mod preflight;
 mod progress;
 mod record;
 mod resume;

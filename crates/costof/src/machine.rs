@@ -11,7 +11,7 @@ use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Answer, Command, Description};
+use costof_model::protocol::{Answer, Command, Contention, Description};
 use costof_model::rows::Hosts;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -65,6 +65,11 @@ impl Machines {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.measured).chain(&self.peer)
+    }
+
+    /// The same, to ask them something.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Machine> {
+        std::iter::once(&mut self.measured).chain(&mut self.peer)
     }
 
     /// The machine of the leading role, or of the others.
@@ -237,6 +242,21 @@ impl Machine {
             let until = Instant::now() + RETRY_INTERVAL;
             while Instant::now() < until && !setting.interrupted.load(Ordering::Relaxed) {
                 std::thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+
+    /// What others use of it; none where it does not report that, or its costof is too old to look.
+    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
+        let watched = self
+            .worker
+            .ask(&Command::Watch, setting.limit, setting.interrupted);
+        match watched.map_err(ended)? {
+            Answer::Watched { contention } => Ok(contention),
+            Answer::Failed(_) => Ok(None),
+            answer => {
+                let reason = misfit(&self.host, &answer, "say what others use");
+                Err(Error::Nothing(reason))
             }
         }
     }

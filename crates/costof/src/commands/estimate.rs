@@ -120,7 +120,7 @@ fn measure(
     options: &EstimateOptions,
     points: &[&Point],
 ) -> Result<(String, Run), Error> {
-    let all = RunOptions::new(options.measuring.clone(), None);
+    let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
     let requests = points.iter().map(|point| {
         let link = point.link.parse().ok().filter(|_| point.link != "none");
         let settings = point.axes.0.iter();

@@ -53,6 +53,7 @@ pub(super) fn measure(
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
     session.hold(first, Some(second), Duration::ZERO)?;
+    session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
     let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
         begin(record, machines, None)?;

@@ -2,7 +2,7 @@
 
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, launch_time};
 use super::*;
-use crate::cli::{Measuring, RunOptions};
+use crate::cli::{Measuring, Quiet, RunOptions};
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::Settings;
 use std::collections::BTreeMap;
@@ -205,6 +205,7 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
             quick: true,
             ..Measuring::default()
         },
+        Quiet::default(),
         None,
     );
     let request = Request::new(costof_probes::TABLE, &options).unwrap();
