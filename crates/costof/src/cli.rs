@@ -41,8 +41,8 @@ use values::{address, launches, percent, ports, run_file, seconds};
                   A probe may be named by an everyday word, such as fsync.\n\
                   A run may be named by its number in `costof runs`: @1 is the latest one.\n\n\
                   Exit codes: 0 done; 1 a check failed (regression or problem found); 2 the command \
-                  or an input is wrong;\n3 nothing could be measured; 130 interrupted, with what was \
-                  measured kept."
+                  or an input is wrong;\n3 nothing could be measured, or --require-quiet found a busy machine; \
+                  130 interrupted, with what was\nmeasured kept."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -112,7 +112,8 @@ pub(crate) enum Command {
 /// How a machine is measured, whatever the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Measuring {
-    /// Fewer launches: a first look, and for a study less of what takes long
+    /// A first look: fewer launches; without a PROBE, the 20 rows that matter most, in at most 20
+    /// seconds; for a study less of what takes long
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
     /// More and longer launches: what a result to publish deserves; without a PROBE, of every point
@@ -131,6 +132,18 @@ pub(crate) struct Measuring {
     /// How long a worker may take for one answer before it is ended
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
+}
+
+/// What to do where a machine is busy before it is measured.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Quiet {
+    /// Wait up to this long, such as 5m, until other processes leave the machine alone; measure
+    /// anyway after that
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    pub(crate) wait_quiet: Option<Duration>,
+    /// End with exit code 3 instead of measuring a busy machine; with --wait-quiet, after the wait
+    #[arg(long)]
+    pub(crate) require_quiet: bool,
 }
 
 impl Measuring {
@@ -177,6 +190,8 @@ pub(crate) struct RunOptions {
     pub(crate) probes: Vec<String>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
     /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
@@ -254,9 +269,10 @@ pub(crate) struct ShowOptions {
 
 impl RunOptions {
     /// Those of `costof run` alone, measured like this into `out`.
-    pub(crate) fn new(measuring: Measuring, out: Option<PathBuf>) -> RunOptions {
+    pub(crate) fn new(measuring: Measuring, quiet: Quiet, out: Option<PathBuf>) -> RunOptions {
         RunOptions {
             measuring,
+            quiet,
             out,
             ..RunOptions::default()
         }
@@ -270,12 +286,14 @@ pub(crate) struct StudyOptions {
     pub(crate) study: Option<String>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
     /// The folder for run.jsonl, page.html and study.md [default: study-NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub(crate) out: Option<PathBuf>,
     /// Show an existing run next to the study, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
-          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised"])]
+          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
     /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that are of
     /// one
@@ -313,6 +331,7 @@ pub(crate) enum MissingPoint {
                         costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
                         os --html page.html",
     mut_group("Measuring", |group| group.requires("interleave")),
+    mut_group("Quiet", |group| group.requires("interleave")),
     mut_group("Chosen", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
@@ -355,6 +374,8 @@ pub(crate) struct CompareOptions {
     )]
     pub(crate) measuring: Measuring,
     #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
     pub(crate) chosen: Chosen,
     /// A folder for before.jsonl and after.jsonl, the runs [default: the history]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "interleave")]
@@ -389,6 +410,8 @@ pub(crate) struct VerifyOptions {
     /// another costof that measures this machine is waited for before
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
     /// Write JSON, one object for each comparison, instead of text
     #[arg(long)]
     pub(crate) json: bool,

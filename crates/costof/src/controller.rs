@@ -92,6 +92,7 @@ impl<'a> Controller<'a> {
             for launch in 0..least {
                 for position in schedule::round_order(seed, launch, blocks.len()) {
                     self.launch(blocks[position], launch, 0)?;
+                    pulse(std::slice::from_ref(self), None);
                 }
             }
             if self.interrupted() {
@@ -100,9 +101,11 @@ impl<'a> Controller<'a> {
         }
         let counts = self.launch_counts();
         self.progress.expect(&counts);
+        self.progress.correct(self.time_left(&counts));
         for (block, launch) in schedule::order(self.run().run.seed, &counts, least) {
             if launch >= least {
                 self.launch(block, launch, counts[block])?;
+                pulse(std::slice::from_ref(self), Some(&counts));
             }
             let is_last = launch + 1 == counts[block];
             if is_last && !self.interrupted() {
@@ -231,6 +234,30 @@ impl<'a> Controller<'a> {
         }
     }
 
+    /// How long the launches of these counts take that are to come.
+    fn time_left(&self, counts: &[u32]) -> Duration {
+        let blocks = 0..self.plan().blocks.len();
+        let mut counted: Vec<Counted> = blocks.map(|block| self.counted(block)).collect();
+        let slowdown = self.slowdown(&counted);
+        for block in counted.iter_mut().filter(|block| block.done == 0) {
+            block.launch = block.launch.mul_f64(slowdown);
+        }
+        schedule::to_come(&counted, counts)
+    }
+
+    /// How many times as long launches have taken as the plan says, on a busy machine for instance.
+    fn slowdown(&self, counted: &[Counted]) -> f64 {
+        let blocks = self.plan().blocks.iter().zip(counted);
+        let times = blocks.filter(|(_, counted)| counted.done > 0);
+        let times = times.map(|(block, counted)| {
+            let planned = cost::launch_time(self.table, block, self.precision);
+            [counted.launch, planned].map(|time| time.as_secs_f64())
+        });
+        let [taken, planned] =
+            times.fold([0.0, 0.0], |sum, time| [sum[0] + time[0], sum[1] + time[1]]);
+        if planned > 0.0 { taken / planned } else { 1.0 }
+    }
+
     /// How many launches a block gets, where the time allows.
     fn launches_wanted(&self) -> u32 {
         cost::launches(self.plan(), self.precision)
@@ -302,4 +329,24 @@ impl<'a> Controller<'a> {
     fn interrupted(&self) -> bool {
         self.setting.interrupted.load(Ordering::Relaxed)
     }
+}
+
+/// Says how far runs are that take turns, or the only one, where it is time to: by these counts of
+/// launches, or, where they are not decided yet, by those that there is time for.
+///
+/// Adding up the launches takes longer the more there are, so this is not done after each.
+fn pulse(sides: &[Controller<'_>], counts: Option<&[u32]>) {
+    let progress = sides[0].progress;
+    if !progress.is_due() {
+        return;
+    }
+    let (mut left, mut launches) = (Duration::ZERO, [0, 0]);
+    for side in sides {
+        let counts = counts.map_or_else(|| side.launch_counts(), <[u32]>::to_vec);
+        left += side.time_left(&counts);
+        launches[0] += side.progress.launches();
+        launches[1] += counts.iter().copied().map(u64::from).sum::<u64>();
+    }
+    progress.correct(left);
+    progress.heartbeat(launches, sides[0].plan().points().count(), left);
 }

@@ -13,6 +13,7 @@ mod history;
 mod machine;
 mod placement;
 mod plan;
+mod preflight;
 mod progress;
 mod record;
 mod resume;

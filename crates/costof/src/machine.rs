@@ -2,7 +2,7 @@
 //! the run does and keeps other costofs off the machine.
 
 use crate::error::{Error, wrong};
-use crate::progress::Display;
+use crate::progress::{Display, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
 use costof_lab::launch::{Place, Setting};
@@ -11,7 +11,7 @@ use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Answer, Command, Description};
+use costof_model::protocol::{Answer, Command, Contention, Description};
 use costof_model::rows::Hosts;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -65,6 +65,11 @@ impl Machines {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.measured).chain(&self.peer)
+    }
+
+    /// The same, to ask them something.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Machine> {
+        std::iter::once(&mut self.measured).chain(&mut self.peer)
     }
 
     /// The machine of the leading role, or of the others.
@@ -205,7 +210,7 @@ impl Machine {
         setting: Setting<'_>,
         display: &Display,
     ) -> Result<(), Error> {
-        let mut is_reported = false;
+        let mut reminders = Reminders::default();
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self
@@ -224,19 +229,34 @@ impl Machine {
                 Host::Local => format!("this machine is being measured by {holder}"),
                 host => format!("the machine of {host} is being measured by {holder}"),
             };
-            let is_silent = Instant::now() < silent_until;
+            let waited = Instant::now().checked_duration_since(silent_until);
+            let is_silent = waited.is_none();
             if !waiting.then_until_it_is_free && !is_silent {
                 return Err(Error::Nothing(format!(
                     "{busy} (without --no-wait, costof waits for its turn)"
                 )));
             }
-            if !is_reported && !is_silent {
-                display.say(&format!("waiting: {busy} (--no-wait does not wait)"));
-                is_reported = true;
+            if let Some(reminder) = waited.and_then(|waited| reminders.reminder(waited)) {
+                display.say(&format!("{reminder}: {busy} (--no-wait does not wait)"));
             }
             let until = Instant::now() + RETRY_INTERVAL;
             while Instant::now() < until && !setting.interrupted.load(Ordering::Relaxed) {
                 std::thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+
+    /// What others use of it; none where it does not report that, or its costof is too old to look.
+    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
+        let watched = self
+            .worker
+            .ask(&Command::Watch, setting.limit, setting.interrupted);
+        match watched.map_err(ended)? {
+            Answer::Watched { contention } => Ok(contention),
+            Answer::Failed(_) => Ok(None),
+            answer => {
+                let reason = misfit(&self.host, &answer, "say what others use");
+                Err(Error::Nothing(reason))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! From a request to a plan: blocks of points, in levels.
 
 pub(crate) mod cost;
+mod first_look;
 pub(crate) mod keywords;
 pub(crate) mod request;
 #[cfg(test)]
@@ -136,6 +137,9 @@ fn probe_plans(
         // What comes before is needed over the links of the plan, not over others of its own.
         let keeps = |link| !is_before && may_be_over(link);
         headlines.retain(|headline| headline.link.is_none_or(keeps));
+        if request.first_look {
+            headlines.retain(|headline| first_look::has(&info.id, &headline.label));
+        }
         let links = if info.needs_link() {
             &links[..]
         } else {

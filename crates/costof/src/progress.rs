@@ -1,8 +1,18 @@
 //! What is shown while runs work, on standard error.
 
 use crate::terminal::log;
+use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often a run says how far it is where there is no terminal to show the bar.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A run that takes this many times as long as announced says so,
+const OVERRUN: f64 = 1.25;
+/// unless it is this short, and over before that is read.
+const OVERRUN_MIN: Duration = Duration::from_secs(3);
 
 /// A bar that shows how far all runs of a command are, where somebody watches.
 pub(crate) struct Display {
@@ -17,6 +27,74 @@ pub(crate) struct Progress<'a> {
     position: usize,
     /// What stands before what it says; empty where it is the only run.
     name: String,
+    began: Instant,
+    launched: Cell<u64>,
+    pace: RefCell<Pace>,
+}
+
+/// When a run says how far it is, and whether it keeps the time that was announced.
+struct Pace {
+    announced: Duration,
+    is_corrected: bool,
+    /// How long the run has lasted when it is time to look at it again.
+    due: Duration,
+}
+
+impl Pace {
+    fn new(announced: Duration) -> Pace {
+        Pace {
+            announced,
+            is_corrected: false,
+            due: HEARTBEAT,
+        }
+    }
+
+    /// Whether it is time to look: once every heartbeat.
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        let is_due = elapsed >= self.due;
+        if is_due {
+            self.due = elapsed + HEARTBEAT;
+        }
+        is_due
+    }
+
+    /// Says once that the run takes much longer than announced.
+    fn correction(&mut self, in_all: Duration) -> Option<String> {
+        if self.is_corrected || in_all <= self.announced.mul_f64(OVERRUN).max(OVERRUN_MIN) {
+            return None;
+        }
+        self.is_corrected = true;
+        Some(format!(
+            "this takes longer than announced: about {} s in all, not {} s",
+            whole_seconds(in_all),
+            whole_seconds(self.announced)
+        ))
+    }
+}
+
+/// When a wait is mentioned: at once, after one heartbeat, and whenever it has become twice as long.
+#[derive(Default)]
+pub(crate) struct Reminders {
+    due: Duration,
+}
+
+impl Reminders {
+    /// `waiting`, and for how long already, where it is time to say so.
+    pub(crate) fn reminder(&mut self, waited: Duration) -> Option<String> {
+        if waited < self.due {
+            return None;
+        }
+        self.due = HEARTBEAT.max(waited * 2);
+        Some(match waited.as_secs() {
+            0 => "waiting".to_owned(),
+            seconds => format!("waiting for {seconds} s"),
+        })
+    }
+}
+
+/// A time as it is announced.
+pub(crate) fn whole_seconds(time: Duration) -> f64 {
+    time.as_secs_f64().ceil()
 }
 
 /// A bar over so many steps of this name.
@@ -35,8 +113,13 @@ impl Display {
         }
     }
 
-    /// A run over so many launches, as far as is known yet.
-    pub(crate) fn run(&self, launches: u64, name: Option<&str>) -> Progress<'_> {
+    /// A run over so many launches, as far as is known yet, which was announced to take this long.
+    pub(crate) fn run(
+        &self,
+        launches: u64,
+        announced: Duration,
+        name: Option<&str>,
+    ) -> Progress<'_> {
         let mut expected = self.expected();
         expected.push(launches);
         self.bar.set_length(expected.iter().sum());
@@ -47,6 +130,9 @@ impl Display {
             display: self,
             position: expected.len() - 1,
             name: name.map_or_else(String::new, |name| format!("{name}: ")),
+            began: Instant::now(),
+            launched: Cell::default(),
+            pace: RefCell::new(Pace::new(announced)),
         }
     }
 
@@ -79,6 +165,36 @@ impl Progress<'_> {
     /// A launch has ended, here or in an earlier attempt.
     pub(crate) fn launched(&self) {
         self.display.bar.inc(1);
+        self.launched.set(self.launched.get() + 1);
+    }
+
+    /// How many launches have ended.
+    pub(crate) fn launches(&self) -> u64 {
+        self.launched.get()
+    }
+
+    /// Whether it is time to say how far the run is.
+    pub(crate) fn is_due(&self) -> bool {
+        self.pace.borrow_mut().is_due(self.began.elapsed())
+    }
+
+    /// Says once that the run takes much longer than announced, where what is left makes it so.
+    pub(crate) fn correct(&self, left: Duration) {
+        let in_all = self.began.elapsed() + left;
+        if let Some(correction) = self.pace.borrow_mut().correction(in_all) {
+            self.display.say(&format!("{}{correction}", self.name));
+        }
+    }
+
+    /// Says how far the run is, where there is no bar to show it.
+    pub(crate) fn heartbeat(&self, launches: [u64; 2], points: usize, left: Duration) {
+        if self.display.bar.is_hidden() {
+            let ([done, all], left) = (launches, whole_seconds(left));
+            let points = points_counted(points);
+            self.say(&format!(
+                "{done} of {all} launches of {points}, about {left} s left"
+            ));
+        }
     }
 
     /// Says something of note, above the bar.
@@ -90,5 +206,47 @@ impl Progress<'_> {
 impl Drop for Display {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_run_is_looked_at_every_heartbeat_and_corrected_once() {
+        let mut pace = Pace::new(seconds(40));
+        let due: Vec<u64> = (0..45).filter(|at| pace.is_due(seconds(*at))).collect();
+        assert_eq!(due, [10, 20, 30, 40]);
+        // A launch that takes long delays the next look, and none is made up for.
+        assert!(pace.is_due(seconds(75)) && !pace.is_due(seconds(84)));
+        assert_eq!(pace.correction(seconds(50)), None, "a quarter over is kept");
+        let said = pace.correction(seconds(51)).unwrap();
+        assert!(said.contains("51 s in all, not 40 s"), "{said}");
+        assert_eq!(pace.correction(seconds(90)), None);
+        assert_eq!(Pace::new(seconds(1)).correction(seconds(3)), None);
+    }
+
+    #[test]
+    fn a_wait_is_mentioned_ever_more_seldom_and_says_how_long_it_is() {
+        let mut reminders = Reminders::default();
+        let said: Vec<String> = (0..100)
+            .filter_map(|at| reminders.reminder(seconds(at)))
+            .collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        assert_eq!(
+            said,
+            [
+                "waiting",
+                "waiting for 10 s",
+                "waiting for 20 s",
+                "waiting for 40 s",
+                "waiting for 80 s"
+            ]
+        );
     }
 }

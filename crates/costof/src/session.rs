@@ -8,6 +8,7 @@ use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
+use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::Record;
 use crate::{placement, resume};
@@ -174,6 +175,7 @@ impl<'a> Session<'a> {
                     return Ok(Some(record));
                 }
                 hold(&mut machines)?;
+                self.preflight(machines.iter_mut())?;
                 record
             }
             None => {
@@ -184,6 +186,7 @@ impl<'a> Session<'a> {
                     return Ok(None);
                 }
                 hold(&mut machines)?;
+                self.preflight(machines.iter_mut())?;
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -199,7 +202,7 @@ impl<'a> Session<'a> {
         let plan = &record.run.run.plan;
         let cost = Cost::new(table, plan, precision(plan)?);
         let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-        let progress = self.display.run(launches, name.as_deref());
+        let progress = self.display.run(launches, cost.time, name.as_deref());
         let path = record.path().display();
         progress.say(&format!("{}, to {path}", cost.announced()));
         let mut controller = self.controller(&machines, &progress, &mut record)?;
@@ -229,6 +232,34 @@ impl<'a> Session<'a> {
             then_until_it_is_free: !self.options.measuring.no_wait,
         };
         machine::hold(one, other, waiting, self.setting(), &self.display)
+    }
+
+    /// Looks at machines that are held, and says what will spoil a measurement there.
+    pub(crate) fn preflight<'m>(
+        &self,
+        machines: impl Iterator<Item = &'m mut Machine>,
+    ) -> Result<(), Error> {
+        let mut different: Vec<&mut Machine> = Vec::new();
+        for machine in machines {
+            if !different
+                .iter()
+                .any(|other| machine::one_machine(other, machine))
+            {
+                different.push(machine);
+            }
+        }
+        let look = || {
+            let machines = different.iter_mut();
+            let seen = machines.map(|machine| {
+                Ok(Seen {
+                    contention: machine.watch(self.setting())?,
+                    host: machine.host.to_string(),
+                })
+            });
+            seen.collect()
+        };
+        let say = |text: &str| self.display.say(text);
+        preflight::check(&self.options.quiet, look, say)
     }
 
     /// What measures the run of a record on these machines.

@@ -106,7 +106,8 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
     counts
 }
 
-fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
+/// How long the launches of these counts take that have not been yet.
+pub fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
     let left = blocks
         .iter()
         .zip(counts)

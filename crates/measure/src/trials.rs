@@ -9,6 +9,7 @@ use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use crate::sibling::Threads;
 use crate::visits;
 use costof_model::facts::{CoreLook, Cpu, CpuSet, Probed, Trial};
+use costof_model::protocol::Contention;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::idle::{WakeUp, wake_up_cost_ns};
 use costof_os::memory::arena::{self, Arena, PageSize};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// How long others are watched: the kernel counts in hundredths of a second, and a twentieth of
 /// one processor's time is to be seen on two.
-const WATCH: Duration = Duration::from_millis(500);
+pub const WATCH: Duration = Duration::from_millis(500);
 
 /// Wake-ups of each kind; each takes about a millisecond.
 const WAKE_UPS: usize = 100;
@@ -45,7 +46,7 @@ const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
 /// called before this process has other threads, which would be counted among the others.
 pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     // What is cleared away after the trials would be counted too, so this comes first.
-    let busy_share = busy_share();
+    let busy_share = contention().map(|seen| seen.others);
     let let_in = attempt(&[Attempt::PerfEvent]);
     let user_namespaces = attempt(&[Attempt::UserNamespace]);
     let network_namespaces = network_namespace();
@@ -227,19 +228,24 @@ fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
     (wanted > 0).then(|| steal as f64 / wanted as f64)
 }
 
-/// What others use of all processors while this process sleeps.
-fn busy_share() -> Option<f64> {
+/// What others use of all CPUs while this process sleeps for [`WATCH`]; none where the kernel does not
+/// report it.
+pub fn contention() -> Option<Contention> {
     let (before, own_before_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
     sleep(WATCH);
     let (after, own_after_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
     let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
-    others_share(&difference(&before, &after), own_ticks)
+    contention_of(&difference(&before, &after), own_ticks)
 }
 
-fn others_share(spent: &[Ticks], own_ticks: f64) -> Option<f64> {
-    let busy: u64 = spent.iter().map(|ticks| ticks.busy).sum();
-    let total: u64 = spent.iter().map(|ticks| ticks.total).sum();
-    (total > 0).then(|| (busy as f64 - own_ticks).max(0.0) / total as f64)
+fn contention_of(spent: &[Ticks], own_ticks: f64) -> Option<Contention> {
+    let sum = |column: fn(&Ticks) -> u64| spent.iter().map(column).sum::<u64>() as f64;
+    let total = sum(|ticks| ticks.total);
+    (total > 0.0).then(|| Contention {
+        cpus: spent.len() as u32,
+        others: (sum(|ticks| ticks.busy) - own_ticks).max(0.0) / total,
+        steal: sum(|ticks| ticks.steal) / total,
+    })
 }
 
 #[cfg(test)]
@@ -317,9 +323,14 @@ mod tests {
             total,
         };
         let spent = [ticks(0, 10, 5, 50), ticks(1, 5, 0, 50)];
-        assert_eq!(others_share(&spent, 5.0), Some(0.1));
-        assert_eq!(others_share(&spent, 100.0), Some(0.0));
-        assert_eq!(others_share(&[], 0.0), None);
+        let seen = |others| Contention {
+            cpus: 2,
+            others,
+            steal: 0.05,
+        };
+        assert_eq!(contention_of(&spent, 5.0), Some(seen(0.1)));
+        assert_eq!(contention_of(&spent, 100.0), Some(seen(0.0)));
+        assert_eq!(contention_of(&[], 0.0), None);
         assert_eq!(steal_share(spent.iter()), Some(0.25));
         assert_eq!(steal_share([ticks(0, 0, 0, 50)].iter()), None);
     }

@@ -83,14 +83,16 @@ fn introduce(file: &mut File) -> io::Result<()> {
     // Services and containers have no such variable.
     let number = || std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
     let user = std::env::var("USER").unwrap_or_else(|_| format!("user {}", number()));
-    let parent = process::parent()
-        .and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
-        .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
-        .unwrap_or_default();
+    // The worker's parent is what somebody started, and would end: costof, or what ssh runs for it.
+    let parent = process::parent().and_then(|pid| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&words).replace('\0', " ");
+        Some((pid as u32, format!(", `{}`", command.trim())))
+    });
+    let (pid, command) = parent.unwrap_or_else(|| (std::process::id(), String::new()));
     file.set_len(0)?;
     file.rewind()?;
-    let own = std::process::id();
-    write!(file, "process {own} of {user}, for `{}`", parent.trim())
+    write!(file, "process {pid} of {user}{command}")
 }
 
 /// What the holder says of itself: no more than a line, and nothing that would
@@ -119,8 +121,8 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let turn = take_at(&path).unwrap();
         let refused = take_at(&path).unwrap_err();
-        let own = format!("process {}", std::process::id());
-        assert!(refused.starts_with(&own), "{refused}");
+        let parent = format!("process {} of ", process::parent().unwrap());
+        assert!(refused.starts_with(&parent), "{refused}");
         assert!(refused.ends_with(&path.display().to_string()), "{refused}");
         drop(turn);
         take_at(&path).unwrap();

@@ -15,6 +15,7 @@ use crate::link_end;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
+use crate::trials;
 use crate::turn::{self, Turn};
 use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
@@ -118,6 +119,10 @@ impl Worker<'_> {
                 Ok(Command::Hold) => {
                     let answer = self.hold();
                     self.answer(&answer)?;
+                }
+                Ok(Command::Watch) => {
+                    let contention = trials::contention();
+                    self.answer(&Answer::Watched { contention })?;
                 }
                 Ok(Command::Open(launch)) => {
                     // Best effort: what blocks in a read hardly disturbs.

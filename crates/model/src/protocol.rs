@@ -37,6 +37,8 @@ pub enum Command {
     /// Keep other controllers off the machine for as long as you live; answered
     /// by `Held` or `Busy`.
     Hold,
+    /// Do nothing for a moment, and see what others use of the machine; answered by `Watched`.
+    Watch,
     /// Begin a launch of a block.
     Open(Box<Launch>),
     /// Set up the block's point at this position; answered by `Prepared`.
@@ -120,6 +122,11 @@ pub enum Answer {
         /// Whose, as far as that is known.
         holder: String,
     },
+    /// What others used while the worker did nothing; none where the machine does not report it.
+    Watched {
+        /// How much.
+        contention: Option<Contention>,
+    },
     /// The launch has begun.
     Opened,
     /// The point is set up.
@@ -164,6 +171,17 @@ pub struct Description {
     /// Where the worker is in the network.
     #[serde(default)]
     pub network: Network,
+}
+
+/// What others used of a machine while its worker did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// How many CPUs the machine has.
+    pub cpus: u32,
+    /// The share of all CPUs' time that other processes used.
+    pub others: f64,
+    /// The share of all CPUs' time that the hypervisor gave to others.
+    pub steal: f64,
 }
 
 /// Where a worker is in the network.

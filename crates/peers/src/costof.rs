@@ -74,6 +74,8 @@ impl Costof {
         if let Some(folder) = file.parent() {
             command.env("XDG_STATE_HOME", folder);
         }
+        // Whether the machine is busy is said once, and not in each round.
+        command.env("COSTOF_NO_PREFLIGHT", "1");
         command
     }
 }

@@ -1,7 +1,7 @@
 //! The options of `costof ask`.
 
-use super::Measuring;
 use super::values::run_file;
+use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
 use costof_model::link::Link;
 use std::path::PathBuf;
@@ -19,10 +19,12 @@ pub(crate) struct AskOptions {
     pub(crate) link: Option<Link>,
     /// Answer from an existing run, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
-          requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait"])]
+          requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
     /// Write the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -79,7 +79,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
                     points.push(point);
                 }
             }
-            let all = RunOptions::new(options.measuring.clone(), None);
+            let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
             estimate::measure(table, &all, &points)?
         }
     };

@@ -110,7 +110,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
         probes: options.what.iter().map(probe).collect::<Result<_, _>>()?,
         chosen: options.chosen.clone(),
         on: options.interleave.clone(),
-        ..RunOptions::new(options.measuring.clone(), out)
+        ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), out)
     })
 }
 

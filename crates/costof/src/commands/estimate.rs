@@ -43,7 +43,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             .filter(|point| measured(&runs, point).is_none());
         let missing: Vec<&Point> = missing.collect();
         if !missing.is_empty() {
-            let all = RunOptions::new(options.measuring.clone(), None);
+            let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
             runs.insert(0, measure(table, &all, &missing)?);
         }
     }

@@ -55,6 +55,7 @@ pub(super) fn measure(
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
     session.hold(first, Some(second), Duration::ZERO)?;
+    session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
     let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
         begin(record, machines, None)?;
@@ -63,7 +64,8 @@ pub(super) fn measure(
     let mut cost = Cost::new(table, plan, precision).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
-    let progress = ["before", "after"].map(|name| session.display.run(launches, Some(name)));
+    let progress =
+        ["before", "after"].map(|name| session.display.run(launches, cost.time, Some(name)));
     let paths = records.each_ref().map(|record| record.path().display());
     session.display.say(&format!(
         "{} on {one} and {other} in turns, to {} and {}",

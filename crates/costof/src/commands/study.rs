@@ -135,7 +135,11 @@ impl Command<'_> {
         let out = Some(self.folder.join(file));
         RunOptions {
             dry_run: self.options.dry_run,
-            ..RunOptions::new(self.options.measuring.clone(), out)
+            ..RunOptions::new(
+                self.options.measuring.clone(),
+                self.options.quiet.clone(),
+                out,
+            )
         }
     }
 

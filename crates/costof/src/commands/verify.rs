@@ -5,10 +5,12 @@ mod text;
 use crate::cli::VerifyOptions;
 use crate::error::{Context, Done, Error, checked, wrong};
 use crate::plan::request::infos;
+use crate::preflight::{self, Seen};
 use crate::terminal::{log, watch_interrupts};
 use crate::{placement, progress};
+use costof_lab::host::Host;
 use costof_measure::probe::Probe;
-use costof_measure::{facts, gauge};
+use costof_measure::{facts, gauge, trials};
 use costof_model::plan;
 use costof_peers::agreement::Placed;
 use costof_peers::checks::{Check, checks};
@@ -21,6 +23,7 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
@@ -31,7 +34,17 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     };
     let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
     let cpus = placement::here(options.cpu.as_deref())?;
-    let interrupt = Interrupt::from_flag(watch_interrupts()?);
+    let interrupted = watch_interrupts()?;
+    let look = || {
+        let contention = trials::contention();
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let host = Host::Local.to_string();
+        Ok(vec![Seen { host, contention }])
+    };
+    preflight::check(&options.quiet, look, |text| log(text))?;
+    let interrupt = Interrupt::from_flag(interrupted);
     let own = std::env::current_exe().context("cannot tell where this costof is")?;
     let folder = Folder::create()?;
     let verifier = Verifier {

@@ -1,6 +1,6 @@
 //! Two runs of the same plan, whose launches take turns.
 
-use super::Controller;
+use super::{Controller, pulse};
 use crate::error::Error;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
 
@@ -19,6 +19,7 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
             let seed = seed ^ u64::from(level);
             for position in schedule::round_order(seed, number, blocks.len()) {
                 four(sides, blocks[position], number, 0)?;
+                pulse(sides, None);
             }
         }
         if sides[0].interrupted() {
@@ -33,11 +34,14 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     for side in &*sides {
         side.progress.expect(&counts);
     }
+    let left = sides.iter().map(|side| side.time_left(&counts));
+    sides[0].progress.correct(left.sum());
     let fours: Vec<u32> = counts.iter().map(|count| count / 2).collect();
     for (block, number) in schedule::order(seed, &fours, least) {
         let count = counts[block];
         if number >= least {
             four(sides, block, number, count)?;
+            pulse(sides, Some(&counts));
         }
         let is_last = number + 1 == fours[block];
         if is_last {

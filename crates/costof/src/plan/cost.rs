@@ -1,6 +1,7 @@
 //! How long a plan takes, and how much memory and disk, roughly, before anything of it has run.
 
 use crate::error::{Error, wrong};
+use crate::progress::whole_seconds;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
 use costof_model::Text;
@@ -173,8 +174,4 @@ impl Cost {
             display_bytes((self.file_bytes >> 10).max(1) << 10),
         )
     }
-}
-
-fn whole_seconds(time: Duration) -> f64 {
-    time.as_secs_f64().ceil()
 }

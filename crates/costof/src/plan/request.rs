@@ -15,6 +15,8 @@ use costof_model::{Text, nearest};
 pub(crate) struct Request<'a> {
     pub(super) infos: Vec<&'a ProbeInfo>,
     pub(crate) headlines_only: bool,
+    /// Of the headlines only those of a first look.
+    pub(super) first_look: bool,
     pub(super) settings: Settings,
     /// The links of what needs one, as they are written down.
     pub(super) links: Vec<Text>,
@@ -61,13 +63,13 @@ impl<'a> Request<'a> {
                 if links_asked { "--link" } else { "--peer" }
             );
         }
+        let is_bare = options.probes.is_empty() && settings.is_empty();
         Ok(Request {
             infos,
             links: links(options)?,
             links_asked,
-            headlines_only: options.probes.is_empty()
-                && settings.is_empty()
-                && !options.measuring.full,
+            headlines_only: is_bare && !options.measuring.full,
+            first_look: is_bare && options.measuring.quick,
             settings,
             precision: options.measuring.precision(),
             launches: options.chosen.launches,

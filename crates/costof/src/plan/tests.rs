@@ -2,7 +2,9 @@
 
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, launch_time};
 use super::*;
-use costof_model::facts::CpuSet;
+use crate::cli::{Measuring, Quiet, RunOptions};
+use costof_model::facts::{Cache, CacheKind, CpuSet};
+use costof_model::plan::Settings;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,6 +27,7 @@ fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
         links_asked: false,
         infos: vec![&probe.info],
         headlines_only,
+        first_look: false,
         settings: Settings::new(),
         precision: Precision::Quick,
         launches: None,
@@ -52,6 +55,7 @@ fn sends(links_asked: &[&'static str], to_peer: Option<Link>, headlines_only: bo
         links_asked: !links_asked.is_empty(),
         infos: vec![&probe.info],
         headlines_only,
+        first_look: false,
         settings: Settings::new(),
         precision: Precision::Quick,
         launches: None,
@@ -212,4 +216,44 @@ fn a_plan_names_only_processors_of_its_run() {
     assert_eq!(pairs(&[1, 0], false), [[0, 1]]);
     // A row with the reason, and not two.
     assert_eq!(pairs(&[6], false).len(), 1);
+}
+
+#[test]
+fn a_first_look_is_twenty_rows_of_which_each_is_there() {
+    let mut facts = Facts::default();
+    facts.cpu.caches = [1, 2, 3]
+        .map(|level| Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes: 1 << (12 + 3 * level),
+            ..Cache::default()
+        })
+        .into();
+    let options = RunOptions::new(
+        Measuring {
+            quick: true,
+            ..Measuring::default()
+        },
+        Quiet::default(),
+        None,
+    );
+    let request = Request::new(costof_probes::TABLE, &options).unwrap();
+    let plan = planned(request, &facts, None);
+    let labels: Vec<&str> = plan
+        .blocks
+        .iter()
+        .flat_map(|block| block.labels.iter().map(|(_, label)| &**label))
+        .collect();
+    assert_eq!(plan.points().count(), 20, "{labels:#?}");
+    for row in first_look::ROWS {
+        let mut found = plan.points().map(|point| &point.probe);
+        assert!(found.any(|probe| *probe == row.0), "{row:?}");
+    }
+    // What is asked by name is all of it.
+    let named = RunOptions {
+        probes: vec!["os".to_owned()],
+        ..options
+    };
+    let request = Request::new(costof_probes::TABLE, &named).unwrap();
+    assert!(planned(request, &facts, None).points().count() > 20);
 }

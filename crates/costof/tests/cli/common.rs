@@ -156,6 +156,8 @@ impl Place {
             .env("COSTOF_TEST_FOLDER", self.0.path())
             // Whose turn it is on this machine is told there: tests take none.
             .env("COSTOF_LOCK_FOLDER", self.0.path())
+            // Tests run on a busy machine, most of the time, and are not told each time.
+            .env("COSTOF_NO_PREFLIGHT", "1")
             // As a developer may have it.
             .env("RUST_BACKTRACE", "1");
         command

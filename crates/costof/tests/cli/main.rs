@@ -27,6 +27,7 @@ mod link;
 mod misbehaving;
 mod namespaces;
 mod nfs;
+mod preflight;
 mod readers;
 mod report;
 mod resumed;

@@ -63,6 +63,23 @@ impl Worker {
 }
 
 #[test]
+fn a_worker_says_what_others_use() {
+    let place = Place::new();
+    let answer = Worker::start(&place, "worker").ask(&Command::Watch);
+    let Answer::Watched {
+        contention: Some(seen),
+    } = answer
+    else {
+        panic!("{answer:?}");
+    };
+    let is_share = |share: f64| (0.0..=1.0).contains(&share);
+    assert!(
+        seen.cpus > 0 && is_share(seen.others) && is_share(seen.steal),
+        "{seen:?}"
+    );
+}
+
+#[test]
 fn a_worker_measures_with_one_thread() {
     for line in ["worker --end-with-parent", "worker"] {
         let place = Place::new();

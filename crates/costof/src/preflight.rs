@@ -1,0 +1,299 @@
+//! A look at the machines before they are measured: whether others use them, and what grade to expect.
+//!
+//! Nothing is said of a quiet machine. Here is no clock: a look takes as long as its machines are
+//! watched.
+
+use crate::cli::Quiet;
+use crate::error::Error;
+use crate::progress::Reminders;
+use costof_measure::grade;
+use costof_measure::trials::WATCH;
+use costof_model::noise::{Grade, Noise};
+use costof_model::protocol::Contention;
+use std::time::Duration;
+
+/// A machine on which this grade is to be expected is quiet: B is small disturbances, C may move
+/// numbers.
+const QUIET: Grade = Grade::B;
+
+/// A machine that was busy is quiet after so many quiet looks in a row, two seconds, so that the pause
+/// between two programs of a build is not taken for its end.
+const QUIET_LOOKS: u32 = 4;
+
+/// A look is left out where this is set and no option asks for one: verify has looked before it starts
+/// costof again and again.
+const OFF: &str = "COSTOF_NO_PREFLIGHT";
+
+/// What was seen of a machine.
+pub(crate) struct Seen {
+    pub(crate) host: String,
+    /// None where the machine does not report it.
+    pub(crate) contention: Option<Contention>,
+}
+
+/// Looks, waits as long as that is asked for, and says what will spoil the measurement.
+///
+/// # Errors
+/// The machine is busy, or cannot be looked at, and a quiet one is required.
+pub(crate) fn check(
+    quiet: &Quiet,
+    mut look: impl FnMut() -> Result<Vec<Seen>, Error>,
+    say: impl Fn(&str),
+) -> Result<(), Error> {
+    let is_asked = quiet.require_quiet || quiet.wait_quiet.is_some();
+    if !is_asked && std::env::var_os(OFF).is_some() {
+        return Ok(());
+    }
+    let seen = look()?;
+    if quiet.require_quiet {
+        all_report(&seen)?;
+    }
+    let Some(mut busy) = busy(&seen) else {
+        return Ok(());
+    };
+    if let Some(limit) = quiet.wait_quiet {
+        match wait(limit, busy, &mut look, &say)? {
+            Some(still) => busy = still,
+            None => return Ok(()),
+        }
+    }
+    if quiet.require_quiet {
+        return Err(Error::Nothing(format!("{busy} (--require-quiet)")));
+    }
+    let hint = if quiet.wait_quiet.is_none() {
+        " (--wait-quiet 5m waits for a quiet machine)"
+    } else {
+        ", measured anyway"
+    };
+    say(&format!("{busy}{hint}"));
+    Ok(())
+}
+
+/// Looks again and again until the machines are quiet, or the time is over: how busy they are then.
+fn wait(
+    limit: Duration,
+    mut busy: String,
+    look: &mut impl FnMut() -> Result<Vec<Seen>, Error>,
+    say: &impl Fn(&str),
+) -> Result<Option<String>, Error> {
+    let mut reminders = Reminders::default();
+    let mut waited = Duration::ZERO;
+    let mut quiet_looks = 0;
+    while waited < limit {
+        if let Some(reminder) = reminders.reminder(waited) {
+            let limit = humantime::format_duration(limit);
+            say(&format!(
+                "{reminder}, up to {limit}, until it is quiet: {busy}"
+            ));
+        }
+        let seen = look()?;
+        waited += WATCH * seen.len() as u32;
+        match self::busy(&seen) {
+            Some(now) => (busy, quiet_looks) = (now, 0),
+            None => quiet_looks += 1,
+        }
+        if quiet_looks == QUIET_LOOKS {
+            say(&format!("quiet after {} s", waited.as_secs()));
+            return Ok(None);
+        }
+    }
+    Ok((quiet_looks == 0).then_some(busy))
+}
+
+fn all_report(seen: &[Seen]) -> Result<(), Error> {
+    match seen.iter().find(|seen| seen.contention.is_none()) {
+        Some(seen) => Err(Error::Nothing(format!(
+            "{} does not say whether it is quiet: its /proc/stat cannot be read, or its costof is \
+             older (leave out --require-quiet)",
+            seen.host
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Which machines are busy, with what, and what that means; none where all are quiet.
+fn busy(seen: &[Seen]) -> Option<String> {
+    let busy = seen.iter().filter_map(|seen| {
+        let contention = seen.contention?;
+        let grade = expected(contention);
+        (grade > QUIET).then(|| (grade, described(&seen.host, contention)))
+    });
+    let busy: Vec<(Grade, String)> = busy.collect();
+    let worst = busy.iter().map(|(grade, _)| *grade).max()?;
+    let texts: Vec<&str> = busy.iter().map(|(_, text)| &**text).collect();
+    let then = match worst {
+        Grade::D => "grade D and no comparisons".to_owned(),
+        grade => format!("grade {grade}"),
+    };
+    Some(format!("{}: expect {then}", texts.join("; ")))
+}
+
+fn described(host: &str, contention: Contention) -> String {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut users = Vec::new();
+    let Contention {
+        cpus,
+        others,
+        steal,
+    } = contention;
+    if expected(Contention {
+        steal: 0.0,
+        ..contention
+    }) > QUIET
+    {
+        let cpus = if cpus == 1 {
+            "the CPU".to_owned()
+        } else {
+            format!("{cpus} CPUs")
+        };
+        users.push(format!("other processes use {} of {cpus}", percent(others)));
+    }
+    if expected(Contention {
+        others: 0.0,
+        ..contention
+    }) > QUIET
+    {
+        users.push(format!(
+            "the hypervisor takes {} of the time",
+            percent(steal)
+        ));
+    }
+    let users = users.join(", ");
+    match host {
+        "local" => format!("busy: {users}"),
+        host => format!("{host} is busy: {users}"),
+    }
+}
+
+/// The grade of what is measured meanwhile, by the limits of grades.
+///
+/// Others give way to what is measured as long as there is another CPU for them. What they use there
+/// still shares caches, memory and the power budget.
+fn expected(contention: Contention) -> Grade {
+    let elsewhere = f64::from(contention.cpus) - 1.0;
+    let others = contention.others * f64::from(contention.cpus);
+    let noise = Noise {
+        duration_ns: 1.0,
+        steal_ns: Some(contention.steal),
+        others_ns: Some((others - elsewhere).max(0.0)),
+        others_elsewhere: (elsewhere > 0.0).then(|| (others / elsewhere).min(1.0)),
+        ..Noise::default()
+    };
+    let causes = grade::causes(&[&noise], false);
+    let grades = causes.iter().map(|cause| cause.grade);
+    grades.max().unwrap_or(Grade::A)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn contention(cpus: u32, others: f64, steal: f64) -> Contention {
+        Contention {
+            cpus,
+            others,
+            steal,
+        }
+    }
+
+    /// What is said where looks see others use these shares of two CPUs, the last one from then on, and
+    /// how it ends.
+    fn checked(wait_s: Option<u64>, require_quiet: bool, shares: &[f64]) -> (Vec<String>, String) {
+        let quiet = Quiet {
+            wait_quiet: wait_s.map(Duration::from_secs),
+            require_quiet,
+        };
+        let said = RefCell::new(Vec::new());
+        let mut looks = shares
+            .iter()
+            .chain(std::iter::repeat(&shares[shares.len() - 1]));
+        let look = || {
+            let others = *looks.next().unwrap();
+            Ok(vec![Seen {
+                host: "local".to_owned(),
+                contention: others.is_finite().then(|| contention(2, others, 0.0)),
+            }])
+        };
+        let done = check(&quiet, look, |text| said.borrow_mut().push(text.to_owned()));
+        let end = done.map_or_else(|error| error.to_string(), |()| "measured".to_owned());
+        (said.into_inner(), end)
+    }
+
+    #[test]
+    fn the_expected_grade_is_that_of_what_is_left_for_what_is_measured() {
+        for (seen, grade) in [
+            (contention(2, 0.0, 0.0), Grade::A),
+            // A program in the background has the other CPU, and a good part of it.
+            (contention(2, 0.2, 0.0), Grade::B),
+            (contention(2, 0.5, 0.0), Grade::C),
+            (contention(2, 1.0, 0.0), Grade::D),
+            (contention(1, 0.05, 0.0), Grade::B),
+            (contention(1, 0.5, 0.0), Grade::D),
+            (contention(64, 0.3, 0.0), Grade::B),
+            (contention(64, 0.9, 0.0), Grade::C),
+            (contention(2, 0.0, 0.05), Grade::C),
+        ] {
+            assert_eq!(expected(seen), grade, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_mentioned_and_a_busy_one_in_a_line() {
+        for quiet in [0.1, f64::NAN] {
+            assert_eq!(checked(None, false, &[quiet]), (vec![], "measured".into()));
+        }
+        let (said, end) = checked(None, false, &[1.0]);
+        assert_eq!(end, "measured");
+        assert_eq!(
+            said,
+            [
+                "busy: other processes use 100 % of 2 CPUs: expect grade D and no comparisons \
+              (--wait-quiet 5m waits for a quiet machine)"
+            ]
+        );
+        let seen = [
+            ("local", 0.9, 0.3),
+            ("ssh:b", 0.6, 0.0),
+            ("ssh:c", 0.0, 0.0),
+        ];
+        let seen = seen.map(|(host, others, steal)| Seen {
+            host: host.to_owned(),
+            contention: Some(contention(4, others, steal)),
+        });
+        assert_eq!(
+            busy(&seen).unwrap(),
+            "busy: other processes use 90 % of 4 CPUs, the hypervisor takes 30 % of the time; \
+             ssh:b is busy: other processes use 60 % of 4 CPUs: expect grade D and no comparisons"
+        );
+    }
+
+    #[test]
+    fn a_quiet_machine_is_waited_for_and_a_pause_is_not_one() {
+        let (said, end) = checked(Some(300), false, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+        assert_eq!(end, "measured");
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("waiting, up to 5m, until it is quiet: busy:"));
+        // Three quiet looks, a busy one, and four quiet ones: each half a second.
+        assert_eq!(said[1], "quiet after 4 s");
+        // After the wait it is measured anyway.
+        let (said, end) = checked(Some(15), false, &[1.0]);
+        assert_eq!(end, "measured");
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[1].starts_with("waiting for 10 s"), "{said:?}");
+        assert!(said[2].ends_with("measured anyway"), "{said:?}");
+    }
+
+    #[test]
+    fn where_a_quiet_machine_is_required_another_is_not_measured() {
+        assert_eq!(checked(None, true, &[0.0]).1, "measured");
+        assert!(
+            checked(None, true, &[1.0])
+                .1
+                .starts_with("busy: other processes")
+        );
+        assert!(checked(Some(3), true, &[1.0]).1.contains("--require-quiet"));
+        assert_eq!(checked(Some(60), true, &[1.0, 0.0]).1, "measured");
+        assert!(checked(None, true, &[f64::NAN]).1.contains("/proc/stat"));
+    }
+}
