@@ -25,7 +25,7 @@ use costof_model::link::Link;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{address, launches, percent, ports, run_file, seconds};
+use values::{address, launches, percent, ports, run_file, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a

@@ -102,6 +102,7 @@ fn ways_that_are_compared_are_measured_at_what_is_set() {
             links_asked: false,
             infos: vec![&probe.info],
             headlines_only: false,
+            first_look: false,
             settings: settings.collect(),
             precision: Precision::Quick,
             launches: None,
