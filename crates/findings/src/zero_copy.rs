@@ -62,7 +62,7 @@ enum Fate {
 
 /// A finding for each link, protocol and way of asking, and what the CPU time says of it.
 pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
-    let groups = run.select(PROBE).group_with(|row| {
+    let groups = run.select_any(PROBE).group_with(|row| {
         let subject = (&*row.point.link, row.word("over"), row.word("primitive"));
         Some((fate(row)?, subject))
     });

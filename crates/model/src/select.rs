@@ -40,6 +40,13 @@ impl Run {
         self.select_all().filter(|row| row.point.probe == probe)
     }
 
+    /// All rows of a probe: for what rests on another metric than the primary one, such as whether a
+    /// send was copied.
+    pub fn select_any(&self, probe: &str) -> Select<'_> {
+        let rows = self.points.iter();
+        rows.filter(|row| row.point.probe == probe).collect()
+    }
+
     /// All rows that are usable; see [`PointRow::is_usable`].
     pub fn select_all(&self) -> Select<'_> {
         let rows = self.points.iter();
