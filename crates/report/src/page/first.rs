@@ -1,13 +1,13 @@
 //! The first screen: how far the run can be trusted, what matters, and the numbers that everybody knows.
 
-use super::{findings, latency};
+use super::{findings, latency, lines};
+use crate::notes;
 use crate::rows::Rows;
 use costof_findings::sureness::Points;
 use costof_model::metric::Estimate;
-use costof_model::noise::{Grade, Warning};
+use costof_model::noise::Grade;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 /// So many findings stand here; the section of findings has all.
 const MATTERS: usize = 5;
@@ -45,9 +45,8 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
     }
 }
 
-/// A bar of the grades, and what the rest of them is due to.
+/// How many rows can be trusted, what the others suffer from, and a bar of the grades.
 fn trust(rows: &Rows<'_>) -> Markup {
-    let all = rows.all().len();
     let count = |grade| {
         rows.run
             .points
@@ -56,14 +55,9 @@ fn trust(rows: &Rows<'_>) -> Markup {
             .count()
     };
     let counted = GRADES.map(|(grade, meaning)| (grade, meaning, count(grade)));
-    let trusted = counted[0].2 + counted[1].2;
     html! {
-        @if all > 0 {
-            p { b { (trusted) " of " (all) " numbers are of grade A or B" }
-                @if let Some((cause, points)) = cause(rows).filter(|_| trusted < all) {
-                    ". Main cause of the rest (" (points) "): " (cause.what) ": " (cause.advice)
-                }
-                "." }
+        @if !rows.all().is_empty() {
+            p { (lines::commands(&notes::verdict(rows.run))) "." }
             div.trust aria-hidden="true" {
                 @for (grade, _, count) in counted.iter().filter(|(_, _, count)| *count > 0) {
                     i class={ "g" (grade) } style={ "flex:" (count) } { (grade) " " (count) }
@@ -74,25 +68,6 @@ fn trust(rows: &Rows<'_>) -> Markup {
             }
         }
     }
-}
-
-/// The doubt that most rows of grade C and D share, and how many.
-fn cause<'a>(rows: &Rows<'a>) -> Option<(&'a Warning, usize)> {
-    let mut kinds: BTreeMap<&str, (&Warning, usize)> = BTreeMap::new();
-    for row in rows.run.points.iter().filter(|row| row.grade > Grade::B) {
-        for warning in row
-            .warnings
-            .iter()
-            .filter(|warning| warning.grade == row.grade)
-        {
-            let (worst, count) = kinds.entry(&warning.kind).or_insert((warning, 0));
-            *count += 1;
-            if warning.grade > worst.grade {
-                *worst = warning;
-            }
-        }
-    }
-    kinds.into_values().max_by_key(|(_, count)| *count)
 }
 
 fn matters(rows: &Rows<'_>) -> Markup {
