@@ -61,7 +61,7 @@ pub(crate) enum Command {
     List(ListOptions),
     /// Say how a probe measures, and where the method comes from
     Explain(ExplainOptions),
-    /// Answer a question by measuring. Without arguments: the list of them
+    /// Measure what a question needs, and answer it; alone: the questions
     Ask(AskOptions),
     /// Estimate a sum of costs, such as '10 * net.rtt + 3 * file.sync'
     Estimate(EstimateOptions),
