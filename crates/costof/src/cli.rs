@@ -61,7 +61,7 @@ pub(crate) enum Command {
     List(ListOptions),
     /// Say how a probe measures, and where the method comes from
     Explain(ExplainOptions),
-    /// Measure what a question needs, and answer it; alone: the questions
+    /// Answer a question by measuring. Alone: the list of questions
     Ask(AskOptions),
     /// Estimate a sum of costs, such as '10 * net.rtt + 3 * file.sync'
     Estimate(EstimateOptions),
