@@ -419,7 +419,7 @@ pub(crate) struct VerifyOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
-    /// The run: a file, or @1 for the latest one, @2 for the one before [default: @1]
+    /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
     #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
     /// Write the page there: one file that needs no network. Without this and the others, it goes
