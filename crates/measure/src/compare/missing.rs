@@ -9,7 +9,7 @@ use costof_model::run_file::Run;
 
 /// Points with a number in the old run that the new one was to measure too, and has none of.
 pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missing> {
-    let has_number = |row: &&&PointRow| row.state == State::Ok && !disagrees(row);
+    let has_number = |row: &&&PointRow| row.state == State::Ok && row.is_usable();
     let points = after.run.plan.points();
     let points = points.filter(|point| old.rows.get(point).as_ref().is_some_and(has_number));
     let missing = points.filter_map(|point| {
@@ -28,17 +28,12 @@ pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missin
 
 /// Why a measured point has no number, and whether noise is the cause; `None` where it has one.
 fn doubt(row: &PointRow) -> Option<(String, bool)> {
-    if disagrees(row) {
+    if !row.is_usable() {
         let reason = "its launches disagree by more than a factor of ten";
         return Some((reason.to_owned(), true));
     }
     let reason = "it cannot be distinguished from zero";
     (row.state != State::Ok).then(|| (reason.to_owned(), row.grade == Grade::D))
-}
-
-fn disagrees(row: &PointRow) -> bool {
-    let primary = row.estimate(&row.primary);
-    primary.is_some_and(|estimate| estimate.disagrees())
 }
 
 /// The reason that the run gives, that of the point before that of one of its launches.
