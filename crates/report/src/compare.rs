@@ -10,6 +10,7 @@ use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Miss
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
 use costof_model::point::Point;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::fmt::Write;
 
@@ -100,14 +101,23 @@ fn facts(differences: &[FactDifference]) -> String {
     }
     let mut text = "Not the same in both runs:\n".to_owned();
     for difference in differences {
-        let is_peer = difference.host == PEER;
-        let end = if is_peer { " of the other end" } else { "" };
-        let known = |value| Option::as_deref(value).unwrap_or("unknown");
         let (before, after) = (known(&difference.before), known(&difference.after));
-        let _ = writeln!(text, "  {}{end}: {before} → {after}", difference.what);
+        let _ = writeln!(text, "  {}: {before} → {after}", fact_name(difference));
     }
     text.push('\n');
     text
+}
+
+/// The fact, and at which end it is.
+pub(crate) fn fact_name(difference: &FactDifference) -> String {
+    let is_peer = difference.host == PEER;
+    let end = if is_peer { " of the other end" } else { "" };
+    format!("{}{end}", difference.what)
+}
+
+/// The value of a fact.
+pub(crate) fn known(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or("unknown")
 }
 
 /// What was asked about first: what became worse, most of all first, then what became better, then
@@ -176,12 +186,16 @@ pub(crate) fn percent(share: f64) -> String {
 /// the probe's question is named.
 pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
-    let label = found.and_then(|point| point.label.clone());
-    let name = label.unwrap_or_else(|| named(&row.point, after));
-    if found.is_some_and(|point| point.primary == row.metric) {
+    titled(found, &row.point, &row.metric, after)
+}
+
+fn titled(row: Option<&PointRow>, point: &Point, metric: &str, run: &Run) -> String {
+    let label = row.and_then(|row| row.label.clone());
+    let name = label.unwrap_or_else(|| named(point, run));
+    if row.is_some_and(|row| row.primary == metric) {
         return name;
     }
-    format!("{name}: {}", row.metric)
+    format!("{name}: {metric}")
 }
 
 fn named(point: &Point, run: &Run) -> String {

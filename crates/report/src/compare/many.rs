@@ -1,11 +1,10 @@
 //! Three runs or more in one table, a column each.
 
-use super::{Side, named};
+use super::{Side, fact_name, known, titled};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, points_counted};
 use crate::text::wrapped;
 use costof_model::comparison::{Comparison, FactDifference, Verdict};
-use costof_model::noise::PEER;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
@@ -164,20 +163,11 @@ fn table(sides: &[Side<'_>], rows: &[Row<'_>]) -> String {
             Some(estimate) => estimate.unit.display(*median),
             None => String::new(),
         });
-        let name = [what(row, sides[0])].into_iter();
+        let name = titled(Some(row.point), &row.point.point, row.metric, sides[0].run);
         let spread = format!("{:.2}x", row.spread());
-        grid.add(name.chain(values).chain([spread, row.who()]));
+        grid.add([name].into_iter().chain(values).chain([spread, row.who()]));
     }
     grid.text()
-}
-
-fn what(row: &Row<'_>, first: Side<'_>) -> String {
-    let label = row.point.label.clone();
-    let name = label.unwrap_or_else(|| named(&row.point.point, first.run));
-    if row.metric == row.point.primary {
-        return name;
-    }
-    format!("{name}: {}", row.metric)
 }
 
 /// Which run differs from all others most often.
@@ -218,7 +208,6 @@ fn facts(runs: usize, pairs: &[Pair]) -> String {
     });
     let mut by_fact: Vec<(&FactDifference, Vec<&str>)> = Vec::new();
     for (run, fact) in all {
-        let known = |value| Option::as_deref(value).unwrap_or("unknown");
         let is_it =
             |(first, _): &(&FactDifference, _)| first.what == fact.what && first.host == fact.host;
         let at = by_fact.iter().position(is_it).unwrap_or_else(|| {
@@ -231,16 +220,11 @@ fn facts(runs: usize, pairs: &[Pair]) -> String {
         return String::new();
     }
     let lines = by_fact.into_iter().map(|(fact, values)| {
-        let end = if fact.host == PEER {
-            " of the other end"
-        } else {
-            ""
-        };
         let values = values.into_iter().enumerate();
         let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
         let line = format!(
-            "{}{end}: {}",
-            fact.what,
+            "{}: {}",
+            fact_name(fact),
             values.collect::<Vec<_>>().join(", ")
         );
         wrapped(&line, "  ")

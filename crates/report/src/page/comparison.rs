@@ -8,13 +8,12 @@ use super::{document, facts};
 use crate::choose::overlay::overlaid;
 use crate::compare::outcome::{Outcome, Word};
 use crate::compare::{
-    Side, cannot_tell, headline, in_order, missing, only, percent, refused, share, trust, what,
-    word,
+    Side, cannot_tell, fact_name, headline, in_order, known, missing, only, percent, refused,
+    share, trust, what, word,
 };
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
-use costof_model::noise::PEER;
 use costof_model::run_file::Run;
 use maud::{Markup, html};
 
@@ -165,10 +164,7 @@ fn side(side: Side<'_>) -> Markup {
 }
 
 fn differences(differences: &[FactDifference]) -> Markup {
-    let known = |value: &Option<String>| {
-        let value = value.as_deref().unwrap_or("unknown");
-        shortened(value, SENTENCES)
-    };
+    let value = |value| shortened(known(value), SENTENCES);
     html! {
         @if differences.is_empty() {
             p { "Nothing that the machines say of themselves, and on which costs depend." }
@@ -177,9 +173,9 @@ fn differences(differences: &[FactDifference]) -> Markup {
                 thead { tr { th { "fact" } th { "before" } th { "after" } } }
                 tbody { @for one in differences.iter().take(facts::SHOWN) {
                     tr {
-                        td { (one.what) @if one.host == PEER { " of the other end" } }
-                        td { (known(&one.before)) }
-                        td { (known(&one.after)) }
+                        td { (fact_name(one)) }
+                        td { (value(&one.before)) }
+                        td { (value(&one.after)) }
                     }
                 } }
             } }
