@@ -23,6 +23,7 @@ use crate::run::{machine, without_number};
 use crate::study::Reproduction;
 use crate::text::shortened;
 use costof_model::run_file::Run;
+use findings::Found;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page/style.css");
@@ -45,6 +46,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
     let rows = Rows::new(run);
     let policy = format!("script-src 'sha256-{}'; ", SCRIPT_SHA256.trim());
     let of_run = choose::run_figures(&rows);
+    let found = Found::new(&rows);
     let machine = machine(run);
     let heading = machine
         .lines()
@@ -71,9 +73,9 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
             }
             main #main {
                 @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
-                section #first { (first::section(&rows)) }
+                section #first { (first::section(&rows, &found)) }
                 (folded("latency", &latency::title(&rows), &latency::table(&rows)))
-                (folded("findings", &findings::title(&rows), &findings::section(&rows)))
+                (folded("findings", &found.title(), &found.section(&rows)))
                 (folded("plots", &probes::title(&rows), &probes::section(&rows, &of_run)))
                 (folded("machine", "The machine", &facts::section(run)))
                 (folded("noise", "Noise", &html! {

@@ -1,10 +1,10 @@
 //! What was found, most surprising first, and which predictions were missed.
 
 use super::{latency, lines};
-use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
-use costof_findings::finding::Finding;
+use crate::{conclusion, notes};
+use costof_findings::finding::{Finding, Question};
 use costof_findings::sureness::{Points, Sureness};
 use maud::{Markup, html};
 
@@ -15,54 +15,85 @@ const MISSED: usize = 40;
 /// So many findings are shown.
 const FINDINGS: usize = 200;
 
-pub(super) fn title(rows: &Rows<'_>) -> String {
-    let found = costof_findings::all::findings(rows.run).len();
-    format!(
-        "Findings ({found}) and missed predictions ({})",
-        latency::missed(rows).len()
-    )
+/// What was found in a run, looked for once: most of a page's sections show some of it.
+pub(super) struct Found<'a> {
+    findings: Vec<Finding>,
+    questions: Vec<Question>,
+    /// The positions of the predictions that were missed, each with its sum.
+    missed: Vec<(usize, String)>,
+    points: Points<'a>,
 }
 
-pub(super) fn section(rows: &Rows<'_>) -> Markup {
-    let (findings, questions) = costof_findings::all::both(rows.run);
-    let known = Points::new(rows.run);
-    let missed = latency::missed(rows);
-    let other_words = notes::distributions(rows.run);
-    html! {
-        @if findings.is_empty() { p { "Nothing was found that a line could say." } }
-        @else {
-            p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
-                       outside what was predicted of them." }
+impl<'a> Found<'a> {
+    pub(super) fn new(rows: &Rows<'a>) -> Found<'a> {
+        let (findings, questions) = costof_findings::all::both(rows.run);
+        Found {
+            findings,
+            questions,
+            missed: latency::missed(rows),
+            points: Points::new(rows.run),
         }
-        ul.findings {
-            @for found in findings.iter().take(FINDINGS) { li { (finding(rows, &known, found)) } }
-        }
-        (lines::list(&other_words))
-        @if !questions.is_empty() {
-            h3 { "Six questions of a study (network I/O primitives, 2026)" }
-            @for asked in &questions {
-                h4 { (asked.question) }
-                ul {
-                    @for answer in &asked.answers { li { (finding(rows, &known, answer)) } }
-                    @if let Some(lacks) = asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
-                }
+    }
+
+    pub(super) fn title(&self) -> String {
+        let (found, missed) = (self.findings.len(), self.missed.len());
+        format!("Findings ({found}) and missed predictions ({missed})")
+    }
+
+    /// The first of the findings, for the first screen.
+    pub(super) fn matters(&self, rows: &Rows<'_>) -> Markup {
+        html! {
+            @if !self.findings.is_empty() {
+                h2 { "What matters" }
+                ul.findings { (self.items(rows, conclusion::LINES)) }
             }
         }
-        @if !missed.is_empty() {
-            h3 { "Predictions that were missed, furthest off first" }
+    }
+
+    /// So many findings as items of a list.
+    fn items(&self, rows: &Rows<'_>, most: usize) -> Markup {
+        html! {
+            @for found in self.findings.iter().take(most) { li { (finding(rows, &self.points, found)) } }
+        }
+    }
+
+    pub(super) fn section(&self, rows: &Rows<'_>) -> Markup {
+        html! {
+            @if self.findings.is_empty() { p { "Nothing was found that a line could say." } }
+            @else {
+                p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
+                           outside what was predicted of them." }
+            }
             ul.findings {
-                @for (at, sum) in missed.iter().take(MISSED) {
-                    li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
+                (self.items(rows, FINDINGS))
+            }
+            (lines::list(&notes::distributions(rows.run)))
+            @if !self.questions.is_empty() {
+                h3 { "Six questions of a study (network I/O primitives, 2026)" }
+                @for asked in &self.questions {
+                    h4 { (asked.question) }
+                    ul {
+                        @for answer in &asked.answers { li { (finding(rows, &self.points, answer)) } }
+                        @if let Some(lacks) = asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
+                    }
                 }
             }
-            @if missed.len() > MISSED {
-                p.quiet { "and " (missed.len() - MISSED) " more, marked ✗ in the tables" }
+            @if !self.missed.is_empty() {
+                h3 { "Predictions that were missed, furthest off first" }
+                ul.findings {
+                    @for (at, sum) in self.missed.iter().take(MISSED) {
+                        li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
+                    }
+                }
+                @if self.missed.len() > MISSED {
+                    p.quiet { "and " (self.missed.len() - MISSED) " more, marked ✗ in the tables" }
+                }
             }
         }
     }
 }
 
-pub(super) fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
+fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
     let points = finding
         .evidence

@@ -1,25 +1,20 @@
 //! The first screen: how far the run can be trusted, what matters, and the numbers that everybody knows.
 
-use super::{findings, latency, lines};
+use super::findings::Found;
+use super::noise::by_grade;
+use super::{latency, lines};
 use crate::notes;
 use crate::rows::Rows;
-use costof_findings::sureness::Points;
 use costof_model::metric::Estimate;
-use costof_model::noise::Grade;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
 
-/// So many findings stand here; the section of findings has all.
-const MATTERS: usize = 5;
-/// The grades with what they mean.
-const GRADES: [(Grade, &str); 4] = [
-    (
-        Grade::A,
-        "nothing was recorded that could have moved the number",
-    ),
-    (Grade::B, "small disturbances"),
-    (Grade::C, "disturbances that may have moved it"),
-    (Grade::D, "disturbances large enough to decide what it is"),
+/// What the grades mean, from A on.
+const MEANINGS: [&str; 4] = [
+    "nothing was recorded that could have moved the number",
+    "small disturbances",
+    "disturbances that may have moved it",
+    "disturbances large enough to decide what it is",
 ];
 /// The probes whose first row of the latency table everybody knows; of memory, the last one too.
 const KNOWN: [&str; 12] = [
@@ -37,47 +32,27 @@ const KNOWN: [&str; 12] = [
     "rpc.rtt",
 ];
 
-pub(super) fn section(rows: &Rows<'_>) -> Markup {
+pub(super) fn section(rows: &Rows<'_>, found: &Found<'_>) -> Markup {
     html! {
         (trust(rows))
-        (matters(rows))
+        (found.matters(rows))
         (known(rows))
     }
 }
 
 /// How many rows can be trusted, what the others suffer from, and a bar of the grades.
 fn trust(rows: &Rows<'_>) -> Markup {
-    let count = |grade| {
-        rows.run
-            .points
-            .iter()
-            .filter(|row| row.grade == grade)
-            .count()
-    };
-    let counted = GRADES.map(|(grade, meaning)| (grade, meaning, count(grade)));
+    let counted = by_grade(rows.run);
     html! {
         @if !rows.all().is_empty() {
             p { (lines::commands(&notes::verdict(rows.run))) "." }
             div.trust aria-hidden="true" {
-                @for (grade, _, count) in counted.iter().filter(|(_, _, count)| *count > 0) {
+                @for (grade, count) in counted.iter().filter(|(_, count)| *count > 0) {
                     i class={ "g" (grade) } style={ "flex:" (count) } { (grade) " " (count) }
                 }
             }
             p.quiet {
-                @for (grade, meaning, _) in &counted { b { (grade) } " " (meaning) ". " }
-            }
-        }
-    }
-}
-
-fn matters(rows: &Rows<'_>) -> Markup {
-    let found = costof_findings::all::findings(rows.run);
-    let sureness = Points::new(rows.run);
-    html! {
-        @if !found.is_empty() {
-            h2 { "What matters" }
-            ul.findings {
-                @for found in found.iter().take(MATTERS) { li { (findings::finding(rows, &sureness, found)) } }
+                @for ((grade, _), meaning) in counted.iter().zip(MEANINGS) { b { (grade) } " " (meaning) ". " }
             }
         }
     }

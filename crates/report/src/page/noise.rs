@@ -52,13 +52,15 @@ fn share(noise: &Noise, ns: f64) -> Option<f64> {
     (noise.duration_ns > 0.0).then(|| ns / noise.duration_ns)
 }
 
+/// How many points have each grade.
+pub(super) fn by_grade(run: &Run) -> [(Grade, usize); 4] {
+    [Grade::A, Grade::B, Grade::C, Grade::D].map(|grade| {
+        let points = run.points.iter().filter(|row| row.grade == grade);
+        (grade, points.count())
+    })
+}
+
 pub(super) fn section(run: &Run) -> Markup {
-    let grades = [Grade::A, Grade::B, Grade::C, Grade::D].map(|grade| {
-        (
-            grade,
-            run.points.iter().filter(|row| row.grade == grade).count(),
-        )
-    });
     let counts: u64 = run
         .launches
         .iter()
@@ -68,7 +70,7 @@ pub(super) fn section(run: &Run) -> Markup {
     html! {
         p {
             "Points by grade: "
-            @for (grade, count) in grades { span class={ "g g" (grade) } { (grade) } " " (count) " " }
+            @for (grade, count) in by_grade(run) { span class={ "g g" (grade) } { (grade) } " " (count) " " }
             ". " (run.launches.len()) " launches took " (Unit::Nanoseconds.display(duration))
             "; measuring threads were preempted " (counts) " times."
         }
