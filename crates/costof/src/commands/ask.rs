@@ -89,11 +89,10 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let costs = costs.collect::<Result<Vec<Answered>, Error>>()?;
     let [(path, run)] = &runs;
     let answer = question.answer(&infos, &costs, &runs)?;
-    let doubts = doubts(&costs, &run.points);
     print(if options.json {
         format!("{}\n", as_json(&question, &answer, &costs, path))
     } else {
-        question.as_text(&answer, &costs, &doubts, path)
+        question.as_text(&answer, &costs, &doubts(&costs, &run.points), path)
     })
 }
 
@@ -134,18 +133,16 @@ impl Question {
             (own, option) => Ok(option.or_else(|| own.clone())),
         };
         let link = options.link.as_ref().map(ToString::to_string);
-        let named = Question {
+        let mut question = Question {
             size: chosen(&self.size, options.size.clone(), "size")?,
             link: chosen(&self.link, link, "link")?,
             ..self.clone()
         };
-        let costs = named.costs.iter();
-        let costs = costs.map(|(label, cost)| (named.filled(label), named.filled(cost)));
-        Ok(Question {
-            asks: named.filled(&named.asks),
-            costs: costs.collect(),
-            ..named.clone()
-        })
+        question.asks = question.filled(&self.asks);
+        let costs = self.costs.iter();
+        let costs = costs.map(|(label, cost)| (question.filled(label), question.filled(cost)));
+        question.costs = costs.collect();
+        Ok(question)
     }
 
     fn filled(&self, text: &str) -> String {
@@ -282,7 +279,7 @@ fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Answer {
         ),
         None => (
             "cannot tell",
-            "too few launches for an interval; --launches or no --quick gives more".to_owned(),
+            "too few launches for an interval; leave out --quick, or use --full".to_owned(),
         ),
     };
     Answer {
