@@ -58,7 +58,7 @@ impl Unit {
     }
 
     /// An interval with a unit at both ends, and with up to three digits more where the ends look
-    /// alike otherwise: `999 ns – 1.31 µs`, `190.12 ms – 190.18 ms`.
+    /// alike otherwise: `999 ns – 1.31 µs`, `190.1 ms – 190.2 ms`.
     pub fn display_interval(self, interval: (f64, f64)) -> String {
         let [low, high] = ends(interval, |end, more| self.display_with(end, more));
         format!("{low} – {high}")
