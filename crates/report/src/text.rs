@@ -68,7 +68,7 @@ pub(crate) fn paragraph(text: &str) -> String {
 }
 
 /// Text of a run file without what would rule a terminal.
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(harmless).collect()
 }

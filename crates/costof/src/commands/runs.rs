@@ -5,7 +5,6 @@ use crate::error::Done;
 use crate::terminal::print;
 use crate::{history, record};
 use costof_model::run_file::Run;
-use costof_report::text::printable;
 use std::path::PathBuf;
 
 /// So many are shown where not all are asked for.
@@ -68,6 +67,11 @@ fn described(run: &Run, is_complete: bool) -> [String; 4] {
         plan.hosts.on.clone().or_else(host_name).unwrap_or_default(),
         named,
     ]
+}
+
+/// A run file may come from anybody: what it says is one line of text.
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// The rows in columns of their width; nothing stands behind the last one.
