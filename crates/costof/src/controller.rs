@@ -347,6 +347,8 @@ fn pulse(sides: &[Controller<'_>], counts: Option<&[u32]>) {
         launches[0] += side.progress.launches();
         launches[1] += counts.iter().copied().map(u64::from).sum::<u64>();
     }
+    // What disagrees is launched more often than was planned.
+    launches[1] = launches[1].max(launches[0]);
     // A few launches say little of all: what is said once waits until each block may have had one.
     if launches[0] >= sides[0].plan().blocks.len() as u64 {
         progress.correct(left);

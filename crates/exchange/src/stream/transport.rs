@@ -29,6 +29,9 @@ const READ_BYTES: usize = 128 << 10;
 /// What the receiver's end has to be known by, beside its address: values by their names.
 pub type Parameters = BTreeMap<Cow<'static, str>, String>;
 
+/// A receiver whose sender has connected, or why there is none.
+pub type Accepted = io::Result<Box<dyn MessageReceiver>>;
+
 /// How the two ends of a stream are made.
 pub trait Transport: Send {
     /// The sockets by which the ends find each other.
@@ -48,11 +51,7 @@ pub trait Transport: Send {
     ///
     /// # Errors
     /// Those of [`datagrams::accept`].
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>>;
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted;
 
     /// The sending end of a connection to a receiver.
     ///

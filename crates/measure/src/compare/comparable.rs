@@ -19,15 +19,16 @@ pub(super) fn boot(run: &Run) -> Option<&String> {
 }
 
 /// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
-/// that moved them; two machines may differ in it, and that is what their user wants to know.
+/// that moved them; two machines may differ in it, and that is what their user wants to know. What took
+/// turns met the same distances.
 ///
 /// # Errors
 /// The distances, where they differ.
-pub(super) fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), String> {
+pub(super) fn moved(distances_ns: [Option<f64>; 2], must_agree: bool) -> Result<(), String> {
     let [Some(old), Some(new)] = distances_ns else {
         return Ok(());
     };
-    if !is_same_boot || is_alike(old, new) {
+    if !must_agree || is_alike(old, new) {
         return Ok(());
     }
     Err(format!(

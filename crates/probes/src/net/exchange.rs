@@ -102,6 +102,22 @@ pub(crate) trait Exchanges {
     }
 }
 
+/// What [`Measure`] asks of every probe whose points are [`Exchanges`].
+macro_rules! client_and_server {
+    () => {
+        const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+
+        fn least_ns(point: &At<Self>) -> f64 {
+            point.exchange().least_ns(&point.link)
+        }
+
+        fn processors(point: &At<Self>) -> usize {
+            point.cpus.count()
+        }
+    };
+}
+pub(crate) use client_and_server;
+
 impl Exchanges for Exchange {
     fn exchange(&self) -> Exchange {
         *self

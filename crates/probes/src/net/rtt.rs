@@ -2,7 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport};
+use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::on_cpus;
@@ -110,19 +110,12 @@ impl Measure for Rtt {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    fn least_ns(point: &At<Rtt>) -> f64 {
-        point.exchange().least_ns(&point.link)
-    }
-
-    fn processors(point: &At<Rtt>) -> usize {
-        point.cpus.count()
-    }
+    client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let blocked = Rtt::default();

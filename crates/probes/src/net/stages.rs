@@ -2,7 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport};
+use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peers::Connector;
@@ -87,19 +87,12 @@ impl Measure for Stages {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(ServerRole::start(launch)?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    fn least_ns(point: &At<Stages>) -> f64 {
-        point.exchange().least_ns(&point.link)
-    }
-
-    fn processors(point: &At<Stages>) -> usize {
-        point.cpus.count()
-    }
+    client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(

@@ -8,7 +8,9 @@ use crate::prelude::*;
 use crate::rudp::carrier::{self, Carrier, Transfer};
 use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict::limit;
-use crate::rudp::roles::{BYTES, CPU_OF_ALL, Receiving, Sending};
+use crate::rudp::roles::{
+    BYTES, CPU_OF_ALL, Receiving, Sending, receiver_and_sender, stream_metrics,
+};
 use costof_model::link::Link;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stream>();
@@ -74,7 +76,7 @@ impl From<&Stream> for Transfer {
 
 impl Measure for Stream {
     const METHOD: u32 = 2;
-    const METRICS: &'static [Metric] = metrics! {
+    const METRICS: &'static [Metric] = stream_metrics! {
         /// bytes of messages in the second half of the time, stalls included: that arrived, by the
         /// receiver's clock; of calls, that the stack took, which waits where the other end is
         /// slower
@@ -84,45 +86,15 @@ impl Measure for Stream {
         /// from the first message that arrived until nine tenths of that rate are reached for a tenth
         /// of the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-        /// CPU time of the sending thread for 1 KiB in that half
-        cpu_sender: Nanoseconds Lower,
-        /// CPU time of the receiving thread for 1 KiB in that half; of calls, in all of the
-        /// time
-        cpu_receiver: Nanoseconds Lower,
-        /// share of that half for which the sending thread ran: 1 where its CPU is the limit
-        sender_running: One Neither,
-        /// share of that half for which the receiving thread ran; not of calls
-        receiver_running: One Neither,
-        /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of TCP,
-        /// datagrams of rudp
-        retransmissions: One Lower,
-        /// of rudp: datagrams that did not arrive, those still in flight at the end among them, as
-        /// a share of those sent
-        lost: One Lower,
-        /// of rudp: of which the receiver's socket had no room for, as a share of those sent
-        lost_in_queue: One Lower,
-        /// the largest packet of the path, IP header included
-        mtu: Bytes Neither,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
-    const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
-        |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
-    ];
 
-    fn least_ns(point: &At<Stream>) -> f64 {
-        least_ns(&point.to(), Purpose::Stream)
-    }
+    receiver_and_sender!(Purpose::Stream);
 
     fn memory_bytes(point: &At<Stream>) -> u64 {
         8 * point.size as u64 + (128 << 20)
-    }
-
-    fn processors(_: &At<Stream>) -> usize {
-        2
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {

@@ -5,7 +5,7 @@ use super::axes::{Control, size_axis, window_axis};
 use super::carrier::{Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending};
+use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
@@ -58,64 +58,29 @@ point! {
 
 impl From<&Bandwidth> for Transfer {
     fn from(point: &Bandwidth) -> Transfer {
-        Transfer {
-            window: point.window,
-            control: point.control,
-            congestion_control: point.congestion_control,
-            ..Transfer::new(point.stack, point.size)
-        }
+        let transfer = Transfer::new(point.stack, point.size);
+        transfer.controlled(point.window, point.control, point.congestion_control)
     }
 }
 
 impl Measure for Bandwidth {
     const METHOD: u32 = 2;
-    const METRICS: &'static [Metric] = metrics! {
+    const METRICS: &'static [Metric] = stream_metrics! {
         /// bytes of messages that arrived, each once, by the receiver's clock, in the second half
         /// of the time, stalls included; in all of it where that half is one stall
         throughput: BytesPerSecond Higher,
         /// from the first byte that arrived until nine tenths of that rate are reached for a tenth of
         /// the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-        /// CPU time of the sending thread for 1 KiB in that half
-        cpu_sender: Nanoseconds Lower,
-        /// CPU time of the receiving thread for 1 KiB in that half
-        cpu_receiver: Nanoseconds Lower,
-        /// share of that half for which the sending thread ran: 1 where its CPU is the limit
-        sender_running: One Neither,
-        /// share of that half for which the receiving thread ran
-        receiver_running: One Neither,
-        /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of TCP,
-        /// datagrams of the others
-        retransmissions: One Lower,
-        /// datagrams that did not arrive, those still in flight at the end among them, as a share
-        /// of those sent
-        lost: One Lower,
-        /// of which the receiver's socket had no room for, as a share of those sent; of several that
-        /// arrived at once it counts one
-        lost_in_queue: One Lower,
-        /// the largest packet of the path, IP header included; rudp and QUIC send datagrams as long
-        /// as that allows
-        mtu: Bytes Neither,
     };
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-    const ROLES: &'static [StartRole] = &[
-        |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
-        |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
-    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
-    fn least_ns(point: &At<Bandwidth>) -> f64 {
-        least_ns(&point.to(), Purpose::Rate)
-    }
+    receiver_and_sender!(Purpose::Rate);
 
     /// Windows of both ends, and what lies between them.
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
         4 * (point.size as u64) + (256 << 20)
-    }
-
-    fn processors(_: &At<Bandwidth>) -> usize {
-        2
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {

@@ -233,6 +233,21 @@ impl Transfer {
         }
     }
 
+    /// The same with this window and these controls.
+    pub(crate) fn controlled(
+        self,
+        window: u64,
+        control: Control,
+        congestion_control: CongestionControl,
+    ) -> Transfer {
+        Transfer {
+            window,
+            control,
+            congestion_control,
+            ..self
+        }
+    }
+
     /// How many messages may be in flight; none where the transport itself decides.
     pub(super) fn in_flight(&self) -> Option<u64> {
         let is_fixed = self.carrier.has_rudp_control && self.control == Control::Fixed;

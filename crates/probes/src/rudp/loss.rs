@@ -5,7 +5,7 @@ use super::axes::{Control, size_axis, window_axis};
 use super::carrier::{Carrier, Stack, Transfer};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending};
+use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
 use crate::derived;
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
@@ -71,18 +71,14 @@ point! {
 
 impl From<&Loss> for Transfer {
     fn from(point: &Loss) -> Transfer {
-        Transfer {
-            window: point.window,
-            control: point.control,
-            congestion_control: point.congestion_control,
-            ..Transfer::new(point.stack, point.size)
-        }
+        let transfer = Transfer::new(point.stack, point.size);
+        transfer.controlled(point.window, point.control, point.congestion_control)
     }
 }
 
 impl Measure for Loss {
     const METHOD: u32 = 2;
-    const METRICS: &'static [Metric] = metrics! {
+    const METRICS: &'static [Metric] = stream_metrics! {
         /// bytes of messages that arrived, each once, by the receiver's clock, stalls included;
         /// with a window, after the first window of them; without, in the second half of the time
         throughput: BytesPerSecond Higher,
@@ -103,40 +99,13 @@ impl Measure for Loss {
         unanswered: One Lower,
         /// how many messages there were in a launch
         asked: One Neither,
-        /// without a window: CPU time of the sending thread for 1 KiB
-        cpu_sender: Nanoseconds Lower,
-        /// without a window: CPU time of the receiving thread for 1 KiB
-        cpu_receiver: Nanoseconds Lower,
-        /// share of the time for which the sending thread ran
-        sender_running: One Neither,
-        /// share of the time for which the receiving thread ran
-        receiver_running: One Neither,
-        /// what was retransmitted or taken for lost, as a share of all that was sent
-        retransmissions: One Lower,
-        /// datagrams that did not arrive, as a share of those sent
-        lost: One Lower,
-        /// of which the receiver's socket had no room for, as a share of those sent
-        lost_in_queue: One Lower,
-        /// the largest packet of the path, IP header included
-        mtu: Bytes Neither,
     };
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-    const ROLES: &'static [StartRole] = &[
-        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
-        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
-    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
-    fn least_ns(point: &At<Loss>) -> f64 {
-        least_ns(&point.to(), Purpose::RoundTrips)
-    }
+    receiver_and_sender!(Purpose::RoundTrips);
 
     fn memory_bytes(point: &At<Loss>) -> u64 {
         4 * (point.size as u64) + (256 << 20)
-    }
-
-    fn processors(_: &At<Loss>) -> usize {
-        2
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {

@@ -25,6 +25,56 @@ const STARVED_NS: u64 = 1_000_000_000;
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
 pub(crate) const BYTES: &str = "bytes";
 
+/// The metrics of a transfer: those that are named, and what every one of them reports.
+macro_rules! stream_metrics {
+    ($($own:tt)*) => {
+        metrics! {
+            $($own)*
+            /// CPU time of the sending thread for 1 KiB, in the part of the time that throughput counts
+            cpu_sender: Nanoseconds Lower,
+            /// the same of the receiving thread; of calls, in all of the time
+            cpu_receiver: Nanoseconds Lower,
+            /// share of that time for which the sending thread ran: 1 where its CPU is the limit
+            sender_running: One Neither,
+            /// share of that time for which the receiving thread ran; not of calls
+            receiver_running: One Neither,
+            /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of
+            /// TCP, datagrams of the others
+            retransmissions: One Lower,
+            /// datagrams that did not arrive, those still in flight at the end among them, as a share
+            /// of those sent
+            lost: One Lower,
+            /// of which the receiver's socket had no room for, as a share of those sent; of several
+            /// that arrived at once it counts one
+            lost_in_queue: One Lower,
+            /// the largest packet of the path, IP header included; rudp and QUIC send datagrams as
+            /// long as that allows
+            mtu: Bytes Neither,
+        }
+    };
+}
+pub(crate) use stream_metrics;
+
+/// What [`Measure`] asks of every transfer: its two ends, for this purpose.
+macro_rules! receiver_and_sender {
+    ($purpose:expr) => {
+        const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+        const ROLES: &'static [StartRole] = &[
+            |launch| role::<Self>(Receiving::start(launch, $purpose)?),
+            |launch| role::<Self>(Sending::start(launch, $purpose)?),
+        ];
+
+        fn least_ns(point: &At<Self>) -> f64 {
+            least_ns(&point.to(), $purpose)
+        }
+
+        fn processors(_: &At<Self>) -> usize {
+            2
+        }
+    };
+}
+pub(crate) use receiver_and_sender;
+
 /// Receives messages, and reports how fast they arrived.
 pub(crate) struct Receiving {
     purpose: Purpose,

@@ -3,7 +3,7 @@
 use crate::ends::Cpus;
 use crate::net;
 use crate::net::axes::Wait;
-use crate::net::exchange::{End, Exchange, Exchanges, Stack};
+use crate::net::exchange::{End, Exchange, Exchanges, Stack, client_and_server};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::{joined, on_cpus};
@@ -91,19 +91,12 @@ impl Measure for Rtt {
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
     // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    fn least_ns(point: &At<Rtt>) -> f64 {
-        point.exchange().least_ns(&point.link)
-    }
-
-    fn processors(point: &At<Rtt>) -> usize {
-        point.cpus.count()
-    }
+    client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(

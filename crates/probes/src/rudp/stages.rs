@@ -2,7 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd};
+use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd, client_and_server};
 use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
@@ -110,19 +110,12 @@ impl Measure for Stages {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
     // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    fn least_ns(point: &At<Stages>) -> f64 {
-        point.exchange().least_ns(&point.link)
-    }
-
-    fn processors(point: &At<Stages>) -> usize {
-        point.cpus.count()
-    }
+    client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(

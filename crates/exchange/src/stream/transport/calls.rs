@@ -1,7 +1,7 @@
 //! Streams of calls of procedures over a TCP connection: a client stream of gRPC, one-way calls of
 //! Thrift with an answered one behind the last.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
 use crate::rendezvous::{Listener, Over};
 use crate::rpc_server::RpcServer;
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
@@ -20,11 +20,7 @@ impl Transport for Calls {
         Over::Tcp
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         Ok(Box::new(Receiver {
             stack: self.0,
             stream: Some(tcp::accept(listener, stop)?),

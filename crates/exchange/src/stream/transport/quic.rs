@@ -3,7 +3,9 @@
 //! The receiver's certificate is made for this launch, and the controller hands it to the sender,
 //! which trusts no other.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES};
+use super::{
+    Accepted, Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES,
+};
 use crate::rendezvous::Listener;
 use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
@@ -72,11 +74,7 @@ impl Transport for Quic {
         Ok(parameters)
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let socket = datagrams::accept(listener, stop)?;
         let (endpoint, runtime) = endpoint(socket.try_clone()?, self.server)?;
         Ok(Box::new(Receiver {

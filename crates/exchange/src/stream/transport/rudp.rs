@@ -1,6 +1,6 @@
 //! The library `rudp` over its own driver.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
 use crate::datagrams;
 use crate::rendezvous::Listener;
 use crate::stream::{
@@ -34,11 +34,7 @@ const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
 pub struct Rudp(pub Control);
 
 impl Transport for Rudp {
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         Ok(Box::new(Receiver::new(datagrams::accept(listener, stop)?)?))
     }
 

@@ -1,6 +1,6 @@
 //! The study's protocol over a socket.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, Transport};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport};
 use crate::datagrams::{self, is_passing, send};
 use crate::rendezvous::Listener;
 use crate::stream::{
@@ -30,11 +30,7 @@ impl Study {
 }
 
 impl Transport for Study {
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let socket = datagrams::accept(listener, stop)?;
         socket.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(Box::new(Receiver {

@@ -1,6 +1,6 @@
 //! A TCP connection, with a count back for each message where that is to be known.
 
-use super::{Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
+use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
 use crate::datagrams::is_passing;
 use crate::rendezvous::{self, Listener, Over, only};
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
@@ -18,11 +18,7 @@ impl Transport for Tcp {
         Over::Tcp
     }
 
-    fn accept(
-        self: Box<Self>,
-        listener: &Listener,
-        stop: &AtomicBool,
-    ) -> io::Result<Box<dyn MessageReceiver>> {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let stream = accept(listener, stop)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(Box::new(Receiver(stream)))
