@@ -87,7 +87,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
             let row = never_alone(floors, is_same_cpu)
-                .and_then(|()| moved(distances, is_same_boot && !in_turns))
+                .and_then(|()| moved(distances, is_same_boot, in_turns))
                 .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
                 .and_then(|given| {
                     let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);

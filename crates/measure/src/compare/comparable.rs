@@ -19,21 +19,29 @@ pub(super) fn boot(run: &Run) -> Option<&String> {
 }
 
 /// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
-/// that moved them; two machines may differ in it, and that is what their user wants to know. What took
-/// turns met the same distances.
+/// that moved them; two machines may differ in it, and that is what their user wants to know.
 ///
 /// # Errors
 /// The distances, where they differ.
-pub(super) fn moved(distances_ns: [Option<f64>; 2], must_agree: bool) -> Result<(), String> {
+pub(super) fn moved(
+    distances_ns: [Option<f64>; 2],
+    is_same_boot: bool,
+    in_turns: bool,
+) -> Result<(), String> {
     let [Some(old), Some(new)] = distances_ns else {
         return Ok(());
     };
-    if !must_agree || is_alike(old, new) {
+    if !is_same_boot || is_alike(old, new) {
         return Ok(());
     }
+    let advice = if in_turns {
+        "more launches have more pairs at the same distance (--launches)"
+    } else {
+        "measure both in turns (--interleave)"
+    };
     Err(format!(
         "the CPUs moved (a cache line took {old:.0} ns from one to the other and \
-         back before, and {new:.0} ns after): measure both in turns (--interleave)"
+         back before, and {new:.0} ns after): {advice}"
     ))
 }
 

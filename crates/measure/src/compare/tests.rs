@@ -368,6 +368,28 @@ fn runs_that_took_turns_are_compared_by_their_neighbours() {
 }
 
 #[test]
+fn where_the_cpus_moved_the_advice_is_what_was_not_done_yet() {
+    let at = |mut run: Run, ns: f64| {
+        run.attempts = costof_model::testing::run(&[]).attempts;
+        run.attempts[0].boot = Some("since then".to_owned());
+        for launch in &mut run.launches {
+            launch.noise.distance_ns = Some((ns, ns));
+        }
+        run
+    };
+    let probes: &[(&str, &[f64])] = &[("cheap", &[100.0; 6])];
+    let refused = |before, after| {
+        let found = primary(&at(before, 100.0), &at(after, 200.0));
+        found.refused[0].reason.clone()
+    };
+    let apart = refused(run(probes), run(probes));
+    assert!(apart.contains("--interleave"), "{apart}");
+    let (before, after) = beside(probes, probes);
+    let in_turns = refused(before, after);
+    assert!(in_turns.contains("--launches"), "{in_turns}");
+}
+
+#[test]
 fn a_launch_without_a_neighbour_is_in_no_pair() {
     let costs = [100.0, 101.0, 102.0, 103.0, 104.0];
     let (mut old, mut new) = beside(&[("a", &costs)], &[("a", &costs)]);
