@@ -23,7 +23,7 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 use costof_model::rows::{Block, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
@@ -131,21 +131,22 @@ impl<'a> Controller<'a> {
         let is_in_level = |(_, block): &(usize, &Block)| block.level == level;
         let blocks = self.plan().blocks.iter().enumerate().filter(is_in_level);
         let blocks: Vec<usize> = blocks.map(|(position, _)| position).collect();
-        let known = self.known_so_far();
+        let measured = self.measured_so_far();
         for block in &blocks {
-            self.predict(*block, &known)?;
+            self.predict(*block, &measured)?;
         }
         Ok(blocks)
     }
 
     /// Writes down what is expected of a block, before it is measured.
-    fn predict(&mut self, block: usize, known: &[PointRow]) -> Result<(), Error> {
+    fn predict(&mut self, block: usize, measured: &[PointRow]) -> Result<(), Error> {
         for point in self.block(block).planned().points.clone() {
             if self.run().prediction(&point).is_some() {
                 continue;
             }
             let probe = self.probe(&point);
-            if let Some(prediction) = (probe.predict)(&point, &self.facts, &Known(known)) {
+            if let Some(prediction) = (probe.predict)(&point, &self.facts, &MeasuredRows(measured))
+            {
                 self.record
                     .write(Row::Prediction(PredictionRow { point, prediction }))?;
             }
@@ -155,13 +156,13 @@ impl<'a> Controller<'a> {
 
     /// What is known so far, in the plan's order, so that which of several points a prediction finds first
     /// does not depend on the order in which they were measured.
-    fn known_so_far(&self) -> Vec<PointRow> {
+    fn measured_so_far(&self) -> Vec<PointRow> {
         let so_far = estimate::so_far(self.run());
-        let known = |point: &Point| {
+        let measured = |point: &Point| {
             let mut rows = self.run().points.iter().chain(&so_far);
             rows.find(|row| row.point == *point).cloned()
         };
-        self.plan().points().filter_map(known).collect()
+        self.plan().points().filter_map(measured).collect()
     }
 
     /// One more launch of a block for each that a crash took from all of its

@@ -6,7 +6,7 @@ use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
 use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
+use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::typed::{At, TypedPoint, contains};
@@ -53,7 +53,7 @@ pub struct Probe {
     /// its own plan is worth that; a quick one measures it in one round then.
     pub budget: Option<Budget>,
     /// The range expected at a point; none where nothing is known to expect.
-    pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
+    pub predict: fn(&Point, &Facts, &MeasuredRows<'_>) -> Option<Prediction>,
     /// How each role starts, in the order of `info.roles`. The last one leads.
     pub roles: &'static [StartRole],
     /// Turns what the roles report, in the order of `info.roles`, into the
@@ -155,7 +155,7 @@ pub trait Measure: TypedPoint {
     }
 
     /// As [`Probe::predict`].
-    fn predict(point: &At<Self>, facts: &Facts, known: &Known<'_>) -> Option<Prediction>;
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction>;
 
     /// As [`Probe::derive`]; of one role, what it reports is the result.
     ///
@@ -214,7 +214,7 @@ impl Probe {
             headlines: M::headlines,
             more_points: M::more_points,
             budget: M::BUDGET,
-            predict: |point, facts, known| M::predict(&point.into(), facts, known),
+            predict: |point, facts, measured| M::predict(&point.into(), facts, measured),
             roles: M::ROLES,
             derive: |point, reports| M::derive(&point.into(), reports),
         }

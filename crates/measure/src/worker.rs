@@ -291,8 +291,8 @@ impl OpenLaunch {
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;
         let blocks = launch.points.iter().any(|point| role.blocks(point));
-        let meeting = launch.meeting.as_ref();
-        let end = meeting.map(|meeting| link_end::at(meeting.address));
+        let rendezvous = launch.rendezvous.as_ref();
+        let end = rendezvous.map(|rendezvous| link_end::at(rendezvous.address));
         let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         let leads = position + 1 == probe.info.roles.len();
         Ok(OpenLaunch {
@@ -374,8 +374,8 @@ impl OpenLaunch {
 
     fn close(self) -> Answer {
         let (mut noise, cpu_ns) = self.ledger.close(&*self.clock);
-        if let (Some(before), Some(meeting)) = (self.end, &self.launch.meeting) {
-            let end = link_end::since(&before, link_end::at(meeting.address));
+        if let (Some(before), Some(rendezvous)) = (self.end, &self.launch.rendezvous) {
+            let end = link_end::since(&before, link_end::at(rendezvous.address));
             noise.ends.insert(self.launch.role.clone(), end);
         }
         noise.other_core = self.other_core;

@@ -8,9 +8,9 @@ use crate::typed::TypedPoint;
 
 /// What has been measured before a point is predicted, in the plan's order.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a>(pub &'a [PointRow]);
+pub struct MeasuredRows<'a>(pub &'a [PointRow]);
 
-impl Known<'_> {
+impl MeasuredRows<'_> {
     /// The median of the primary metric of the first point of `probe` whose
     /// axes are, as far as `axes` names them, these; in the metric's unit.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {

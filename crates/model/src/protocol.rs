@@ -78,14 +78,14 @@ pub struct Launch {
     pub rounds: u32,
     /// The clock to use, as it was calibrated for this run.
     pub clock: ClockInfo,
-    /// Where the roles meet, if there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meeting: Option<Meeting>,
+    /// How the roles find each other, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "meeting")]
+    pub rendezvous: Option<Rendezvous>,
 }
 
-/// Where the roles of a launch meet, as one of them needs to know it.
+/// How the roles of a launch find each other, as one of them needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meeting {
+pub struct Rendezvous {
     /// The address of this role's own end of the link.
     pub address: IpAddr,
     /// The first and the last port that it may listen on; 0 and 0: any.

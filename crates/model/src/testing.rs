@@ -89,7 +89,7 @@ pub fn launch_message(points: Vec<Point>) -> Launch {
             read_ns: 30.0,
             ..clock_info()
         },
-        meeting: None,
+        rendezvous: None,
     }
 }
 

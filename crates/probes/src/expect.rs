@@ -2,7 +2,7 @@
 
 use crate::cpu::frequency::Frequency;
 use costof_model::cost::{Cost, Range};
-use costof_model::prediction::{Known, Prediction};
+use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::typed::TypedPoint;
 use costof_model::unit::Unit;
 use std::fmt;
@@ -33,17 +33,17 @@ pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Opt
 
 /// The metric `cost` between two numbers of core cycles.
 pub(crate) fn cost_cycles(
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
     range: (f64, f64),
     because: &str,
 ) -> Option<Prediction> {
-    cycles(known, range, because)?.predict("cost")
+    cycles(measured, range, because)?.predict("cost")
 }
 
 /// So many core cycles for something, at the core clock that this run has measured; none where it has
 /// not.
-pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
-    let hz = core_hz(known)?;
+pub(crate) fn cycles(measured: &MeasuredRows<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
+    let hz = core_hz(measured)?;
     let cycles = Range::from(cycles);
     let name = format!("for {cycles} cycles {}: {name}", at_the_clock(hz));
     Some(Cost::new(cycles * (1e9 / hz), name))
@@ -51,18 +51,18 @@ pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Optio
 
 /// What a point has cost, over no link, for what it stands for in a prediction; none where it was not
 /// measured.
-pub(crate) fn measured<P: TypedPoint>(
-    known: &Known<'_>,
+pub(crate) fn measured_cost<P: TypedPoint>(
+    measured: &MeasuredRows<'_>,
     point: &P,
     name: impl fmt::Display,
 ) -> Option<Cost> {
     let name = format!("{name} ({})", P::PROBE);
-    Some(Cost::new(known.at(point)?, name))
+    Some(Cost::new(measured.at(point)?, name))
 }
 
 /// The core clock, in hertz, where this run has measured it.
-pub(crate) fn core_hz(known: &Known<'_>) -> Option<f64> {
-    known.at(&Frequency {})
+pub(crate) fn core_hz(measured: &MeasuredRows<'_>) -> Option<f64> {
+    measured.at(&Frequency {})
 }
 
 /// Where cycles become nanoseconds.

@@ -1,7 +1,7 @@
 //! `null`: what the harness itself adds to what it measures.
 
 use crate::cpu::clock::{Clock, Source};
-use crate::expect::measured;
+use crate::expect::measured_cost;
 use crate::prelude::*;
 use std::hint::black_box;
 
@@ -38,10 +38,10 @@ impl Measure for Null {
     }
 
     /// The readings share a fence; a call of a few cycles partly hides behind them.
-    fn predict(_: &At<Null>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Null>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let source = Source::TscFenced;
-        let read = measured(
-            known,
+        let read = measured_cost(
+            measured,
             &Clock { source },
             "for a fenced reading of the clock",
         )?;

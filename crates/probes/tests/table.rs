@@ -7,9 +7,9 @@ use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use costof_model::protocol::{Launch, Offers, Rendezvous, Report};
 use costof_model::rows::{PointRow, State};
 use costof_model::testing;
 use costof_os::sched::affinity;
@@ -174,16 +174,17 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
 fn predictions_need_no_facts_and_are_ranges() {
     for probe in TABLE {
         for point in planned(probe) {
-            if let Some(prediction) = (probe.predict)(&point, &Facts::default(), &Known(&[])) {
+            if let Some(prediction) = (probe.predict)(&point, &Facts::default(), &MeasuredRows(&[]))
+            {
                 assert!(prediction.low > 0.0, "{point}");
                 assert!(prediction.low < prediction.high, "{point}");
                 assert!(!prediction.because.is_empty(), "{point}");
-                let known = probe
+                let measured = probe
                     .info
                     .metrics
                     .iter()
                     .any(|m| m.name == prediction.metric);
-                assert!(known, "{point} predicts {}", prediction.metric);
+                assert!(measured, "{point} predicts {}", prediction.metric);
             }
         }
     }
@@ -193,7 +194,7 @@ fn predictions_need_no_facts_and_are_ranges() {
 fn launch(points: &[Point]) -> Launch {
     Launch {
         cpus: affinity::allowed().expect("a process may run somewhere"),
-        meeting: Some(Meeting {
+        rendezvous: Some(Rendezvous {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             ports: (0, 0),
             token: "0123456789abcdef0123456789abcdef".to_owned(),
@@ -253,7 +254,7 @@ fn all_known() -> Vec<PointRow> {
 
 #[test]
 fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
-    let known = all_known();
+    let measured = all_known();
     for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
         for point in planned(probe) {
             let over = |link: &'static str| {
@@ -261,7 +262,7 @@ fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
                     link: link.into(),
                     ..point.clone()
                 };
-                let expected = (probe.predict)(&point, &Facts::default(), &Known(&known));
+                let expected = (probe.predict)(&point, &Facts::default(), &MeasuredRows(&measured));
                 if let Some(expected) = &expected {
                     assert!(expected.low > 0.0, "{point}: {expected:?}");
                     assert!(expected.low < expected.high, "{point}: {expected:?}");

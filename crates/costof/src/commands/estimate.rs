@@ -11,7 +11,7 @@ use costof_measure::probe::{self, Probe};
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 use costof_model::run_file::Run;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -118,8 +118,8 @@ fn source(
 ) -> Source {
     let predicted = || {
         let probe = probe::find(table, &point.probe)?;
-        let known = Known(runs.first().map_or(&[], |(_, run)| &run.points));
-        let prediction = (probe.predict)(point, facts, &known)?;
+        let measured = MeasuredRows(runs.first().map_or(&[], |(_, run)| &run.points));
+        let prediction = (probe.predict)(point, facts, &measured)?;
         let from = format!("predicted: {}", prediction.because);
         Some((Value::Predicted(prediction.low, prediction.high), from))
     };

@@ -10,7 +10,7 @@ use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
 use costof_model::point::Point;
-use costof_model::protocol::{Launch, Meeting};
+use costof_model::protocol::{Launch, Rendezvous};
 use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
 use costof_model::{Few, Text};
 use costof_os::random;
@@ -199,7 +199,7 @@ impl Controller<'_> {
             .collect();
         let launches = roles.map(|role| Launch {
             points: points.to_vec(),
-            meeting: link.map(|link| self.meeting(probe, role, link, &token)),
+            rendezvous: link.map(|link| self.rendezvous(probe, role, link, &token)),
             ..self.task(probe, role, launch, placement)
         });
         launch::run(&places, launches.collect(), &self.setting)
@@ -233,15 +233,15 @@ impl Controller<'_> {
             point_time_ns: self.precision.batch_time_per_point().as_nanos() as u64,
             rounds: self.plan().blocks[block].rounds,
             clock: machine.description.clock.clone(),
-            meeting: None,
+            rendezvous: None,
         }
     }
 
     /// How a role finds the others over a link.
-    fn meeting(&self, probe: &Probe, role: usize, link: &Made, token: &str) -> Meeting {
+    fn rendezvous(&self, probe: &Probe, role: usize, link: &Made, token: &str) -> Rendezvous {
         let leads = leads(probe, role);
         let peer_ports = self.plan().hosts.peer_ports.unwrap_or_default();
-        Meeting {
+        Rendezvous {
             address: link.end(leads).address,
             ports: if leads { (0, 0) } else { peer_ports },
             token: token.to_owned(),

@@ -1,15 +1,15 @@
 //! Points of other probes that were measured, and values for sizes between theirs.
 
 use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 use costof_model::typed::TypedPoint;
 
 /// The points of a probe, over this link where one is named, each with the median of its primary metric.
-pub(super) fn measured<P: TypedPoint>(
-    known: &Known<'_>,
+pub(super) fn measured_points<P: TypedPoint>(
+    measured: &MeasuredRows<'_>,
     link: Option<&str>,
 ) -> impl Iterator<Item = (P, f64)> {
-    let rows = known.0.iter().filter(move |row| {
+    let rows = measured.0.iter().filter(move |row| {
         row.point.probe == P::PROBE && link.is_none_or(|link| row.point.link == link)
     });
     rows.filter_map(|row| {
@@ -19,8 +19,11 @@ pub(super) fn measured<P: TypedPoint>(
 }
 
 /// The first of them for which this holds.
-pub(super) fn first<P: TypedPoint>(known: &Known<'_>, holds: impl Fn(&P) -> bool) -> Option<f64> {
-    let mut points = measured(known, None);
+pub(super) fn first<P: TypedPoint>(
+    measured: &MeasuredRows<'_>,
+    holds: impl Fn(&P) -> bool,
+) -> Option<f64> {
+    let mut points = measured_points(measured, None);
     points.find_map(|(point, value)| holds(&point).then_some(value))
 }
 
@@ -38,20 +41,20 @@ pub(super) fn sized<P>(
 }
 
 /// A copy to a cached destination, as cpu.memcpy has measured it.
-pub(crate) fn memcpy_ns(known: &Known<'_>, bytes: f64, source: Source) -> Option<f64> {
+pub(crate) fn memcpy_ns(measured: &MeasuredRows<'_>, bytes: f64, source: Source) -> Option<f64> {
     let size = |point: &Memcpy| {
         let is_it =
             point.source == source && point.shape == Shape::One && point.align == Align::Both;
         is_it.then_some(point.size as usize)
     };
-    along(&sized(measured(known, None), size), bytes)
+    along(&sized(measured_points(measured, None), size), bytes)
 }
 
 /// Fields that are cached copied one by one: as copies of their size, or of all together where the
 /// cache decides.
-pub(super) fn fields_ns(known: &Known<'_>, bytes: f64, fields: f64) -> Option<f64> {
-    let each = memcpy_ns(known, bytes / fields, Source::Hot)?;
-    Some((fields * each).max(memcpy_ns(known, bytes, Source::Hot)?))
+pub(super) fn fields_ns(measured: &MeasuredRows<'_>, bytes: f64, fields: f64) -> Option<f64> {
+    let each = memcpy_ns(measured, bytes / fields, Source::Hot)?;
+    Some((fields * each).max(memcpy_ns(measured, bytes, Source::Hot)?))
 }
 
 /// What lies between points, or beyond the last ones in the same direction; from one alone, in

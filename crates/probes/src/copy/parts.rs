@@ -100,12 +100,12 @@ impl Measure for Parts {
         4 * point.size as u64 + (8 << 20)
     }
 
-    fn predict(point: &At<Parts>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Parts>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let bytes = point.size;
-        let read = || syscall::measured(known, syscall::Call::Read);
+        let read = || syscall::measured_cost(measured, syscall::Call::Read);
         let cost = match point.part {
             Part::Serialise => {
-                let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
+                let copies_ns = fields_ns(measured, bytes as f64, FIELDS as f64)?;
                 let name = format!(
                     "for {FIELDS} copies of {} B, or one of all where that takes longer (cpu.memcpy)",
                     bytes / FIELDS
@@ -115,7 +115,7 @@ impl Measure for Parts {
             // Two calls for a batch, one of which copies a control message out.
             Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
             Part::PlainBuffer => {
-                let page_ns = first(known, |point: &Pin| {
+                let page_ns = first(measured, |point: &Pin| {
                     point.how == pin::How::Vmsplice && point.pages == Pages::Base
                 })?;
                 // A buffer that does not begin at a page lies on one more.
@@ -126,7 +126,7 @@ impl Measure for Parts {
                 let entries = FIELDS as f64;
                 let cycles = (20.0 * entries, 100.0 * entries);
                 expect::cycles(
-                    known,
+                    measured,
                     cycles,
                     "entries to read, to check and to begin a copy of",
                 )? + (read()? * (0.2, 1.0)).named("the message's header")
@@ -243,7 +243,7 @@ mod tests {
             rows.push(measured(testing::at::<Memcpy>(size), ns));
         }
         let range = |point: At<Parts>| {
-            let expected = Parts::predict(&point, &Facts::default(), &Known(&rows)).unwrap();
+            let expected = Parts::predict(&point, &Facts::default(), &MeasuredRows(&rows)).unwrap();
             (expected.low.round(), expected.high.round())
         };
         let of = |size| {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(range(at(Part::PlainBuffer)), (20.0, 200.0));
         assert_eq!(range(at(Part::Reap)), (13.0, 63.0));
         for &part in Part::ALL {
-            let nothing = Parts::predict(&at(part), &Facts::default(), &Known(&[]));
+            let nothing = Parts::predict(&at(part), &Facts::default(), &MeasuredRows(&[]));
             assert_eq!(nothing, None);
         }
     }

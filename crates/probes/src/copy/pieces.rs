@@ -2,7 +2,7 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
-use super::by_size::{along, fields_ns, first, measured, memcpy_ns, sized};
+use super::by_size::{along, fields_ns, first, measured_points, memcpy_ns, sized};
 use super::parts::{Part, Parts};
 use crate::arenas::Pages;
 use crate::cpu::memcpy::Source;
@@ -18,7 +18,7 @@ use crate::wake::Wake;
 use costof_exchange::rendezvous::Over;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 
 /// The probes that have measured them.
 pub(super) const AFTER: &[&str] = &[
@@ -45,7 +45,7 @@ const CALL_READS: Range = Range(1.0, 5.0);
 /// What a run has measured, and the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a> {
-    known: Known<'a>,
+    measured: MeasuredRows<'a>,
     facts: &'a Facts,
     /// A read of one byte, the smallest call that does something.
     pub(super) read_ns: f64,
@@ -55,34 +55,34 @@ pub(super) struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// None where not even a call and a copy are known.
-    pub(super) fn new(known: &Known<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
-        let copy = bandwidth(known, facts, Op::Copy);
-        let any_copy = || first(known, |point: &Bandwidth| point.op == Op::Copy);
+    pub(super) fn new(measured: &MeasuredRows<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
+        let copy = bandwidth(measured, facts, Op::Copy);
+        let any_copy = || first(measured, |point: &Bandwidth| point.op == Op::Copy);
         Some(Pieces {
-            known: *known,
+            measured: *measured,
             facts,
-            read_ns: syscall::one_thread_ns(known, syscall::Call::Read)?,
+            read_ns: syscall::one_thread_ns(measured, syscall::Call::Read)?,
             copy: copy.or_else(any_copy)? / 1e9,
         })
     }
 
     /// The costs of a part by size, as copy.parts has measured them.
     fn part(&self, part: Part) -> Vec<(f64, f64)> {
-        sized(measured(&self.known, None), |point: &Parts| {
+        sized(measured_points(&self.measured, None), |point: &Parts| {
             (point.part == part).then_some(point.size)
         })
     }
 
     /// The bytes at the rate of writing them to memory: a destination that is not in the cache.
     fn write_ns(&self, bytes: f64) -> f64 {
-        let write = bandwidth(&self.known, self.facts, Op::Write);
+        let write = bandwidth(&self.measured, self.facts, Op::Write);
         bytes / write.map_or(self.copy, |write| write / 1e9)
     }
 
     /// A copy to a cached destination, from a cached source or from one that is not.
     fn memcpy_ns(&self, bytes: f64, source: Source) -> f64 {
         let usual = bytes / self.copy;
-        memcpy_ns(&self.known, bytes, source).unwrap_or_else(|| match source {
+        memcpy_ns(&self.measured, bytes, source).unwrap_or_else(|| match source {
             // Memory that is cached is copied up to four times as fast.
             Source::Hot => usual / 4.0,
             Source::Cold => usual / 1.5,
@@ -123,7 +123,7 @@ impl<'a> Pieces<'a> {
     /// Fields copied into one buffer, or out of one.
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
         let hot = along(&self.part(Part::Serialise), bytes);
-        let hot = hot.or_else(|| fields_ns(&self.known, bytes, fields));
+        let hot = hot.or_else(|| fields_ns(&self.measured, bytes, fields));
         let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
         let cold = hot.max(self.memcpy_ns(bytes, Source::Cold));
         if !is_cached {
@@ -156,7 +156,7 @@ impl<'a> Pieces<'a> {
     /// that is not registered, and vmsplice for a pipe.
     pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
         let pinned = |pages: Pages| {
-            first(&self.known, |point: &Pin| {
+            first(&self.measured, |point: &Pin| {
                 point.how == pin::How::Vmsplice && point.pages == pages
             })
         };
@@ -182,7 +182,7 @@ impl<'a> Pieces<'a> {
     /// Completions taken out of the error queue after so many sends, for each of these.
     pub(super) fn reap(&self, batch: u64) -> Range {
         let measured = |batch| {
-            first(&self.known, |point: &Parts| {
+            first(&self.measured, |point: &Parts| {
                 point.part == Part::Reap && point.batch == batch
             })
         };
@@ -197,14 +197,17 @@ impl<'a> Pieces<'a> {
     /// blocked: on processors that are kept awake, and on those that are not.
     fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
-            sized(measured(&self.known, Some(link)), |point: &Rtt| {
-                let is_it = Over::from(point.over) == over
-                    && point.wait == wait
-                    && point.cpus == Cpus::Cross
-                    && point.rate == 0
-                    && point.wake == wake;
-                is_it.then_some(point.size)
-            })
+            sized(
+                measured_points(&self.measured, Some(link)),
+                |point: &Rtt| {
+                    let is_it = Over::from(point.over) == over
+                        && point.wait == wait
+                        && point.cpus == Cpus::Cross
+                        && point.rate == 0
+                        && point.wake == wake;
+                    is_it.then_some(point.size)
+                },
+            )
         };
         let at = |points: &[(f64, f64)], bytes: f64| match *points {
             // Another size adds two copies each way.
@@ -279,7 +282,7 @@ impl<'a> Pieces<'a> {
         }
         let late = |slack| {
             let with = |wake| {
-                first(&self.known, |point: &Timer| {
+                first(&self.measured, |point: &Timer| {
                     point.slack == slack && point.wake == wake
                 })
             };
@@ -297,9 +300,9 @@ impl<'a> Pieces<'a> {
 }
 
 /// Bytes a second of an operation on memory that no cache holds, by one thread.
-fn bandwidth(known: &Known<'_>, facts: &Facts, op: Op) -> Option<f64> {
+fn bandwidth(measured: &MeasuredRows<'_>, facts: &Facts, op: Op) -> Option<f64> {
     let beyond = sizes::beyond(facts);
-    first(known, |point: &Bandwidth| {
+    first(measured, |point: &Bandwidth| {
         point.op == op && point.size == beyond && point.threads == 1
     })
 }
@@ -332,7 +335,7 @@ mod tests {
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
-            let range = Pieces::new(&Known(rows), &facts).unwrap();
+            let range = Pieces::new(&MeasuredRows(rows), &facts).unwrap();
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
         assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
         assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
-        assert!(Pieces::new(&Known(&rows[..1]), &facts).is_none());
+        assert!(Pieces::new(&MeasuredRows(&rows[..1]), &facts).is_none());
     }
 
     #[test]
@@ -353,7 +356,7 @@ mod tests {
             measured(at::<Parts>("part=reap batch=64"), 20.0),
         ];
         let facts = Facts::default();
-        let of = |rows: &[PointRow]| Pieces::new(&Known(rows), &facts).unwrap().reap(32);
+        let of = |rows: &[PointRow]| Pieces::new(&MeasuredRows(rows), &facts).unwrap().reap(32);
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
     }

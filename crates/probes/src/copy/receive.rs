@@ -186,12 +186,16 @@ impl Measure for Receive {
         2
     }
 
-    fn predict(point: &At<Receive>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Receive>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         // Of other links it is the rate or the delay that decides.
         if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
             return None;
         }
-        let pieces = Pieces::new(known, facts)?;
+        let pieces = Pieces::new(measured, facts)?;
         let sender = sender_cost(point, &pieces)?.named("the sender");
         let receiver = receiver_cost(point, &pieces).named("the receiver");
         let message = match facts.planned_cpus().len() {
@@ -398,7 +402,7 @@ mod tests {
                 ..at(how, 1 << 20)
             };
             let link = text(link);
-            Receive::predict(&At { axes, link }, &facts, &Known(&rows))
+            Receive::predict(&At { axes, link }, &facts, &MeasuredRows(&rows))
         };
         let (sent, uncopied) = (SentBy::Send, SentBy::ZeroCopy);
         let low = |how, sent_by| expected(how, sent_by, "loopback").unwrap().low;

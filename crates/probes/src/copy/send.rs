@@ -49,8 +49,12 @@ impl Measure for CopySend {
         2 * point.threads
     }
 
-    fn predict(point: &At<CopySend>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict::predict(point, facts, known)
+    fn predict(
+        point: &At<CopySend>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        predict::predict(point, facts, measured)
     }
 
     /// The receiver's report and the sender's in one; soft interrupts of both ends together.

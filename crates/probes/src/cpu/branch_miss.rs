@@ -94,9 +94,9 @@ impl Measure for BranchMiss {
         "branch misprediction": {},
     }
 
-    fn predict(_: &At<BranchMiss>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<BranchMiss>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         cost_cycles(
-            known,
+            measured,
             (10.0, 25.0),
             "from fetching a branch to executing it pipelines take 10 to 25 stages, which are \
              begun anew",

@@ -62,7 +62,7 @@ impl Measure for Call {
         "procedure call: 4 structures": { r#type: Arguments::Struct, args: 4 },
     }
 
-    fn predict(point: &At<Call>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Call>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let args = point.args as f64;
         let (cycles, because) = match point.r#type {
             Arguments::Struct => (
@@ -74,7 +74,7 @@ impl Measure for Call {
                 "a call and a return, and at most one cycle an argument",
             ),
         };
-        cost_cycles(known, cycles, because)
+        cost_cycles(measured, cycles, because)
     }
 }
 

@@ -76,7 +76,11 @@ impl Measure for Clock {
         "clock read: Rust's Instant": { source: Source::StdInstant },
     }
 
-    fn predict(point: &At<Clock>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Clock>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let vdso = facts.clock_source.current.as_deref().is_some_and(|source| {
             matches!(
                 source,
@@ -101,7 +105,7 @@ impl Measure for Clock {
                 ((35.0, 160.0), "the vDSO reads the counter and scales it")
             }
         };
-        cost_cycles(known, cycles, because)
+        cost_cycles(measured, cycles, because)
     }
 }
 

@@ -42,7 +42,7 @@ impl Measure for Frequency {
         "core clock": {},
     }
 
-    fn predict(_: &At<Frequency>, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Frequency>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
         let stated = |claim: &Option<Advertised>| {
             let claim = claim.clone()?;
             Some((claim.hz as f64, claim.source))

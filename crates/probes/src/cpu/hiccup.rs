@@ -64,11 +64,11 @@ impl Measure for Hiccup {
         "OS noise: time lost per second": {},
     }
 
-    fn predict(_: &At<Hiccup>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Hiccup>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let hz = facts.kernel.config.get("HZ");
         let hz = hz.and_then(|hz| hz.parse().ok());
         let hz = hz.map_or(Range(100.0, 1000.0), |hz: f64| hz.into());
-        let interrupt = match vm_exit::measured(known) {
+        let interrupt = match vm_exit::measured_cost(measured) {
             Some(exit) => exit * (2.0, 4.0) + Cost::new((1_000.0, 4_000.0), "in the kernel"),
             None if facts.virtualization.virtual_machine == Some(true) => {
                 Cost::new((2_000.0, 20_000.0), "with the hypervisor's part")
@@ -134,7 +134,7 @@ mod tests {
             .kernel
             .config
             .insert("HZ".to_owned(), "250".to_owned());
-        let prediction = Hiccup::predict(&Hiccup {}.into(), &facts, &Known(&[])).unwrap();
+        let prediction = Hiccup::predict(&Hiccup {}.into(), &facts, &MeasuredRows(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (250e3, 1500e3));
         assert!(prediction.because.contains("250 × timer interrupts"));
     }

@@ -54,7 +54,7 @@ impl Measure for Loop {
         "loop iteration: counter in memory": { body: Body::MemoryCounter },
     }
 
-    fn predict(point: &At<Loop>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Loop>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match point.body {
             Body::MemoryCounter => (
                 (1.0, 6.5),
@@ -62,7 +62,7 @@ impl Measure for Loop {
             ),
             Body::Empty | Body::Nop => ((0.95, 2.1), "a taken branch a cycle, two on small cores"),
         };
-        cost_cycles(known, cycles, because)
+        cost_cycles(measured, cycles, because)
     }
 }
 

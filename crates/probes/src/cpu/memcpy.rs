@@ -2,7 +2,7 @@
 
 mod role;
 
-use crate::expect::{cycles, measured};
+use crate::expect::{cycles, measured_cost};
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;
@@ -149,25 +149,29 @@ impl Measure for Memcpy {
         Planned::all(SIZES.iter().map(|size| cold(facts, *size)))
     }
 
-    fn predict(point: &At<Memcpy>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Memcpy>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let bytes = point.size as f64;
         let pieces = match point.shape {
             Shape::Message => FIELDS as f64,
             Shape::One => 1.0,
         };
-        let calls = cycles(known, (5.0 * pieces, 25.0 * pieces), "calls")?;
+        let calls = cycles(measured, (5.0 * pieces, 25.0 * pieces), "calls")?;
         let memory = |op: Op| {
-            let ns = bytes / known.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
+            let ns = bytes / measured.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
             let name = format!("to {} as much of main memory (memory.bandwidth)", op.word());
             Some(Cost::new(ns, name))
         };
-        let latency = |size| measured(known, &latency::load(size), "for a load from there");
+        let latency = |size| measured_cost(measured, &latency::load(size), "for a load from there");
         let cached = |level: u32| {
             let (fast, slow, level) = RATES[level as usize - 1];
             // One that begins behind a cache line touches two with every other vector.
             let aligned = point.align == Align::Both;
             let slow = if aligned { slow } else { slow / 2.0 };
-            cycles(known, (bytes / fast, bytes / slow), level)
+            cycles(measured, (bytes / fast, bytes / slow), level)
         };
         let cost = match (level_of(2 * point.size, facts), point.source) {
             // Neither source nor destination stays in a cache.
@@ -285,7 +289,7 @@ mod tests {
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
         let load = |size, ns| measured(latency::load(size), ns);
         let read = bandwidth::stream(Op::Read, 128 << 20);
-        let known = [
+        let measured = [
             measured(Frequency {}, 1e9),
             load(sizes::inside(&facts, 3).unwrap(), 12.0),
             load(128 << 20, 100.0),
@@ -298,7 +302,8 @@ mod tests {
                 working_set,
                 ..Memcpy::default()
             };
-            let prediction = Memcpy::predict(&cold.into(), &facts, &Known(&known)).unwrap();
+            let prediction =
+                Memcpy::predict(&cold.into(), &facts, &MeasuredRows(&measured)).unwrap();
             (prediction.low.round(), prediction.high.round())
         };
         // A call of 5 to 25 cycles, and 20 to 4 bytes a cycle of 1 ns.

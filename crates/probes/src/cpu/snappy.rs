@@ -90,7 +90,7 @@ impl Measure for Snappy {
         "compress 1 KiB with Snappy: random bytes": { data: Data::Random },
     }
 
-    fn predict(point: &At<Snappy>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Snappy>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let size = point.size as f64;
         // What is copied or cleared, in a cache.
         const MOVES: (f64, f64) = (8.0, 40.0);
@@ -109,7 +109,7 @@ impl Measure for Snappy {
             }
             (Data::Random, Direction::Compress) => {
                 let (looks, table_bytes) = fruitless_search(point.size);
-                let looks = cycles(known, (4.0 * looks, 12.0 * looks), "places looked at")?;
+                let looks = cycles(measured, (4.0 * looks, 12.0 * looks), "places looked at")?;
                 looks + Cost::bytes(size + table_bytes, MOVES, "of data and tables moved")
             }
         };

@@ -43,12 +43,12 @@ impl Measure for VmExit {
         "VM exit and entry: cpuid": {},
     }
 
-    fn predict(_: &At<VmExit>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<VmExit>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         if facts.virtualization.virtual_machine == Some(false) {
             return None;
         }
         cost_cycles(
-            known,
+            measured,
             (1_300.0, 5_000.0),
             "exit and entry take 1,000 to 3,000 cycles, looking up the answer 300 to 2,000, unless \
              the hypervisor is itself in a virtual machine",
@@ -57,8 +57,8 @@ impl Measure for VmExit {
 }
 
 /// An exit and entry, as measured.
-pub(crate) fn measured(known: &Known<'_>) -> Option<Cost> {
-    expect::measured(known, &VmExit {}, "for a VM exit")
+pub(crate) fn measured_cost(measured: &MeasuredRows<'_>) -> Option<Cost> {
+    expect::measured_cost(measured, &VmExit {}, "for a VM exit")
 }
 
 fn run(_: &At<VmExit>, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -95,12 +95,16 @@ impl Measure for CacheSize {
         point.size
     }
 
-    fn predict(point: &At<CacheSize>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<CacheSize>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         /// Below the first share of what may be cached everything comes from memory; above the second,
         /// nothing.
         const ALL_OR_NOTHING: (f64, f64) = (0.8, 1.15);
         let share = point.size as f64 / facts.most_cached_bytes()? as f64;
-        let memory = expect::cached(known, BLOCK as f64)?;
+        let memory = expect::cached(measured, BLOCK as f64)?;
         let rates = expect::rates(&point.dir, facts)?;
         let device = Cost::bytes(BLOCK as f64, rates, "from the device");
         let device = device + memory.clone() * (0.0, 1.0);

@@ -67,14 +67,18 @@ impl Measure for Contention {
         1 + point.contenders as usize
     }
 
-    fn predict(point: &At<Contention>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Contention>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let blocks = expect::Blocks {
             dir: &point.dir,
             block: point.block,
             jump: true,
         };
         let all = 1.0 + point.contenders as f64;
-        let requests = expect::request(blocks, facts, known)? * (1.0, all);
+        let requests = expect::request(blocks, facts, measured)? * (1.0, all);
         (requests + expect::bytes(blocks, facts)?).predict("latency")
     }
 }

@@ -8,7 +8,7 @@ use crate::cpu::memcpy::Source;
 use crate::os::syscall;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::{Facts, Medium};
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 
 const PAGE_BYTES: f64 = 4096.0;
 /// A call that finds a file and a page, compared with one that reads a byte.
@@ -32,13 +32,13 @@ pub(super) struct Blocks<'a> {
 }
 
 /// A system call that reads or writes a file.
-pub(super) fn call(known: &Known<'_>) -> Option<Cost> {
-    Some(syscall::measured(known, syscall::Call::Read)? * CALLS)
+pub(super) fn call(measured: &MeasuredRows<'_>) -> Option<Cost> {
+    Some(syscall::measured_cost(measured, syscall::Call::Read)? * CALLS)
 }
 
 /// A block of the page cache, found and copied by a call.
-pub(super) fn cached(known: &Known<'_>, block: f64) -> Option<Cost> {
-    Some(call(known)? + find(block) + copy(known, block)?)
+pub(super) fn cached(measured: &MeasuredRows<'_>, block: f64) -> Option<Cost> {
+    Some(call(measured)? + find(block) + copy(measured, block)?)
 }
 
 /// To find a block's pages in the page cache.
@@ -52,29 +52,37 @@ pub(super) fn pages(block: f64) -> f64 {
 }
 
 /// A copy from a cached source, or from one that is in memory, with TLB misses.
-pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Cost> {
-    let hot = memcpy_ns(known, block, Source::Hot)?;
-    let cold = memcpy_ns(known, block, Source::Cold).unwrap_or(4.0 * hot);
+pub(super) fn copy(measured: &MeasuredRows<'_>, block: f64) -> Option<Cost> {
+    let hot = memcpy_ns(measured, block, Source::Hot)?;
+    let cold = memcpy_ns(measured, block, Source::Cold).unwrap_or(4.0 * hot);
     let range = (hot.min(cold), 2.0 * cold.max(hot) + 100.0);
     Some(Cost::new(range, "to copy the block"))
 }
 
 /// A request of few bytes to the device under the folder: by a direct read or a page fault that was
 /// measured on the same device, where there is one, else by its kind. None where neither is known.
-pub(super) fn request(blocks: Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
-    let measured = || measured_read(known).or_else(|| measured_fault(known));
-    request_as_measured(blocks, facts, measured)
+pub(super) fn request(
+    blocks: Blocks<'_>,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Cost> {
+    let from_runs = || measured_read(measured).or_else(|| measured_fault(measured));
+    request_as_measured(blocks, facts, from_runs)
 }
 
 /// The same for file.read itself, without its own measurements.
-pub(super) fn read_request(blocks: Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
-    request_as_measured(blocks, facts, || measured_fault(known))
+pub(super) fn read_request(
+    blocks: Blocks<'_>,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Cost> {
+    request_as_measured(blocks, facts, || measured_fault(measured))
 }
 
 fn request_as_measured(
     blocks: Blocks<'_>,
     facts: &Facts,
-    measured: impl FnOnce() -> Option<Cost>,
+    from_runs: impl FnOnce() -> Option<Cost>,
 ) -> Option<Cost> {
     let (by_kind, name) = match (medium(blocks.dir, facts), blocks.jump) {
         (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
@@ -84,23 +92,23 @@ fn request_as_measured(
         (Medium::Memory | Medium::Unknown, _) => return None,
     };
     // Both are measured in the temporary folder.
-    let measured = (blocks.dir == TEMPORARY).then(measured).flatten();
+    let measured = (blocks.dir == TEMPORARY).then(from_runs).flatten();
     Some(measured.unwrap_or_else(|| Cost::new(by_kind, name)))
 }
 
-fn measured_read(known: &Known<'_>) -> Option<Cost> {
+fn measured_read(measured: &MeasuredRows<'_>) -> Option<Cost> {
     let direct = [
         ("cache", "direct"),
         ("pattern", "random"),
         ("block", "4096"),
         ("depth", "1"),
     ];
-    let ns = known.primary("file.read", &direct)?;
+    let ns = measured.primary("file.read", &direct)?;
     Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
 }
 
-fn measured_fault(known: &Known<'_>) -> Option<Cost> {
-    let ns = known.primary("os.page_fault", &[("kind", "major")])?;
+fn measured_fault(measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let ns = measured.primary("os.page_fault", &[("kind", "major")])?;
     Some(Cost::new(ns, "for a page fault that read (os.page_fault)") * OF_A_FAULT)
 }
 

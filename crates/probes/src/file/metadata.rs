@@ -74,9 +74,9 @@ impl Measure for Metadata {
         "look a file up (stat)": { call: Call::Stat },
     }
 
-    fn predict(point: &At<Metadata>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read = syscall::measured(known, syscall::Call::Read)?;
-        let open = syscall::measured(known, syscall::Call::Open)?;
+    fn predict(point: &At<Metadata>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let read = syscall::measured_cost(measured, syscall::Call::Read)?;
+        let open = syscall::measured_cost(measured, syscall::Call::Open)?;
         let cost = match point.call {
             // A name to look up, and 144 bytes to copy.
             Call::Stat => read * (1.0, 6.0),

@@ -183,8 +183,8 @@ impl Measure for Read {
         point.size
     }
 
-    fn predict(point: &At<Read>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict::predict(point, facts, known)
+    fn predict(point: &At<Read>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict::predict(point, facts, measured)
     }
 
     fn derive(point: &At<Read>, reports: Vec<Report>) -> Report {

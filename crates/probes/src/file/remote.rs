@@ -105,8 +105,12 @@ impl Measure for Remote {
         4 * point.block as u64
     }
 
-    fn predict(point: &At<Remote>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        expect::read(point, facts, known)
+    fn predict(
+        point: &At<Remote>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        expect::read(point, facts, measured)
     }
 }
 

@@ -95,13 +95,13 @@ impl Measure for Sync {
         point.size
     }
 
-    fn predict(point: &At<Sync>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Sync>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let blocks = expect::Blocks {
             dir: &point.dir,
             block: point.block,
             jump: true,
         };
-        let request = expect::request(blocks, facts, known)?;
+        let request = expect::request(blocks, facts, measured)?;
         // A write of the data, and one more where its place in the file is written too.
         let mut cost = (request.clone() * (1.0, 2.0)).named("to write the data");
         // To commit a journal, or write a log, after that. A file's times change once a tick: not every
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_disk_that_turns_takes_a_turn() {
         let point = At::from(Sync::default());
-        let expect = |kind| Sync::predict(&point, &facts_with_disk(kind), &Known(&[]));
+        let expect = |kind| Sync::predict(&point, &facts_with_disk(kind), &MeasuredRows(&[]));
         let turns = expect(DiskKind::Rotational).unwrap();
         assert!(turns.low >= 2e6, "{turns:?}");
         let flash = expect(DiskKind::Nvme).unwrap();

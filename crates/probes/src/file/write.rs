@@ -74,7 +74,11 @@ impl Measure for Write {
         point.size
     }
 
-    fn predict(point: &At<Write>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Write>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         /// To make a page dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
         /// What a file system does for a write whatever its length: a lock, the file's time, a journal
@@ -87,15 +91,15 @@ impl Measure for Write {
                 block: point.block,
                 jump: point.pattern.jumps(),
             };
-            expect::request(blocks, facts, known)? + expect::bytes(blocks, facts)?
+            expect::request(blocks, facts, measured)? + expect::bytes(blocks, facts)?
         } else {
-            expect::call(known)?
+            expect::call(measured)?
                 + Cost::new(NOTE_NS, "for what the file system notes")
                 + Cost::new(
                     MARK_PAGE_NS * expect::pages(block),
                     "to find pages and mark them",
                 )
-                + expect::copy(known, block)?
+                + expect::copy(measured, block)?
         };
         cost.predict("cost")
     }

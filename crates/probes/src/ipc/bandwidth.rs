@@ -79,7 +79,11 @@ impl Measure for Bandwidth {
         point.cpus.count()
     }
 
-    fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Bandwidth>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let bytes = point.size as f64;
         // Within one CPU's caches, and from one CPU to another, where about ten lines of 64 B are on
         // their way at a time, for 30 to 150 ns each; both copies at the same time or one after the
@@ -89,8 +93,8 @@ impl Measure for Bandwidth {
             Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 40.0), "copied from CPU to CPU"),
         };
         if point.over != Over::SharedMemory {
-            cost += syscall::measured(known, syscall::Call::Read)? * (1.0, 2.0);
-            let switch = context_switch::measured(point.cpus, point.wake, known)?;
+            cost += syscall::measured_cost(measured, syscall::Call::Read)? * (1.0, 2.0);
+            let switch = context_switch::measured_cost(point.cpus, point.wake, measured)?;
             cost += switch * (0.0, bytes / 65536.0);
         }
         cost.predict_throughput(bytes)

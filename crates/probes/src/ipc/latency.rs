@@ -93,10 +93,14 @@ impl Measure for Latency {
         point.cpus.count()
     }
 
-    fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Latency>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let mut cost = match point.wait {
-            Wait::Spin => spinning(point, facts, known)?,
-            Wait::Block => blocking(point, known)?,
+            Wait::Spin => spinning(point, facts, measured)?,
+            Wait::Block => blocking(point, measured)?,
         };
         if point.size > 64 {
             cost += Cost::bytes(4.0 * point.size as f64, (5.0, 20.0), "copied");
@@ -145,7 +149,7 @@ impl Setup<Latency> for TokenExchange {
 }
 
 /// Two context switches, by what does more for a message than a pipe, or less.
-fn blocking(point: &At<Latency>, known: &Known<'_>) -> Option<Cost> {
+fn blocking(point: &At<Latency>, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let times = match point.over {
         Over::Pipe => Range(0.8, 1.25),
         // It allocates and queues a buffer for each message.
@@ -154,11 +158,11 @@ fn blocking(point: &At<Latency>, known: &Known<'_>) -> Option<Cost> {
         Over::Eventfd => Range(0.6, 1.2),
         Over::SharedMemory => Range(0.5, 1.2),
     };
-    Some(context_switch::measured(point.cpus, point.wake, known)? * (times * 2.0))
+    Some(context_switch::measured_cost(point.cpus, point.wake, measured)? * (times * 2.0))
 }
 
-fn spinning(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
-    let line = core_to_core::to_the_neighbour(facts, known)
+fn spinning(point: &At<Latency>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let line = core_to_core::to_the_neighbour(facts, measured)
         .unwrap_or_else(|| Cost::new((60.0, 300.0), "for a line to another core and back"));
     if point.over == Over::SharedMemory {
         // A message of more than the word's byte lies behind it, in a line of its own.
@@ -166,7 +170,7 @@ fn spinning(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Cos
         return Some(line * (0.8, high));
     }
     // The channel's lock, its state and its buffer are lines that both ends write.
-    Some(syscall::measured(known, syscall::Call::Read)? * (4.0, 12.0) + line * (1.0, 5.0))
+    Some(syscall::measured_cost(measured, syscall::Call::Read)? * (4.0, 12.0) + line * (1.0, 5.0))
 }
 
 #[cfg(test)]
@@ -177,7 +181,8 @@ mod tests {
     #[test]
     fn who_spins_needs_no_measured_line_to_be_predicted() {
         let spinning = At::from(at::<Latency>("over=shared_memory wait=spin"));
-        let prediction = Latency::predict(&spinning, &Facts::default(), &Known(&[])).unwrap();
+        let prediction =
+            Latency::predict(&spinning, &Facts::default(), &MeasuredRows(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
         assert!(prediction.because.contains("60.0–300 ns"), "{prediction:?}");
     }

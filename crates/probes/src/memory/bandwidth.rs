@@ -160,8 +160,12 @@ impl Measure for Bandwidth {
         Planned::all(caches.chain(threads).chain(kernels))
     }
 
-    fn predict(point: &At<Bandwidth>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict::predict(point, facts, known)
+    fn predict(
+        point: &At<Bandwidth>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        predict::predict(point, facts, measured)
     }
 
     /// Adds the throughput: what all threads move in the median time of a block.

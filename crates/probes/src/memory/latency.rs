@@ -95,10 +95,14 @@ impl Measure for Latency {
 
     /// Usual load-to-use latencies: first and second level in cycles; beyond them
     /// by the mesh and by what is shared, which is why the ranges are wide.
-    fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Latency>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         if point.pattern == Pattern::Strided {
             let because = "prefetchers bring the next elements in time";
-            return cost_cycles(known, (3.5, 60.0), because);
+            return cost_cycles(measured, (3.5, 60.0), because);
         }
         // Elements further apart than a line use fewer lines, but also fewer of a
         // cache's sets, so that the size decides all the same.
@@ -125,7 +129,7 @@ impl Measure for Latency {
             };
             return cost_ns((low, 180.0), because);
         };
-        cost_cycles(known, cycles, because)
+        cost_cycles(measured, cycles, because)
     }
 }
 

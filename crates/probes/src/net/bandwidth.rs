@@ -13,7 +13,7 @@ use crate::prelude::*;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
 use costof_exchange::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
-use costof_model::protocol::Meeting;
+use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
 use std::io;
@@ -127,8 +127,12 @@ impl Measure for Bandwidth {
         )]
     }
 
-    fn predict(point: &At<Bandwidth>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(point, facts, known)
+    fn predict(
+        point: &At<Bandwidth>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        predict(point, facts, measured)
     }
 
     fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
@@ -150,17 +154,17 @@ fn check(point: &Bandwidth) -> Result<(), Failure> {
 
 /// Receives, and reports how much arrived.
 struct Receiving {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<Listener>,
 }
 
 impl Receiving {
     fn start(launch: &Launch) -> Result<Receiving, Failure> {
-        let meeting = rendezvous::with_receiver(launch)?;
+        let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             listener: None,
         })
     }
@@ -173,8 +177,12 @@ impl RoleAt<Bandwidth> for Receiving {
 
     fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        let (listener, mut offers) =
-            rendezvous::listen(&point.link, &self.meeting, point.over.into(), point.flows)?;
+        let (listener, mut offers) = rendezvous::listen(
+            &point.link,
+            &self.rendezvous,
+            point.over.into(),
+            point.flows,
+        )?;
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(point.flows)));
         Ok(offers)
@@ -230,17 +238,17 @@ fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> 
 
 /// Sends as fast as it can.
 struct Sending {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     offers: Offers,
 }
 
 impl Sending {
     fn start(launch: &Launch) -> Result<Sending, Failure> {
-        let meeting = rendezvous::with_receiver(launch)?;
+        let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Sending {
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             offers: Offers::new(),
         })
     }
@@ -248,7 +256,7 @@ impl Sending {
     fn connect(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
         let address: Address = rendezvous::offered(&self.offers)?;
         let shape = (point.flows, point.size);
-        let token = self.meeting.token.as_bytes();
+        let token = self.rendezvous.token.as_bytes();
         let control = point.congestion_control.name();
         transfer::call(point.over.into(), &address, shape, control, token).map_err(|error| {
             refused(control, &error).unwrap_or_else(|| cannot_reach(&address, &error))
@@ -271,7 +279,7 @@ impl RoleAt<Bandwidth> for Sending {
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = duration(point.over, meter.time_ns(), round_trip.unwrap_or_default());
         let used = self.cpus.used(flows.len());
-        let interrupts = left_to_count(used, &self.offers, self.meeting.apart);
+        let interrupts = left_to_count(used, &self.offers, self.rendezvous.apart);
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
         each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;

@@ -85,18 +85,18 @@ impl Measure for Connect {
         )]
     }
 
-    fn predict(point: &At<Connect>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Connect>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let spinning = [
             ("over", "tcp"),
             ("wait", "spin"),
             ("size", "56"),
             ("rate", "0"),
         ];
-        let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
+        let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
         let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.0, 3.0);
         let packets = packets
             .named("three packets rather than two, a port to find and a socket for the other end");
-        let wakes = context_switch::measured(point.cpus, point.wake, known)? * (0.0, 1.0);
+        let wakes = context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.0, 1.0);
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
 

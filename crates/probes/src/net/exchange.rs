@@ -183,17 +183,22 @@ impl Exchange {
     }
 
     /// What the transport adds to a round trip by its socket.
-    pub(crate) fn added(&self, link: &str, known: &Known<'_>) -> Option<Cost> {
+    pub(crate) fn added(&self, link: &str, measured: &MeasuredRows<'_>) -> Option<Cost> {
         match self.transport {
             Transport::Socket(_) | Transport::Study => Some(Cost::default()),
-            Transport::Rudp => library(link, self.size, known),
+            Transport::Rudp => library(link, self.size, measured),
         }
     }
 
     /// A round trip, where one by the socket beneath takes so long.
-    pub(crate) fn round_trip(&self, link: &str, socket: Cost, known: &Known<'_>) -> Option<Cost> {
+    pub(crate) fn round_trip(
+        &self,
+        link: &str,
+        socket: Cost,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Cost> {
         match self.transport {
-            Transport::Socket(_) | Transport::Rudp => Some(socket + self.added(link, known)?),
+            Transport::Socket(_) | Transport::Rudp => Some(socket + self.added(link, measured)?),
             Transport::Study => {
                 let link_ns = |bytes: usize| {
                     let cost = path::cost(link, bytes as u64, UDP_HEADERS)?;
@@ -391,8 +396,8 @@ fn datagrams(link: &str, size: usize) -> u64 {
 
 /// What the library adds to a UDP round trip of so many bytes: at each end a datagram's state, tag and
 /// copy, and system calls that say more.
-fn library(link: &str, size: usize, known: &Known<'_>) -> Option<Cost> {
-    let read = syscall::measured(known, syscall::Call::Read)?;
+fn library(link: &str, size: usize, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let (handled, size) = (4.0 * datagrams(link, size) as f64, size as f64);
     let datagrams = (read.clone() * (0.5, 8.0)) * handled;
     let calls = read * (0.0, 4.0);

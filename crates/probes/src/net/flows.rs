@@ -1,6 +1,6 @@
 //! The concurrent flows of one end, and the CPUs on which they run.
 
-use costof_model::protocol::Meeting;
+use costof_model::protocol::Rendezvous;
 use costof_os::sched::affinity;
 use std::collections::BTreeSet;
 use std::io;
@@ -29,8 +29,8 @@ pub(crate) struct Processors(Vec<usize>);
 impl Processors {
     /// Those of a role: on one machine every second one, since the other role has the same rotated by
     /// one; where the roles are on two machines, each has all of its own.
-    pub(crate) fn new(cpus: &[usize], meeting: &Meeting) -> Processors {
-        if meeting.apart {
+    pub(crate) fn new(cpus: &[usize], rendezvous: &Rendezvous) -> Processors {
+        if rendezvous.apart {
             return Processors(cpus.to_vec());
         }
         let every_second = (0..cpus.len()).map(|number| cpus[2 * number % cpus.len()]);
@@ -84,14 +84,14 @@ pub(in crate::net) mod tests {
 
     /// The CPUs of a role's flows, where the launch has these.
     pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
-        let meeting = Meeting {
+        let rendezvous = Rendezvous {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
             ports: (0, 0),
             token: String::new(),
             apart,
             sink: None,
         };
-        Processors::new(cpus, &meeting)
+        Processors::new(cpus, &rendezvous)
     }
 
     fn cpu_ofs(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {

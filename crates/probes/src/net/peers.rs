@@ -12,7 +12,7 @@ use costof_exchange::transport::Wait;
 use costof_exchange::transport::socket::Socket;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_os::sched::affinity;
 use std::io;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ impl Placement {
 
 /// One end of a launch.
 struct Local {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     /// This end's processors. Those of both ends begin with different ones where there are several;
     /// the leading role's first is the other's last.
     cpus: Vec<usize>,
@@ -51,7 +51,7 @@ impl Local {
     /// As the launch says it.
     fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
         Ok(Local {
-            meeting: rendezvous::with_receiver(launch)?,
+            rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             leads,
         })
@@ -62,8 +62,8 @@ impl Local {
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
         let shares = cpus == Cpus::Same;
-        rendezvous::can_share(&self.meeting, shares)?;
-        if !self.meeting.apart {
+        rendezvous::can_share(&self.rendezvous, shares)?;
+        if !self.rendezvous.apart {
             threads::on(cpus.count(), &self.cpus)?;
         }
         let own = if shares && !self.leads {
@@ -119,7 +119,7 @@ impl Acceptor {
         flows: usize,
     ) -> Result<Offers, Failure> {
         let awake = self.local.place(link, placement)?;
-        let (listener, offers) = rendezvous::listen(link, &self.local.meeting, over, flows)?;
+        let (listener, offers) = rendezvous::listen(link, &self.local.rendezvous, over, flows)?;
         self.ready = Some((listener, awake));
         Ok(offers)
     }
@@ -206,7 +206,7 @@ impl Connector {
     ) -> Result<(Awake, T), Failure> {
         let (offers, awake) = self.ready.take().expect("it is prepared");
         let address: Address = rendezvous::offered(&offers)?;
-        let token = self.local.meeting.token.as_bytes();
+        let token = self.local.rendezvous.token.as_bytes();
         let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
         Ok((awake, connected))
     }

@@ -7,7 +7,7 @@ use crate::net::ping_pong::{is_slow, warm_up};
 use crate::net::rendezvous::{self, broken};
 use crate::os::syscall;
 use crate::prelude::*;
-use costof_model::protocol::Meeting;
+use costof_model::protocol::Rendezvous;
 use costof_os::net::icmp::Pinger;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::io;
@@ -70,8 +70,8 @@ impl Measure for Ping {
         ]
     }
 
-    fn predict(point: &At<Ping>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let calls = syscall::measured(known, syscall::Call::Read)? * (8.0, 50.0);
+    fn predict(point: &At<Ping>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let calls = syscall::measured_cost(measured, syscall::Call::Read)? * (8.0, 50.0);
         // A reply is made of the request in place; the message is copied in and out.
         let copies = Cost::bytes(point.size as f64, (1.0, 10.0), "copied");
         let link = path::cost(&point.link, point.size as u64, UDP_HEADERS)?;
@@ -84,7 +84,7 @@ impl Measure for Ping {
 }
 
 /// The kernel answers for it: it says where.
-struct Server(Meeting);
+struct Server(Rendezvous);
 
 impl RoleAt<Ping> for Server {
     fn prepare(&mut self, _: &At<Ping>, _: &Offers) -> Result<Offers, Failure> {

@@ -2,7 +2,7 @@
 
 use costof_exchange::rendezvous::{Listener, Over};
 use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_model::protocol::{Launch, Offers, Rendezvous};
 use std::fmt::Display;
 use std::io;
 
@@ -15,14 +15,14 @@ const ADDRESS: &str = "address";
 /// # Errors
 /// `Unsupported` where it does neither. A launch of two roles without such a place is a bug of the
 /// controller.
-pub(crate) fn with_receiver(launch: &Launch) -> Result<Meeting, Failure> {
-    let meeting = from_launch(launch)?;
-    match meeting.sink {
+pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous, Failure> {
+    let rendezvous = from_launch(launch)?;
+    match rendezvous.sink {
         Some(_) => Err(Failure::unsupported(
             "this needs the other end, and the link sink is the sender's half only: nothing \
              arrives and nothing comes back (--link loopback or veth)",
         )),
-        None => Ok(meeting),
+        None => Ok(rendezvous),
     }
 }
 
@@ -31,15 +31,16 @@ pub(crate) fn with_receiver(launch: &Launch) -> Result<Meeting, Failure> {
 ///
 /// # Errors
 /// A launch of two roles without such a place is a bug of the controller.
-pub(crate) fn from_launch(launch: &Launch) -> Result<Meeting, Failure> {
-    let meeting = launch.meeting.clone();
-    meeting.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
+pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous, Failure> {
+    let rendezvous = launch.rendezvous.clone();
+    rendezvous
+        .ok_or_else(|| Failure::error("the launch does not say how its roles find each other"))
 }
 
 /// Refuses a point whose ends are to share a processor, where they are on two
 /// machines.
-pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
-    if share && meeting.apart {
+pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result<(), Failure> {
+    if share && rendezvous.apart {
         return Err(Failure::unsupported(
             "the ends are on two machines, which share no processor (--set cpus=cross)",
         ));
@@ -50,17 +51,17 @@ pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
 /// Listens at this end of a link for some flows, and offers the other end the address.
 pub(crate) fn listen(
     link: &str,
-    meeting: &Meeting,
+    rendezvous: &Rendezvous,
     over: Over,
     flows: usize,
 ) -> Result<(Listener, Offers), Failure> {
     if over == Over::Unix {
         reaches_a_unix_socket(link)?;
     }
-    let token = meeting.token.as_bytes();
-    let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
+    let token = rendezvous.token.as_bytes();
+    let opened = Listener::open(over, rendezvous.address, rendezvous.ports, flows, token)
         .and_then(|listener| Ok((listener.address()?, listener)));
-    let (address, listener) = opened.map_err(|error| cannot_listen(&meeting.address, &error))?;
+    let (address, listener) = opened.map_err(|error| cannot_listen(&rendezvous.address, &error))?;
     Ok((listener, offer(&address.to_string())))
 }
 
@@ -172,14 +173,14 @@ mod tests {
     #[test]
     fn where_nobody_can_listen_it_is_not_to_be_had() {
         let listen_at = |address: &str| {
-            let meeting = Meeting {
+            let rendezvous = Rendezvous {
                 address: address.parse().expect("it is an address"),
                 ports: (0, 0),
                 token: "token".into(),
                 apart: false,
                 sink: None,
             };
-            listen("loopback", &meeting, Over::Tcp, 1).map_err(|failure| failure.kind)
+            listen("loopback", &rendezvous, Over::Tcp, 1).map_err(|failure| failure.kind)
         };
         assert!(listen_at("127.0.0.1").is_ok());
         // RFC 5737 keeps it for documentation.

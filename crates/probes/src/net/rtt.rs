@@ -135,8 +135,8 @@ impl Measure for Rtt {
         ]
     }
 
-    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(point, known)
+    fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict(point, measured)
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
@@ -316,13 +316,13 @@ pub(crate) fn round_trip(
     link: &str,
     exchange: &Exchange,
     waiting_ends: f64,
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
 ) -> Option<Cost> {
     let bytes = exchange.size as u64;
-    let read = syscall::measured(known, syscall::Call::Read)?;
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let mut cost = Cost::default();
     if waiting_ends > 0.0 {
-        let switch = context_switch::measured(exchange.cpus, exchange.wake, known)?;
+        let switch = context_switch::measured_cost(exchange.cpus, exchange.wake, measured)?;
         cost += switch * (0.8 * waiting_ends, 1.25 * waiting_ends);
     }
     cost += kernel(exchange.over(), exchange.size, read);
@@ -334,7 +334,11 @@ pub(crate) fn round_trip(
 }
 
 /// How long such a round trip took by the socket beneath it, as this probe has measured it.
-pub(crate) fn measured(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<f64> {
+pub(crate) fn measured_ns(
+    link: &str,
+    exchange: &Exchange,
+    measured: &MeasuredRows<'_>,
+) -> Option<f64> {
     let point = Rtt {
         over: exchange.over(),
         size: exchange.size,
@@ -343,15 +347,15 @@ pub(crate) fn measured(link: &str, exchange: &Exchange, known: &Known<'_>) -> Op
         wake: exchange.wake,
         rate: 0,
     };
-    known.at_over(link, &point)
+    measured.at_over(link, &point)
 }
 
-fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &At<Rtt>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let exchange = point.exchange();
     let mut waiting_ends = exchange.waiting_ends();
     if point.rate > 0 {
         // Only the server waits in the kernel.
         waiting_ends /= 2.0;
     }
-    round_trip(&point.link, &exchange, waiting_ends, known)?.predict("latency")
+    round_trip(&point.link, &exchange, waiting_ends, measured)?.predict("latency")
 }

@@ -101,8 +101,8 @@ impl Measure for Stages {
         )]
     }
 
-    fn predict(point: &At<Stages>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(point, known)
+    fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict(point, measured)
     }
 
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
@@ -207,14 +207,14 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
     }
 }
 
-fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let exchange = point.exchange();
-    let round_trip = if let Some(ns) = rtt::measured(&point.link, &exchange, known) {
+    let round_trip = if let Some(ns) = rtt::measured_ns(&point.link, &exchange, measured) {
         Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
     } else {
-        rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), known)?
+        rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
     };
     // Two clones of the packet are stamped and queued, and one more call fetches each.
-    let stamps = syscall::measured(known, syscall::Call::Read)? * (2.0, 80.0);
+    let stamps = syscall::measured_cost(measured, syscall::Call::Read)? * (2.0, 80.0);
     (round_trip + stamps.named("the stamps")).predict("latency")
 }

@@ -101,18 +101,22 @@ impl Measure for ContextSwitch {
         point.cpus.count()
     }
 
-    fn predict(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<ContextSwitch>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let call = match point.over {
             Over::Pipe => syscall::Call::Read,
             Over::Futex => syscall::Call::Getppid,
         };
         // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
-        let mut cost = syscall::measured(known, call)? * (2.0, 4.0);
+        let mut cost = syscall::measured_cost(measured, call)? * (2.0, 4.0);
         cost += Cost::new((300.0, 2000.0), "for the scheduler");
         if point.between == Between::Processes {
             cost += Cost::new((50.0, 500.0), "for other page tables");
         }
-        (cost + waking(point, facts, known)).predict("cost")
+        (cost + waking(point, facts, measured)).predict("cost")
     }
 
     /// A round trip is two switches; what is left of one without its calls.
@@ -130,14 +134,14 @@ impl Measure for ContextSwitch {
 }
 
 /// A context switch between two processes by a pipe, on such CPUs, as measured.
-pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost> {
+pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let switch = ContextSwitch {
         between: Between::Processes,
         over: Over::Pipe,
         cpus,
         wake,
     };
-    expect::measured(known, &switch, "for a context switch by a pipe")
+    expect::measured_cost(measured, &switch, "for a context switch by a pipe")
 }
 
 /// What it takes beside exits until a halted CPU of a virtual machine runs again: its host's scheduler,
@@ -150,13 +154,13 @@ pub(super) fn resumed() -> Cost {
 }
 
 /// What waking another CPU takes.
-fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
+fn waking(point: &At<ContextSwitch>, facts: &Facts, measured: &MeasuredRows<'_>) -> Cost {
     const INTERRUPT: &str = "for an interrupt to the other CPU";
     let is_virtual = facts.virtualization.virtual_machine == Some(true);
     if point.cpus == Cpus::Same {
         return Cost::default();
     }
-    match (point.wake, vm_exit::measured(known)) {
+    match (point.wake, vm_exit::measured_cost(measured)) {
         (Wake::Polling, _) => Cost::new((100.0, 1e3), "until an idle loop that polls sees it"),
         // Exits to send the interrupt and to take it.
         (Wake::Awake, Some(exit)) => exit * (1.0, 3.0) + Cost::new((1e3, 5e3), INTERRUPT),

@@ -1,6 +1,6 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
-use crate::expect::measured;
+use crate::expect::measured_cost;
 use crate::os::page_fault::PageFault;
 use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
@@ -89,7 +89,7 @@ impl Measure for Mmap {
         }
     }
 
-    fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Mmap>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
@@ -97,9 +97,9 @@ impl Measure for Mmap {
         };
         // Of many pages that come together each is cheaper; one that comes alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
-        let fault = measured(known, &PageFault::default(), "for a page fault")? * times;
+        let fault = measured_cost(measured, &PageFault::default(), "for a page fault")? * times;
         // Two system calls that allocate and free a mapping, like those for a file.
-        let calls = syscall::measured(known, syscall::Call::Open)? * (0.5, 1.5);
+        let calls = syscall::measured_cost(measured, syscall::Call::Open)? * (0.5, 1.5);
         let brought = (fault * (pages + tables) as f64).named("pages and page tables");
         let freed = Cost::new((100.0, 600.0), "to free pages and flush the TLB");
         (calls + brought + freed).predict("cost")

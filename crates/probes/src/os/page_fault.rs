@@ -95,7 +95,11 @@ impl Measure for PageFault {
         }
     }
 
-    fn predict(point: &At<PageFault>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict::predict(point.kind, facts, known)
+    fn predict(
+        point: &At<PageFault>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        predict::predict(point.kind, facts, measured)
     }
 }

@@ -79,7 +79,7 @@ impl Measure for Pin {
         2 * point.size
     }
 
-    fn predict(point: &At<Pin>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Pin>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match (point.how, point.pages) {
             (How::IoUring, Pages::Huge) => (
                 (2.0, 60.0),
@@ -92,7 +92,7 @@ impl Measure for Pin {
                  lists of pages to write",
             ),
         };
-        cost_cycles(known, cycles, because)
+        cost_cycles(measured, cycles, because)
     }
 
     /// The slope from one page to the whole buffer.

@@ -119,8 +119,12 @@ impl Measure for Process {
         point.resident
     }
 
-    fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let mut cost = syscall::measured(known, syscall::Call::Getppid)? * 3.0;
+    fn predict(
+        point: &At<Process>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        let mut cost = syscall::measured_cost(measured, syscall::Call::Getppid)? * 3.0;
         let copies = matches!(point.how, How::Fork | How::Clone3);
         let (made_ns, made) = if copies {
             (COPIED_NS, "a small process")

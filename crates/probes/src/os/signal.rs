@@ -55,8 +55,8 @@ impl Measure for Signal {
         "signal: delivery and return": { how: How::Deliver },
     }
 
-    fn predict(point: &At<Signal>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call = syscall::measured(known, syscall::Call::Getppid)?;
+    fn predict(point: &At<Signal>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let call = syscall::measured_cost(measured, syscall::Call::Getppid)?;
         let frame = Cost::new(FRAME_NS, "for a handler's frame with the vector registers");
         let cost = match point.how {
             How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),

@@ -90,7 +90,11 @@ impl Measure for Syscall {
         "system calls: open and close": { call: Call::Open },
     }
 
-    fn predict(point: &At<Syscall>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Syscall>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let ((low, high), entry) = entry_ns(facts);
         let (second, and) = match point.threads {
             1 => (1.0, ""),
@@ -98,7 +102,7 @@ impl Measure for Syscall {
         };
         let (range, what) = match point.call {
             Call::Time => {
-                let coarse_ns = known.at(&Clock {
+                let coarse_ns = measured.at(&Clock {
                     source: Source::MonotonicCoarse,
                 })?;
                 let because =
@@ -120,18 +124,18 @@ impl Measure for Syscall {
 }
 
 /// What a call costs in a process of one thread, where that was measured, in nanoseconds.
-pub(crate) fn one_thread_ns(known: &Known<'_>, call: Call) -> Option<f64> {
-    known.at(&Syscall { call, threads: 1 })
+pub(crate) fn one_thread_ns(measured: &MeasuredRows<'_>, call: Call) -> Option<f64> {
+    measured.at(&Syscall { call, threads: 1 })
 }
 
 /// The same as a term of a prediction.
-pub(crate) fn measured(known: &Known<'_>, call: Call) -> Option<Cost> {
+pub(crate) fn measured_cost(measured: &MeasuredRows<'_>, call: Call) -> Option<Cost> {
     let name = match call {
         Call::Read => "for a read",
         Call::Open => "for an open and close",
         Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced => "for a system call",
     };
-    Some(Cost::new(one_thread_ns(known, call)?, name))
+    Some(Cost::new(one_thread_ns(measured, call)?, name))
 }
 
 #[derive(Default)]

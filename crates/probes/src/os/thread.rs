@@ -84,16 +84,16 @@ impl Measure for Thread {
         }
     }
 
-    fn predict(point: &At<Thread>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Thread>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         // Signals blocked and let in, clone, waiting, waking, the stack given back.
-        let calls = syscall::measured(known, syscall::Call::Getppid)? * 6.0;
+        let calls = syscall::measured_cost(measured, syscall::Call::Getppid)? * 6.0;
         let made = calls + Cost::new(MADE_NS, "to make and to end a thread");
-        let here = switch(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
+        let here = switch(measured, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
         let switches = match point.cpus {
             Cpus::Same => here * 2.0,
             // One or two to an idle CPU.
             Cpus::Any => {
-                let there = switch(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
+                let there = switch(measured, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
                 let least = (2.0 * here.range.0).min(there.range.0);
                 (here.max(there) * 2.0).at_least(least)
             }
@@ -166,7 +166,7 @@ const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
 /// A context switch: as measured between threads, by a futex if there is one of it, as that does least
 /// beside; else between processes; else as usual.
-fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
+fn switch(measured: &MeasuredRows<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
     const NAME: &str = "for a context switch";
     let measured = [
         (Between::Threads, Over::Futex),
@@ -181,7 +181,7 @@ fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) ->
             cpus,
             wake,
         };
-        expect::measured(known, &switch, NAME)
+        expect::measured_cost(measured, &switch, NAME)
     });
     measured.unwrap_or_else(|| Cost::new(usual, NAME))
 }
@@ -194,16 +194,17 @@ mod tests {
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {
         let switch = |between, ns| measured(at::<ContextSwitch>(between), ns);
-        let mut known = vec![measured_call(syscall::Call::Getppid, 100.0)];
-        let range = |known: &[_]| {
+        let mut measured = vec![measured_call(syscall::Call::Getppid, 100.0)];
+        let range = |measured: &[_]| {
             let point = At::from(at::<Thread>("cpus=same"));
-            let prediction = Thread::predict(&point, &Facts::default(), &Known(known)).unwrap();
+            let prediction =
+                Thread::predict(&point, &Facts::default(), &MeasuredRows(measured)).unwrap();
             (prediction.low, prediction.high)
         };
-        assert_eq!(range(&known), (4_600.0, 20_600.0));
-        known.push(switch("between=processes", 3_000.0));
-        assert_eq!(range(&known), (8_600.0, 16_600.0));
-        known.push(switch("between=threads", 2_000.0));
-        assert_eq!(range(&known), (6_600.0, 14_600.0));
+        assert_eq!(range(&measured), (4_600.0, 20_600.0));
+        measured.push(switch("between=processes", 3_000.0));
+        assert_eq!(range(&measured), (8_600.0, 16_600.0));
+        measured.push(switch("between=threads", 2_000.0));
+        assert_eq!(range(&measured), (6_600.0, 14_600.0));
     }
 }

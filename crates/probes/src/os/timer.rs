@@ -81,7 +81,11 @@ impl Measure for Timer {
         f64::from(sleeps) * point.sleep as f64
     }
 
-    fn predict(point: &At<Timer>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Timer>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let real_time = matches!(
             facts.inherited.scheduling_policy.as_deref(),
             Some("fifo" | "rr" | "deadline")
@@ -91,7 +95,7 @@ impl Measure for Timer {
             Slack::Least => u64::from(LEAST_SLACK_NS),
             Slack::Default => facts.inherited.timer_slack_ns.unwrap_or(USUAL_SLACK_NS),
         } as f64;
-        (Cost::new(slack_ns, "of timer slack") + waking(point.wake, known)).predict("latency")
+        (Cost::new(slack_ns, "of timer slack") + waking(point.wake, measured)).predict("latency")
     }
 }
 
@@ -133,10 +137,10 @@ impl Setup<Timer> for Awake {
 }
 
 /// What the interrupt and the wake-up take.
-fn waking(wake: Wake, known: &Known<'_>) -> Cost {
+fn waking(wake: Wake, measured: &MeasuredRows<'_>) -> Cost {
     const INTERRUPT: &str = "for the interrupt and a context switch";
     let idle = wake == Wake::Idle;
-    match vm_exit::measured(known) {
+    match vm_exit::measured_cost(measured) {
         None if idle => Cost::new((2e3, 60e3), "to wake an idle CPU"),
         None => Cost::new((1e3, 15e3), INTERRUPT),
         // Exits to arm the timer and to take its interrupt.
@@ -155,12 +159,12 @@ mod tests {
         let mut facts = Facts::default();
         facts.inherited.timer_slack_ns = Some(50_000);
         let exits = [measured(vm_exit::VmExit {}, 1_000.0)];
-        let range = |wake, known| {
+        let range = |wake, measured| {
             let point = At::from(Timer {
                 wake,
                 ..Timer::default()
             });
-            let prediction = Timer::predict(&point, &facts, &Known(known)).unwrap();
+            let prediction = Timer::predict(&point, &facts, &MeasuredRows(measured)).unwrap();
             (prediction.low, prediction.high)
         };
         assert_eq!(range(Wake::Idle, &[]), (52_000.0, 110_000.0));

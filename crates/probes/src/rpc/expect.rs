@@ -8,7 +8,7 @@ use crate::net::exchange::Exchange;
 use crate::net::path;
 use crate::os::syscall;
 use costof_model::cost::Cost;
-use costof_model::prediction::Known;
+use costof_model::prediction::MeasuredRows;
 use costof_rpc::Stack;
 
 /// The size at which every run has round trips.
@@ -16,18 +16,18 @@ const SMALL_BYTES: usize = 56;
 
 /// A round trip through a socket over this link, as net.rtt has measured it of this size or of the
 /// smallest; else as net.rtt is predicted.
-fn socket(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
+fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (bytes, headers) = (exchange.size, exchange.headers());
-    let measured = |size| {
+    let of_size = |size| {
         let same = Exchange { size, ..*exchange };
         let name = format!("for a round trip of {size} B (net.rtt)");
-        Some(Cost::new(net::rtt::measured(link, &same, known)?, name) * (0.85, 1.25))
+        Some(Cost::new(net::rtt::measured_ns(link, &same, measured)?, name) * (0.85, 1.25))
     };
-    if let Some(same) = measured(bytes) {
+    if let Some(same) = of_size(bytes) {
         return Some(same);
     }
-    let Some(small) = measured(SMALL_BYTES) else {
-        return net::rtt::round_trip(link, exchange, exchange.waiting_ends(), known);
+    let Some(small) = of_size(SMALL_BYTES) else {
+        return net::rtt::round_trip(link, exchange, exchange.waiting_ends(), measured);
     };
     let more = (bytes as f64 - SMALL_BYTES as f64).max(0.0);
     let sending_ns = |bytes: usize| Some(path::cost(link, bytes as u64, headers)?.range.0);
@@ -44,17 +44,17 @@ fn socket(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
 }
 
 /// A round trip of a call, or of as many bytes as an argument has.
-pub(super) fn carried(link: &str, carried: &Carried, known: &Known<'_>) -> Option<Cost> {
+pub(super) fn carried(link: &str, carried: &Carried, measured: &MeasuredRows<'_>) -> Option<Cost> {
     match carried {
-        Carried::Calls(call) => self::call(link, call, known),
-        Carried::Bytes(exchange) => bytes(link, exchange, known),
+        Carried::Calls(call) => self::call(link, call, measured),
+        Carried::Bytes(exchange) => bytes(link, exchange, measured),
     }
 }
 
 /// As many bytes as an argument has, by what `rudp.rtt` has for them.
-fn bytes(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
-    let socket = socket(link, exchange, known)?;
-    exchange.round_trip(link, socket, known)
+fn bytes(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let socket = socket(link, exchange, measured)?;
+    exchange.round_trip(link, socket, measured)
 }
 
 /// What a stack adds to a round trip beside marshalling, and the words for it.
@@ -84,38 +84,38 @@ const THRIFT: Adds = Adds {
 };
 
 /// A call: the round trip of its bytes by the socket beneath it, marshalling, and what the stack adds.
-pub(super) fn call(link: &str, call: &Call, known: &Known<'_>) -> Option<Cost> {
-    let read = syscall::measured(known, syscall::Call::Read)?;
+pub(super) fn call(link: &str, call: &Call, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let adds = match call.stack {
         Stack::Grpc => GRPC,
         Stack::Thrift(..) => THRIFT,
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(
-        socket(link, &call.exchange, known)?
-            + marshalling(call.stack, call.payload, known)?
+        socket(link, &call.exchange, measured)?
+            + marshalling(call.stack, call.payload, measured)?
             + (read * adds.calls).named("system calls of the stack")
             + frames.named(adds.words),
     )
 }
 
 /// The argument is marshalled and unmarshalled on its way there, and again on its way back.
-fn marshalling(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Cost> {
-    let measured = |direction| {
+fn marshalling(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let one_way = |direction| {
         let stack = stack.into();
-        known.at(&Marshalling {
+        measured.at(&Marshalling {
             stack,
             payload,
             direction,
         })
     };
     if let (Some(marshal), Some(unmarshal)) =
-        (measured(Direction::Marshal), measured(Direction::Unmarshal))
+        (one_way(Direction::Marshal), one_way(Direction::Unmarshal))
     {
         let once = Cost::new(marshal, "to marshal") + Cost::new(unmarshal, "to unmarshal");
         return Some(once * 2.0 * (0.8, 2.0));
     }
-    Some(marshal::expected(payload, known)? * 4.0)
+    Some(marshal::expected(payload, measured)? * 4.0)
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
         ]
     }
 
-    fn cost_of(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Cost> {
+    fn cost_of(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
         let load = Load {
             payload,
             ..Load::default()
@@ -164,18 +164,18 @@ mod tests {
             stack,
             ..Call::from(&load)
         };
-        call("loopback", &point, known)
+        call("loopback", &point, measured)
     }
 
     fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
         let link = text(link);
-        P::predict(&At { axes, link }, &Facts::default(), &Known(rows))
+        P::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(rows))
     }
 
     #[test]
     fn a_call_is_a_round_trip_and_marshalling_and_what_the_stack_adds() {
         let rows = before();
-        let cost = cost_of(Stack::Grpc, Argument::String64, &Known(&rows)).unwrap();
+        let cost = cost_of(Stack::Grpc, Argument::String64, &MeasuredRows(&rows)).unwrap();
         let (Range(low, high), because) = (cost.range, cost.formula());
         // 8 B more than the round trip that was measured; twice both ways of marshalling.
         let least = 0.85 * 10e3 + 4.0 * 8.0 / 20.0 + 0.8 * 400.0;
@@ -197,7 +197,7 @@ mod tests {
     fn what_was_not_measured_is_a_sum() {
         let rows = before();
         let string = Argument::String2048;
-        let cost = cost_of(Stack::THRIFT, string, &Known(&rows)).unwrap();
+        let cost = cost_of(Stack::THRIFT, string, &MeasuredRows(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
         let udp = Rtt {
@@ -205,7 +205,7 @@ mod tests {
             ..Rtt::default()
         };
         assert_eq!(predicted(udp, "loopback", &rows), None);
-        let unmeasured = Known(&rows[..2]);
+        let unmeasured = MeasuredRows(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
     }
 

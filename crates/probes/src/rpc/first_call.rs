@@ -116,7 +116,11 @@ impl Measure for FirstCall {
     }
 
     /// One as any other, with cold caches, and the page faults of what it touches first.
-    fn predict(point: &At<FirstCall>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<FirstCall>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         /// Pages of code, tables and stack that both ends touch for the first time with a call: the
         /// kernel maps what is in the page cache in up to 16 pages at a fault.
         const FAULTS_CALL: (f64, f64) = (20.0, 800.0);
@@ -126,9 +130,9 @@ impl Measure for FirstCall {
             Carried::Calls(_) => FAULTS_CALL,
             Carried::Bytes(_) => FAULTS_BYTES,
         };
-        let fault_ns = known.primary("os.page_fault", &[("kind", "minor_file")])?;
+        let fault_ns = measured.primary("os.page_fault", &[("kind", "minor_file")])?;
         let faults = Cost::new(fault_ns, "for a page fault of code in the page cache") * faults;
-        let cold = carried(&point.link, &later, known)? * (1.0, 3.0);
+        let cold = carried(&point.link, &later, measured)? * (1.0, 3.0);
         (cold + faults).predict("first")
     }
 

@@ -152,17 +152,17 @@ impl Measure for Load {
     }
 
     /// A call that is made at a rate, where that is less than saturates the server.
-    fn predict(point: &At<Load>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Load>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let alone = Rtt::from(&point.axes);
-        let server_ns = known.metric_at(&alone, "cpu_server")?;
+        let server_ns = measured.metric_at(&alone, "cpu_server")?;
         let used = server_ns * point.rate as f64 / 1e9;
         if used >= UNSATURATED {
             return None;
         }
-        let call = match known.at_over(&point.link, &alone) {
+        let call = match measured.at_over(&point.link, &alone) {
             // The client waits in the kernel there.
             Some(ns) => Cost::new(ns, "for one call at a time (rpc.rtt)") * (0.3, 1.3),
-            None => call(&point.link, &Call::from(&point.axes), known)?,
+            None => call(&point.link, &Call::from(&point.axes), measured)?,
         };
         let name = format!(
             "for calls before it at a server that uses {:.0} % of its CPU",

@@ -100,8 +100,12 @@ impl Measure for Marshalling {
         )]
     }
 
-    fn predict(point: &At<Marshalling>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        expected(point.payload, known)?.predict("cost")
+    fn predict(
+        point: &At<Marshalling>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        expected(point.payload, measured)?.predict("cost")
     }
 }
 
@@ -116,15 +120,15 @@ const LINE_BYTES: f64 = 64.0;
 const COPIES_LEAST: f64 = 3.0;
 
 /// Marshalling or unmarshalling an argument.
-pub(super) fn expected(payload: Argument, known: &Known<'_>) -> Option<Cost> {
-    let hz = known.primary("cpu.frequency", &[])?;
+pub(super) fn expected(payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let hz = measured.primary("cpu.frequency", &[])?;
     let (values, bytes) = match payload.kind() {
         Kind::Structure => (STRUCTURE_VALUES, payload.bytes() as f64),
         Kind::String(bytes) => (1.0, bytes as f64),
         Kind::Int | Kind::Double => (1.0, 0.0),
     };
     let Range(low, high) = MESSAGE_CYCLES + VALUE_CYCLES * values;
-    let message = cycles(known, (low, high), "a message and the values in it")?;
+    let message = cycles(measured, (low, high), "a message and the values in it")?;
     let strings = Cost::bytes(bytes, (COPIES_LEAST, LINE_BYTES * hz / 1e9), "of strings");
     Some((message + strings).named("marshalling"))
 }

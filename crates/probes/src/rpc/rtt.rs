@@ -183,8 +183,8 @@ impl Measure for Rtt {
             .into()
     }
 
-    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        carried(&point.link, &Carried::from(&point.axes), known)?.predict("latency")
+    fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        carried(&point.link, &Carried::from(&point.axes), measured)?.predict("latency")
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {

@@ -104,13 +104,13 @@ impl Measure for Stream {
         )]
     }
 
-    fn predict(point: &At<Stream>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let cost = message(point, known)?;
+    fn predict(point: &At<Stream>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let cost = message(point, measured)?;
         let prediction = cost.predict_throughput(point.size as f64)?;
         match point.link.parse().ok()? {
             Link::Loopback | Link::Veth => {
                 let over = [("over", Over::Tcp.word())];
-                let tcp = known.primary_over(&point.link, "net.bandwidth", &over);
+                let tcp = measured.primary_over(&point.link, "net.bandwidth", &over);
                 Some(match tcp {
                     Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
                     None => prediction,
@@ -131,7 +131,7 @@ impl Measure for Stream {
 }
 
 /// What a message costs the busier thread, in reads, and its bytes, copied at so many GB/s.
-fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
+fn message(point: &Stream, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (reads, rate, what) = match point.stack {
         // Many small ones go into one write.
         Stack::Grpc => (
@@ -151,7 +151,7 @@ fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
             "a message in packets with a tag each",
         ),
     };
-    let read = syscall::measured(known, syscall::Call::Read)?;
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))
 }
 

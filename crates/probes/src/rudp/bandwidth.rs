@@ -124,8 +124,12 @@ impl Measure for Bandwidth {
         Planned::all(points)
     }
 
-    fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(&point.to(), known)
+    fn predict(
+        point: &At<Bandwidth>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        predict(&point.to(), measured)
     }
 
     fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {

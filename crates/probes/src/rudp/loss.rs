@@ -134,8 +134,8 @@ impl Measure for Loss {
         points
     }
 
-    fn predict(point: &At<Loss>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(&point.to(), known)
+    fn predict(point: &At<Loss>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict(&point.to(), measured)
     }
 
     fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {

@@ -7,7 +7,7 @@ use crate::net::axes::Wait;
 use crate::net::path::{IP_HEADER, MTU, delays_ns};
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
-use costof_model::prediction::{Known, Prediction};
+use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
 use std::time::Duration;
@@ -23,11 +23,11 @@ const EMULATED_NS: f64 = 600e3;
 /// Up to which loss CUBIC's response function holds, which knows no timeouts.
 const MAX_CUBIC_LOSS: f64 = 0.05;
 
-pub(super) fn predict(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let link = point.link.parse().ok()?;
     match (link, point.in_flight()) {
-        (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, known),
-        (Link::Loopback, None) => as_net_bandwidth(point, known),
+        (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, measured),
+        (Link::Loopback, None) => as_net_bandwidth(point, measured),
         (Link::Emulated { up, down }, Some(window)) => over_a_delay(point, window, &up, &down),
         (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
         // Nothing is known of another host's network.
@@ -80,9 +80,13 @@ fn shown(bytes_per_second: f64) -> String {
 }
 
 /// A window of messages, and the round trip of a small one within the machine.
-fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> Option<Prediction> {
+fn within_the_machine(
+    point: &At<Transfer>,
+    window: u64,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
     let waits = [("wait", Wait::Block.word())];
-    let rtt = known.primary_over(&point.link, "net.rtt", &waits)?;
+    let rtt = measured.primary_over(&point.link, "net.rtt", &waits)?;
     let bytes = point.size as f64;
     let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
     let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
@@ -96,12 +100,12 @@ fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> O
 }
 
 /// What CPUs limit, relative to what net.bandwidth has measured of the kernel alone.
-fn as_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
+fn as_net_bandwidth(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let Share { over, range, why } = point.carrier.share.as_ref()?;
     let (low, high) = range;
     let (over, rate) = over.iter().find_map(|over| {
         let over = over.word();
-        let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
+        let rate = measured.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
         Some((over, rate))
     })?;
     let measured = format!("{} that net.bandwidth measured over {over}", shown(rate));
@@ -282,7 +286,7 @@ mod tests {
 
     fn over(link: &'static str, axes: Loss) -> Option<Prediction> {
         let link = link.into();
-        Loss::predict(&At { axes, link }, &Facts::default(), &Known(&[]))
+        Loss::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(&[]))
     }
 
     fn megabytes(prediction: Option<Prediction>) -> Option<(f64, f64)> {
@@ -396,7 +400,7 @@ mod tests {
                 ..Bandwidth::default()
             };
             let link = text("loopback");
-            Bandwidth::predict(&At { axes, link }, &Facts::default(), &Known(rows))
+            Bandwidth::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(rows))
         };
         assert_eq!(
             megabytes(predicted(Stack::Tcp, 0, &rows)),

@@ -13,7 +13,7 @@ use costof_exchange::stream::{Incoming, MessageSender, Outgoing, steady};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_model::typed::At;
 use std::io;
 
@@ -78,18 +78,18 @@ pub(crate) use receiver_and_sender;
 /// Receives messages, and reports how fast they arrived.
 pub(crate) struct Receiving {
     purpose: Purpose,
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<(Listener, Box<dyn Transport>)>,
 }
 
 impl Receiving {
     pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Receiving, Failure> {
-        let meeting = rendezvous::with_receiver(launch)?;
+        let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
             purpose,
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             listener: None,
         })
     }
@@ -110,7 +110,7 @@ where
         let mut transport = transfer.open().map_err(failed)?;
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
-            rendezvous::listen(&point.link, &self.meeting, transport.over(), 1)?;
+            rendezvous::listen(&point.link, &self.rendezvous, transport.over(), 1)?;
         offers.extend(own);
         self.listener = Some((listener, transport));
         Ok(offers)
@@ -179,7 +179,7 @@ fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure
 /// Sends messages as fast as it may.
 pub(crate) struct Sending {
     purpose: Purpose,
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     offers: Offers,
     /// Of the point before, if that was calls: the threads of the end that is called must exist until
@@ -189,11 +189,11 @@ pub(crate) struct Sending {
 
 impl Sending {
     pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Sending, Failure> {
-        let meeting = rendezvous::with_receiver(launch)?;
+        let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Sending {
             purpose,
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             offers: Offers::new(),
             last: None,
         })
@@ -223,7 +223,7 @@ where
         let receiver = Endpoint {
             address: &address,
             parameters: &self.offers,
-            token: self.meeting.token.as_bytes(),
+            token: self.rendezvous.token.as_bytes(),
         };
         let connected = point
             .open()

@@ -105,8 +105,8 @@ impl Measure for Rtt {
         )]
     }
 
-    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(point, known)
+    fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict(point, measured)
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
@@ -167,18 +167,18 @@ impl End for Measuring<'_> {
     }
 }
 
-fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &At<Rtt>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let exchange = point.exchange();
-    let socket = socket(&point.link, &exchange, known)?;
-    let cost = exchange.round_trip(&point.link, socket, known)?;
+    let socket = socket(&point.link, &exchange, measured)?;
+    let cost = exchange.round_trip(&point.link, socket, measured)?;
     cost.predict("latency")
 }
 
 /// Such a round trip by the socket alone, as net.rtt has measured it, else as net.rtt is predicted.
-fn socket(link: &str, exchange: &Exchange, known: &Known<'_>) -> Option<Cost> {
-    if let Some(ns) = net::rtt::measured(link, exchange, known) {
+fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    if let Some(ns) = net::rtt::measured_ns(link, exchange, measured) {
         let name = format!("for a round trip over {} (net.rtt)", exchange.over().word());
         return Some(Cost::new(ns, name) * (0.85, 1.25));
     }
-    net::rtt::round_trip(link, exchange, exchange.waiting_ends(), known)
+    net::rtt::round_trip(link, exchange, exchange.waiting_ends(), measured)
 }

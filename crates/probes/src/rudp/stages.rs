@@ -124,8 +124,8 @@ impl Measure for Stages {
         )]
     }
 
-    fn predict(point: &At<Stages>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        predict(point, known)
+    fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        predict(point, measured)
     }
 
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
@@ -214,14 +214,14 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
     meter.latency("latency", stages.latency_ns() as f64);
 }
 
-fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let read = syscall::measured(known, syscall::Call::Read)?;
+fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let exchange = point.exchange();
     let kernel = rtt::kernel(exchange.over(), point.size, read.clone());
     let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
-        cost += context_switch::measured(point.cpus, point.wake, known)? * (0.4, 1.25);
+        cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);
     }
-    cost += exchange.added(&point.link, known)? * 0.5;
+    cost += exchange.added(&point.link, measured)? * 0.5;
     cost.predict("client")
 }

@@ -79,7 +79,11 @@ impl Measure for CoreToCore {
         Planned::all(more_pairs(facts))
     }
 
-    fn predict(point: &At<CoreToCore>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<CoreToCore>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let claims = if facts.virtualization.virtual_machine == Some(true) {
             "as the hypervisor claims"
         } else {
@@ -88,7 +92,7 @@ impl Measure for CoreToCore {
         let (range, two, journeys) = match neighbourhood::between(facts, point.from, point.to) {
             Neighbourhood::Core => {
                 let because = format!("two threads of one core, {claims}, share its first cache");
-                return cost_cycles(known, (20.0, 80.0), &because);
+                return cost_cycles(measured, (20.0, 80.0), &because);
             }
             Neighbourhood::Unknown => {
                 let because = "the machine does not say which caches the two share";
@@ -146,12 +150,12 @@ fn more_pairs(facts: &Facts) -> Vec<CoreToCore> {
 
 /// The round trip to the neighbour on which a second thread is put, the nearest that has a core of its
 /// own.
-pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+pub(crate) fn to_the_neighbour(facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let pairs = neighbourhood::pairs(facts);
     let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;
     let &(_, from, to) = pairs.iter().find(other_core).or(pairs.first())?;
     let name = format_args!("for a line from CPU {from} to {to} and back");
-    expect::measured(known, &CoreToCore { from, to }, name)
+    expect::measured_cost(measured, &CoreToCore { from, to }, name)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! one cache line.
 
 use crate::cpu::loops::{Body, Loop};
-use crate::expect::measured;
+use crate::expect::measured_cost;
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use costof_measure::crew::{Crew, Job};
@@ -84,14 +84,18 @@ impl Measure for FalseSharing {
         }))
     }
 
-    fn predict(point: &At<FalseSharing>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<FalseSharing>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let body = Body::MemoryCounter;
-        let counter = measured(known, &Loop { body }, "to count in memory")?;
+        let counter = measured_cost(measured, &Loop { body }, "to count in memory")?;
         let threads = point.threads;
         if threads == 1 || point.lines == Lines::Separate {
             return (counter * (0.7, 2.0)).predict("cost");
         }
-        let trip = core_to_core::to_the_neighbour(facts, known)?;
+        let trip = core_to_core::to_the_neighbour(facts, measured)?;
         // The line goes round all that have a counter in it. At best each core has it for its part of
         // the time; at worst it makes half a round trip for each core, for every 32 increments, which
         // waited in the store buffer.

@@ -112,7 +112,11 @@ impl Measure for Mutex {
     /// it. The wake-up itself, many turns long, costs them nothing, since the others go
     /// on meanwhile; for the same reason not every turn has such a call. That every
     /// fourth has one at most is assumed.
-    fn predict(point: &At<Mutex>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    fn predict(
+        point: &At<Mutex>,
+        facts: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
         let threads = point.threads;
         let sleeps = point.kind != Kind::Spin;
         if threads == 1 {
@@ -124,7 +128,7 @@ impl Measure for Mutex {
             } else {
                 ((4.0, 30.0), "an atomic exchange and a store")
             };
-            return cost_cycles(known, cycles, because);
+            return cost_cycles(measured, cycles, because);
         }
         if threads > threads::processors(facts) {
             // When they get processors is the scheduler's affair.
@@ -133,10 +137,10 @@ impl Measure for Mutex {
         let atomics = if sleeps { 2.0 } else { 1.0 };
         let stays = 2.0 * atomics * 8.0;
         let name = "atomic instructions, half of the time";
-        let stays = cycles(known, (stays, stays), name)?;
-        let mut handed_over = core_to_core::to_the_neighbour(facts, known)? * 0.5;
+        let stays = cycles(measured, (stays, stays), name)?;
+        let mut handed_over = core_to_core::to_the_neighbour(facts, measured)? * 0.5;
         if sleeps {
-            let call = syscall::measured(known, syscall::Call::Getppid)?;
+            let call = syscall::measured_cost(measured, syscall::Call::Getppid)?;
             handed_over += (call * 0.25).named("to sleep or to wake");
         }
         (stays.up_to(handed_over) * threads as f64).predict("cost")

@@ -6,7 +6,7 @@ use crate::net::windows::KIB;
 use crate::prelude::*;
 use costof_exchange::receive::{Sender, call};
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_model::protocol::Meeting;
+use costof_model::protocol::Rendezvous;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::sched::affinity;
 use std::io;
@@ -24,7 +24,7 @@ const OPTIONS_BYTES: usize = 12;
 
 /// Sends messages until the receiver has enough.
 pub(super) struct Sending {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Vec<usize>,
     listener: Option<Listener>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Sending {
 impl Sending {
     pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
         Ok(Sending {
-            meeting: rendezvous::with_receiver(launch)?,
+            rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             listener: None,
         })
@@ -53,7 +53,7 @@ impl RoleAt<Receive> for Sending {
         let page_bytes = base_page_bytes();
         point.check(page_bytes)?;
         let (listener, offers) =
-            rendezvous::listen(&point.link, &self.meeting, point.over.into(), 1)?;
+            rendezvous::listen(&point.link, &self.rendezvous, point.over.into(), 1)?;
         if point.segments == Segments::Pages {
             let segment = (page_bytes + OPTIONS_BYTES) as u32;
             listener.limit_segments(segment).or_unsupported_hint(
@@ -101,7 +101,7 @@ impl RoleAt<Receive> for Sending {
 
 /// Receives messages, and counts them.
 pub(super) struct Receiving {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Vec<usize>,
     offers: Offers,
 }
@@ -109,7 +109,7 @@ pub(super) struct Receiving {
 impl Receiving {
     pub(super) fn start(launch: &Launch) -> Result<Receiving, Failure> {
         Ok(Receiving {
-            meeting: rendezvous::with_receiver(launch)?,
+            rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
             offers: Offers::new(),
         })
@@ -130,7 +130,7 @@ impl RoleAt<Receive> for Receiving {
         let address: Address = rendezvous::offered(&self.offers)?;
         pin(&self.cpus)?;
         let (how, over) = (point.how.into(), point.over.into());
-        let token = self.meeting.token.as_bytes();
+        let token = self.rendezvous.token.as_bytes();
         let called = call(how, over, &address, point.shape(), token);
         let (mut receiver, round_trip) = called.map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => failed(&error),

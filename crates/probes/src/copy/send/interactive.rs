@@ -32,7 +32,7 @@ use costof_model::metric::Estimate;
 use costof_model::noise::{Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, Launch, Meeting, Report};
+use costof_model::protocol::{ClockInfo, Launch, Rendezvous, Report};
 use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
 use costof_model::run_file::Run;
 use costof_model::typed::{At, TypedPoint, Words};
@@ -179,7 +179,7 @@ impl ThisEnd {
             point_time_ns: 0,
             rounds: 1,
             clock: self.clock.clone(),
-            meeting: Some(Meeting {
+            rendezvous: Some(Rendezvous {
                 address,
                 ports,
                 token,

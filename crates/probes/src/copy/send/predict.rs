@@ -14,7 +14,7 @@ const REAPED: u64 = 32;
 pub(super) fn predict(
     point: &At<CopySend>,
     facts: &Facts,
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
 ) -> Option<Prediction> {
     let link: Link = point.link.parse().ok()?;
     // Nothing is known of another host's network, and net.bandwidth says what a rate leaves.
@@ -28,7 +28,7 @@ pub(super) fn predict(
     if (in_pieces && link == Link::Veth) || point.over == Over::UdpGso {
         return None;
     }
-    let pieces = Pieces::new(known, facts)?;
+    let pieces = Pieces::new(measured, facts)?;
     match point.pattern {
         Pattern::Stream => stream(point, facts, &pieces, received),
         Pattern::Echo => echo(point, facts, &pieces),
@@ -242,7 +242,7 @@ mod tests {
         rows: &[PointRow],
     ) -> Option<Prediction> {
         let (axes, link) = (sent(values), link.into());
-        predict(&At { axes, link }, facts, &Known(rows))
+        predict(&At { axes, link }, facts, &MeasuredRows(rows))
     }
 
     fn expected(values: &str, link: &'static str) -> Prediction {

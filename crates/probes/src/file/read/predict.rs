@@ -10,34 +10,38 @@ const ADD_PAGE_NS: Range = Range(50.0, 800.0);
 /// completion, to run its work.
 const REQUEST_CALLS: Range = Range(0.5, 4.0);
 
-pub(super) fn predict(point: &Read, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(
+    point: &Read,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
     let cost = match point.cache {
-        Cache::Warm => warm(point, known),
-        Cache::Cold | Cache::Direct => from_the_device(point, facts, known),
+        Cache::Warm => warm(point, measured),
+        Cache::Cold | Cache::Direct => from_the_device(point, facts, measured),
     };
     cost?.predict("cost")
 }
 
-fn warm(point: &Read, known: &Known<'_>) -> Option<Cost> {
+fn warm(point: &Read, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let block = point.block as f64;
     match point.engine {
-        Engine::Mmap => expect::copy(known, block),
-        Engine::Pread => expect::cached(known, block),
+        Engine::Mmap => expect::copy(measured, block),
+        Engine::Pread => expect::cached(measured, block),
         Engine::IoUring => {
-            let request = syscall::measured(known, syscall::Call::Read)? * REQUEST_CALLS;
-            Some(expect::cached(known, block)? + request.named("a request of io_uring"))
+            let request = syscall::measured_cost(measured, syscall::Call::Read)? * REQUEST_CALLS;
+            Some(expect::cached(measured, block)? + request.named("a request of io_uring"))
         }
     }
 }
 
-fn from_the_device(point: &Read, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+fn from_the_device(point: &Read, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let block = point.block as f64;
     let blocks = expect::Blocks {
         dir: &point.dir,
         block: point.block,
         jump: point.pattern.jumps(),
     };
-    let request = expect::read_request(blocks, facts, known)?;
+    let request = expect::read_request(blocks, facts, measured)?;
     let mut cost = if point.cache == Cache::Cold && point.pattern == Pattern::Sequential {
         // The kernel reads ahead: it waits before the reader does, and a block comes in a large request.
         request * (0.0, 0.5) + Cost::bytes(block, (0.3, 8.0), "read ahead")
@@ -48,7 +52,7 @@ fn from_the_device(point: &Read, facts: &Facts, known: &Known<'_>) -> Option<Cos
     if point.cache == Cache::Cold {
         let added = ADD_PAGE_NS * expect::pages(block);
         cost += Cost::new(added, "to add pages to the page cache");
-        cost += expect::copy(known, block)?;
+        cost += expect::copy(measured, block)?;
     }
     Some(cost)
 }

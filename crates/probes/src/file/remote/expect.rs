@@ -14,18 +14,22 @@ const HEADERS: f64 = 1.06;
 
 /// A call that does nothing, of a server on this machine: the thread that receives the call passes it on,
 /// and wakes others for it.
-pub(super) fn null_call(path: &str, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn null_call(path: &str, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     if !is_here(path) {
         return None;
     }
-    let rtt = known.primary_over("loopback", "net.rtt", &[("over", "tcp")])?;
+    let rtt = measured.primary_over("loopback", "net.rtt", &[("over", "tcp")])?;
     (Cost::new(rtt, "for a round trip by TCP on loopback (net.rtt)") * (0.8, 6.0))
         .predict("latency")
 }
 
 /// A block, of a server that answers a call that does nothing in the time that was measured.
-pub(super) fn read(point: &Remote, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call = known.primary("file.remote_call", &[("path", &point.path)])?;
+pub(super) fn read(
+    point: &Remote,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
+    let call = measured.primary("file.remote_call", &[("path", &point.path)])?;
     let (bytes, depth) = (point.block as f64, point.depth as f64);
     let copies = (2.0 * bytes / COPIES.1, 5.0 * bytes / COPIES.0);
     let one = Cost::new(call, "for a call that does nothing (file.remote_call)") * (0.7, 2.5)
@@ -75,7 +79,7 @@ mod tests {
     fn expected(point: &Remote, facts: &Facts) -> Prediction {
         let path = point.path.clone();
         let rows = [measured(RemoteCall { path }, 40_000.0)];
-        read(point, facts, &Known(&rows)).unwrap()
+        read(point, facts, &MeasuredRows(&rows)).unwrap()
     }
 
     fn of(path: &'static str) -> Remote {
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_a_server_that_nothing_was_asked_of() {
-        assert_eq!(read(&of(FAR), &Facts::default(), &Known(&[])), None);
-        assert_eq!(null_call(FAR, &Known(&[])), None);
+        assert_eq!(read(&of(FAR), &Facts::default(), &MeasuredRows(&[])), None);
+        assert_eq!(null_call(FAR, &MeasuredRows(&[])), None);
     }
 }

@@ -43,8 +43,12 @@ impl Measure for RemoteCall {
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
 
-    fn predict(point: &At<RemoteCall>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        super::expect::null_call(&point.path, known)
+    fn predict(
+        point: &At<RemoteCall>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        super::expect::null_call(&point.path, measured)
     }
 }
 

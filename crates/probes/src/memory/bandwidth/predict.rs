@@ -11,28 +11,32 @@ const LEVELS: [&str; 3] = ["L1", "L2", "claimed L3"];
 const LOADED: [(f64, f64); 3] = [(32.0, 128.0), (16.0, 64.0), (8.0, 32.0)];
 const STORED: [(f64, f64); 3] = [(16.0, 64.0), (8.0, 32.0), (4.0, 20.0)];
 
-pub(super) fn predict(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(
+    point: &Bandwidth,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
     let rates = match point.op {
-        Op::WriteNontemporal => return main_memory(point, facts, known),
+        Op::WriteNontemporal => return main_memory(point, facts, measured),
         Op::Read => LOADED,
         Op::Write | Op::Copy => STORED,
     };
     let fits = |level: &u32| sizes::fit_into_level(arena_bytes(point), facts, *level);
     let Some(level) = (1..=3).find(fits) else {
-        return main_memory(point, facts, known);
+        return main_memory(point, facts, measured);
     };
     let place = level as usize - 1;
-    cached(point, known, LEVELS[place], rates[place])
+    cached(point, measured, LEVELS[place], rates[place])
 }
 
 /// From a cache, of which each thread has one, or a share that is as good.
 fn cached(
     point: &Bandwidth,
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
     level: &str,
     (low, high): (f64, f64),
 ) -> Option<Prediction> {
-    let hz = core_hz(known)?;
+    let hz = core_hz(measured)?;
     let threads = point.threads as f64;
     throughput(
         low * hz * threads,
@@ -56,7 +60,11 @@ const WITH_TLB_MISSES: &str =
     "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
 
 /// From or to main memory: what one core has under way, and what the modules can.
-fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+fn main_memory(
+    point: &Bandwidth,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
     let (part, why) = match point.op {
         Op::Write => (1.0, "; a line is read first, or a rep avoids it"),
         Op::WriteNontemporal => (1.5, "; 1.5 times that, as no line is read first"),
@@ -65,7 +73,7 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
     };
     let latency = |pages: Pages| {
         let load = latency::load(sizes::beyond(facts));
-        known.at(&Latency { pages, ..load })
+        measured.at(&Latency { pages, ..load })
     };
     let on_huge = latency(Pages::Huge).map(|ns| (ns, ns, "2 MiB pages"));
     let measured = on_huge.or_else(|| {
@@ -124,7 +132,7 @@ mod tests {
     fn a_stream_is_predicted_from_the_latency_without_tlb_misses_where_there_is_one() {
         let read = stream(Op::Read, 1 << 30);
         let predicted = |rows: &[PointRow]| {
-            let prediction = predict(&read, &Facts::default(), &Known(rows)).unwrap();
+            let prediction = predict(&read, &Facts::default(), &MeasuredRows(rows)).unwrap();
             let range = (prediction.low.round(), prediction.high.round());
             (range, prediction.because)
         };

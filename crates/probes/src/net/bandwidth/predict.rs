@@ -8,7 +8,7 @@ use crate::os::syscall;
 use costof_model::cost::Cost;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
-use costof_model::prediction::{Known, Prediction};
+use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::typed::At;
 use costof_model::unit::Unit;
 
@@ -18,11 +18,11 @@ const PACKET_BYTES: f64 = 65_536.0;
 pub(super) fn predict(
     point: &At<Bandwidth>,
     facts: &Facts,
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
 ) -> Option<Prediction> {
     match point.link.parse().ok()? {
-        Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
-        Link::Veth => within_the_machine(point, (MTU - IP_HEADER) as f64, facts, known),
+        Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, measured),
+        Link::Veth => within_the_machine(point, (MTU - IP_HEADER) as f64, facts, measured),
         // Nothing is known of another host's network, and nothing arrives in a sink.
         Link::Remote | Link::Sink => None,
         Link::Emulated { up, .. } => {
@@ -65,10 +65,10 @@ fn within_the_machine(
     point: &At<Bandwidth>,
     packet: f64,
     facts: &Facts,
-    known: &Known<'_>,
+    measured: &MeasuredRows<'_>,
 ) -> Option<Prediction> {
-    let read = syscall::measured(known, syscall::Call::Read)?;
-    let measured = known.primary("memory.bandwidth", &[("op", "copy")]);
+    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
+    let measured = measured.primary("memory.bandwidth", &[("op", "copy")]);
     let copy = measured.map_or(10.0, |measured| measured / 1e9);
     let bytes = point.size as f64;
     // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
@@ -102,7 +102,7 @@ mod tests {
             ..Bandwidth::default()
         };
         let link = link.into();
-        predict(&At { axes, link }, &Facts::default(), &Known(&[]))
+        predict(&At { axes, link }, &Facts::default(), &MeasuredRows(&[]))
     }
 
     #[test]

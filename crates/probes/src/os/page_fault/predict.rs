@@ -5,7 +5,11 @@ use crate::expect::cycles;
 use crate::prelude::*;
 use costof_model::facts::DiskKind;
 
-pub(super) fn predict(kind: Kind, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(
+    kind: Kind,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Prediction> {
     let empty_page = Cost::new((50.0, 400.0), "to find an empty page");
     let (found, filled) = match kind {
         Kind::Huge => return huge(facts),
@@ -14,17 +18,17 @@ pub(super) fn predict(kind: Kind, facts: &Facts, known: &Known<'_>) -> Option<Pr
             let mapped = Cost::new((50.0, 300.0), "to find and map a page");
             (mapped, Cost::default())
         }
-        Kind::CopyOnWrite => (empty_page, filled(known, "copying 4 KiB")?),
-        Kind::MinorAnonymous => (empty_page, filled(known, "clearing 4 KiB")?),
+        Kind::CopyOnWrite => (empty_page, filled(measured, "copying 4 KiB")?),
+        Kind::MinorAnonymous => (empty_page, filled(measured, "clearing 4 KiB")?),
     };
     // An exception and its handler.
-    let handler = syscall::measured(known, syscall::Call::Getppid)? * (1.0, 4.0);
+    let handler = syscall::measured_cost(measured, syscall::Call::Getppid)? * (1.0, 4.0);
     (handler + found + filled).predict("cost")
 }
 
 /// A page of 4 KiB, at 8 to 32 bytes a cycle.
-fn filled(known: &Known<'_>, name: &str) -> Option<Cost> {
-    cycles(known, (4096.0 / 32.0, 4096.0 / 8.0), name)
+fn filled(measured: &MeasuredRows<'_>, name: &str) -> Option<Cost> {
+    cycles(measured, (4096.0 / 32.0, 4096.0 / 8.0), name)
 }
 
 /// A page of this machine's size, which clearing takes all of the time of.

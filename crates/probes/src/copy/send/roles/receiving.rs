@@ -11,7 +11,7 @@ use crate::net::windows;
 use crate::prelude::*;
 use costof_exchange::delivery::{self, Receiver};
 use costof_exchange::rendezvous::Listener;
-use costof_model::protocol::Meeting;
+use costof_model::protocol::Rendezvous;
 use costof_os::memory::fields::Messages;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ type Burst = (f64, f64);
 
 /// Receives what comes, and counts it.
 pub(in crate::copy::send) struct Receiving {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     random: Rng,
     listener: Option<Listener>,
@@ -44,10 +44,10 @@ impl Receiving {
         launch: &Launch,
         is_interactive: bool,
     ) -> Result<Receiving, Failure> {
-        let meeting = rendezvous::from_launch(launch)?;
+        let rendezvous = rendezvous::from_launch(launch)?;
         Ok(Receiving {
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
@@ -155,7 +155,7 @@ impl RoleAt<CopySend> for Receiving {
     fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
         self.listener = None;
-        if self.meeting.sink.is_some() {
+        if self.rendezvous.sink.is_some() {
             return Ok(Offers::new());
         }
         self.answers = match point.pattern {
@@ -167,7 +167,7 @@ impl RoleAt<CopySend> for Receiving {
         };
         let (listener, mut offers) = rendezvous::listen(
             &point.link,
-            &self.meeting,
+            &self.rendezvous,
             point.transport().over(),
             point.threads,
         )?;

@@ -14,7 +14,7 @@ use crate::net::windows::{self, KIB};
 use crate::prelude::*;
 use costof_exchange::delivery::{self, Counts, Ending, Sender};
 use costof_exchange::rendezvous::Address;
-use costof_model::protocol::{ClockSource, Meeting};
+use costof_model::protocol::{ClockSource, Rendezvous};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Sends as fast as it can, or as answers come.
 pub(in crate::copy::send) struct Sending {
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     cpus: Processors,
     all_cpus: Vec<usize>,
     partners: Vec<usize>,
@@ -63,11 +63,11 @@ impl Sending {
         victims: Victims,
         ending: Option<(Duration, Ending)>,
     ) -> Result<Sending, Failure> {
-        let meeting = rendezvous::from_launch(launch)?;
+        let rendezvous = rendezvous::from_launch(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
-            cpus: Processors::new(&launch.cpus, &meeting),
-            meeting,
+            cpus: Processors::new(&launch.cpus, &rendezvous),
+            rendezvous,
             all_cpus: launch.cpus.clone(),
             partners: launch.partners.clone(),
             reference_hz: is_cycles.then_some(launch.clock.hz),
@@ -84,7 +84,7 @@ impl Sending {
     /// The thread that acknowledges what TCP sends into a sink, on a processor that no sender uses where
     /// there is one; none where there is nothing to acknowledge.
     fn acknowledger(&self, point: &At<CopySend>) -> Result<Option<Acknowledger>, Failure> {
-        if self.meeting.sink.is_none() || point.over != Over::Tcp {
+        if self.rendezvous.sink.is_none() || point.over != Over::Tcp {
             return Ok(None);
         }
         let used = self.cpus.used(point.threads);
@@ -106,8 +106,8 @@ impl Sending {
     ) -> Result<Vec<Sender>, Failure> {
         let (transport, control) = (point.transport(), point.congestion_control.name());
         let primitive = point.full_primitive()?;
-        let flows = if let Some(sink) = self.meeting.sink {
-            let addresses = (self.meeting.address, sink);
+        let flows = if let Some(sink) = self.rendezvous.sink {
+            let addresses = (self.rendezvous.address, sink);
             delivery::into_sink(
                 transport,
                 addresses,
@@ -118,13 +118,13 @@ impl Sending {
             )
         } else {
             let address: Address = rendezvous::offered(&self.offers)?;
-            let token = self.meeting.token.as_bytes();
+            let token = self.rendezvous.token.as_bytes();
             delivery::call(transport, &address, control, token, primitive, messages)
         };
         flows.map_err(|error| {
             refused(control, &error).unwrap_or_else(|| match error.kind() {
                 ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
-                _ => cannot_reach(&self.meeting.address, &error),
+                _ => cannot_reach(&self.rendezvous.address, &error),
             })
         })
     }
@@ -157,10 +157,10 @@ impl Sending {
             }
         }
         let used = self.cpus.used(flows.len());
-        let interrupts = if self.meeting.sink.is_some() {
+        let interrupts = if self.rendezvous.sink.is_some() {
             Some(used.into_iter().collect())
         } else {
-            left_to_count(used, &self.offers, self.meeting.apart)
+            left_to_count(used, &self.offers, self.rendezvous.apart)
         };
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let latencies = each(flows, &self.cpus, |flow| {
@@ -238,7 +238,7 @@ impl Sending {
             meter.value("cycles_per_byte", cycles);
             meter.value("cycles_by_pmu", f64::from(u8::from(counted.is_some())));
         }
-        if self.meeting.sink.is_some() || self.ending.is_some() {
+        if self.rendezvous.sink.is_some() || self.ending.is_some() {
             meter.value(LEFT, windows::throughput(&checkpoints, settled));
             for (kib, ns) in windows::windows(&checkpoints, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
@@ -318,7 +318,7 @@ impl RoleAt<CopySend> for Sending {
 
     fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        if self.meeting.sink.is_some() && point.over == Over::Unix {
+        if self.rendezvous.sink.is_some() && point.over == Over::Unix {
             return Err(Failure::unsupported(
                 "a Unix socket does not lead to a sink (--link loopback)",
             ));
@@ -347,7 +347,7 @@ impl RoleAt<CopySend> for Sending {
         sent?;
         each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;
-        if self.meeting.sink.is_some() {
+        if self.rendezvous.sink.is_some() {
             // No receiver checks which message comes: the next point goes on with those that were not
             // sent for longest, so that cold ones are.
             let messages = flows.into_iter().map(Sender::into_messages);
