@@ -8,7 +8,7 @@ use costof_measure::metrics;
 use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::prediction::{Known, Prediction};
+use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::typed::{At, words};
 use costof_model::{point, words};
 use costof_os::process::syscalls;
@@ -63,7 +63,7 @@ impl Measure for Planted {
     };
     const ROLES: &'static [StartRole] = &[|_| role::<Planted>(run)];
 
-    fn predict(_: &At<Planted>, _: &Facts, _: &Known<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Planted>, _: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
         None
     }
 }

@@ -31,7 +31,8 @@ pub enum Domain {
         /// The largest value.
         high: u64,
         /// The values that a run of this probe takes by default.
-        usual: List<u64>,
+        #[serde(rename = "usual")]
+        defaults: List<u64>,
     },
     /// A place: one of these words, an absolute path, or an URL of one of these schemes.
     Place {
@@ -77,7 +78,9 @@ impl Axis {
                 let words = words.iter().map(|choice| choice.value.clone());
                 words.map(AxisValue::Word).collect()
             }
-            Domain::Number { usual, .. } => usual.iter().copied().map(AxisValue::Number).collect(),
+            Domain::Number { defaults, .. } => {
+                defaults.iter().copied().map(AxisValue::Number).collect()
+            }
         }
     }
 

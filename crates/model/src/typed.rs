@@ -238,7 +238,7 @@ fn number<T>(unit: Unit, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisO
         unit,
         low: *bounds.start(),
         high: *bounds.end(),
-        usual: List::Owned(defaults.to_vec()),
+        defaults: List::Owned(defaults.to_vec()),
     })
 }
 

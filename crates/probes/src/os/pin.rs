@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn a_single_page_has_no_slope_and_usual_sizes_have_one_on_any_page() {
-        let Domain::Number { usual, .. } = &PROBE.info.axes[2].domain else {
+        let Domain::Number { defaults, .. } = &PROBE.info.axes[2].domain else {
             panic!("the size is a number");
         };
-        for size in usual.iter() {
+        for size in defaults.iter() {
             assert!(pages(*size, 64 << 10).is_ok_and(|pages| pages >= 4));
         }
         let smallest = 64 << 10;

@@ -444,7 +444,7 @@ mod tests {
                 unit: Unit::Bytes,
                 low: 1,
                 high: 1 << 30,
-                usual: List::Owned(vec![1]),
+                defaults: List::Owned(vec![1]),
             },
         }];
         ProbeInfo {
