@@ -1,6 +1,14 @@
 //! `cpu.clock`: what reading a clock costs, and its resolution.
 
-use crate::prelude::*;
+use crate::expect::{cost_cycles, cost_ns};
+use costof_measure::meter::Meter;
+use costof_measure::metrics;
+use costof_measure::probe::{Measure, Metric, NameList, Probe, StartRole, role};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::prediction::{MeasuredRows, Prediction};
+use costof_model::typed::{At, words};
+use costof_model::{headlines, point, words};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::clock_reads;
 use costof_os::cpu::tsc;

@@ -1,8 +1,14 @@
 //! `cpu.frequency`: how fast the core really runs.
 
-use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
-use costof_model::facts::Advertised;
+use costof_measure::meter::Meter;
+use costof_measure::metrics;
+use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
+use costof_model::facts::{Advertised, Facts};
+use costof_model::failure::Failure;
+use costof_model::prediction::{MeasuredRows, Prediction};
+use costof_model::typed::At;
+use costof_model::{ensure, headlines, point};
 
 pub(crate) static PROBE: Probe = Probe::new::<Frequency>();
 
@@ -66,7 +72,12 @@ impl Measure for Frequency {
                 (0.9 * tsc, 2.0 * tsc, because)
             }
         };
-        expect::between("frequency", (low * 0.99, high * 1.01), because)
+        Some(Prediction {
+            metric: "frequency".into(),
+            low: low * 0.99,
+            high: high * 1.01,
+            because,
+        })
     }
 }
 

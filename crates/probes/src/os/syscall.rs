@@ -1,8 +1,19 @@
 //! `os.syscall`: what entering the kernel costs.
 
 use crate::cpu::clock::{Clock, Source};
-use crate::prelude::*;
+use crate::expect::cost_ns;
+use crate::setup::FirstError;
 use crate::threads::Sleeper;
+use costof_measure::meter::Meter;
+use costof_measure::metrics;
+use costof_measure::probe::{Measure, Metric, NameList, Probe, RoleAt, StartRole, role};
+use costof_model::cost::Cost;
+use costof_model::facts::Facts;
+use costof_model::failure::{Failure, OrFailure};
+use costof_model::prediction::{MeasuredRows, Prediction};
+use costof_model::protocol::Offers;
+use costof_model::typed::{At, Words, count, words};
+use costof_model::{headlines, point, words};
 use costof_os::perf::{Group, tracepoint};
 use costof_os::process::syscalls;
 use std::fs::File;
