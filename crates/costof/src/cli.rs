@@ -6,6 +6,7 @@ mod estimate;
 mod groups;
 mod link;
 mod look;
+pub(crate) mod printing;
 mod send;
 mod values;
 
@@ -14,6 +15,7 @@ pub(crate) use estimate::EstimateOptions;
 pub(crate) use groups::command;
 pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
+pub(crate) use printing::Printing;
 pub(crate) use send::SendOptions;
 pub(crate) use values::{setting, token};
 
@@ -238,24 +240,6 @@ pub(crate) struct RunOptions {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) printing: Printing,
-}
-
-/// How a run is printed.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Printing {
-    /// Print all notes, instead of their number: missed predictions, disturbed batches, links, what has
-    /// no number, findings, what cost a grade
-    #[arg(long)]
-    pub(crate) notes: bool,
-    /// Print each row's probe and axes besides its label
-    #[arg(long)]
-    pub(crate) ids: bool,
-    /// Whether grades and missed predictions are coloured
-    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
-    pub(crate) color: ColorChoice,
-    /// Write the points, and those that have no number, as JSON, one a line, instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,11 @@
 //! Standard output, standard error and Ctrl-C: results, progress, warnings and errors go out, interrupts
 //! come in.
 
-use crate::cli::Printing;
+use crate::cli::printing::Printing;
 use crate::error::{Context, Done, Error};
 use anstream::AutoStream;
 use clap::ColorChoice;
-use costof_report::run::Style;
+use costof_report::style::Style;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ pub mod command_reader;
 pub mod namespace;
 pub mod signals;
 pub mod spawn;
+pub(crate) mod status;
 pub mod syscalls;
 
 use std::ffi::CStr;
@@ -20,6 +21,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid};
 use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 use signals::Installed;
+use status::{STATUS, status_bytes};
 
 /// Calls the process by this name in ps(1) and top(1), of at most 15 bytes; the kernel would take
 /// the last part of the path that was executed. For the first thread to call.
@@ -181,20 +183,6 @@ pub fn resident() -> io::Result<Resident> {
         all: all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))?,
         anonymous: status_bytes(&status, "RssAnon:"),
     })
-}
-
-/// What the kernel reports of this process's memory, among other things.
-pub(crate) const STATUS: &str = "/proc/self/status";
-
-/// What a file such as [`STATUS`] says under a name, in bytes.
-pub(crate) fn status_bytes(status: &str, name: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-    kib_value(value).map(|kib| kib * 1024)
-}
-
-/// The number in `   1234 kB`.
-pub(crate) fn kib_value(value: &str) -> Option<u64> {
-    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
 }
 
 /// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to the

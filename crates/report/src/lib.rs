@@ -22,5 +22,6 @@ mod published;
 mod rows;
 pub mod run;
 pub mod study;
+pub mod style;
 mod table;
 pub mod text;

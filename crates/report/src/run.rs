@@ -1,53 +1,12 @@
 //! A run as text: the machine, the latency table, the notes below it, and what matters.
 
 use crate::names::points_counted;
-use crate::text::{paragraph, printable, wrapped_at};
+use crate::style::Style;
+use crate::text::{paragraph, printable};
 use crate::{colour, conclusion, ladder, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
-
-/// How a run is printed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Style {
-    /// The columns of the terminal; none where the text goes elsewhere: then nothing is left out, and a
-    /// sentence is a line.
-    pub width: Option<usize>,
-    /// Whether colours are understood there.
-    pub colour: bool,
-    /// Whether each row shows its point besides its label.
-    pub ids: bool,
-    /// Whether notes are printed in full, instead of their number.
-    pub notes: bool,
-}
-
-impl Style {
-    pub(crate) fn columns(self) -> usize {
-        self.width.unwrap_or(usize::MAX)
-    }
-
-    /// Lines of text, none longer than the terminal.
-    fn prose(self, text: &str) -> String {
-        let wrapped = |line: &str| {
-            let indent = line.len() - line.trim_start_matches(' ').len();
-            let (indent, line) = line.split_at(indent);
-            wrapped_at(self.columns(), &printable(line), indent)
-        };
-        text.lines().map(wrapped).collect()
-    }
-
-    /// A sentence, of which a terminal shows as many lines as are read at a glance.
-    fn cut(self, sentence: &str) -> String {
-        const MOST: usize = 2;
-        let width = self.width.map(|width| width.saturating_sub(" …".len()));
-        let wrapped = Style { width, ..self }.prose(sentence);
-        let lines: Vec<&str> = wrapped.lines().collect();
-        match lines.get(..MOST) {
-            Some(first) if lines.len() > MOST => format!("{} …\n", first.join("\n")),
-            _ => wrapped,
-        }
-    }
-}
 
 /// The points of a run as a table, with its notes below.
 pub fn text(run: &Run, style: Style) -> String {

@@ -5,7 +5,7 @@ use crate::colour;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
 use crate::names::short_point;
-use crate::run::Style;
+use crate::style::Style;
 use crate::text::{printable, wrapped_at};
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;

@@ -1,7 +1,8 @@
 //! The text of a run, held against what it was when somebody last looked at it.
 
 use costof_model::run_file::Run;
-use costof_report::run::{Style, conclusion, text};
+use costof_report::run::{conclusion, text};
+use costof_report::style::Style;
 use std::io::BufReader;
 
 /// A run that was measured, cut down and given a row of each kind that can be

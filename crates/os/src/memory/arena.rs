@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::process::{kib_value, status_bytes};
+use crate::process::status::{kib_value, status_bytes};
 use crate::system_call::{invalid, unsupported};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 

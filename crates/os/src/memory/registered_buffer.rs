@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::process::{STATUS, status_bytes};
+use crate::process::status::{STATUS, status_bytes};
 use crate::system_call::check;
 
 /// A ring of io_uring that no request is made of.

@@ -2,7 +2,7 @@
 
 use crate::made::{Made, Point, varied};
 use costof_model::run_file::{self, Run};
-use costof_report::{csv, markdown, page::page, plots, run as shown, run::Style};
+use costof_report::{csv, markdown, page::page, plots, run as shown, style::Style};
 use serde_json::{Value, json};
 
 /// What would be markup, a script or an attribute, wherever it got out.

@@ -1,0 +1,17 @@
+//! The kernel's files of sizes by name, as /proc/self/status and /proc/meminfo are.
+//!
+//! Source: proc(5).
+
+/// What the kernel reports of this process's memory, among other things.
+pub(crate) const STATUS: &str = "/proc/self/status";
+
+/// What a file such as [`STATUS`] says under a name, in bytes.
+pub(crate) fn status_bytes(status: &str, name: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    kib_value(value).map(|kib| kib * 1024)
+}
+
+/// The number in `   1234 kB`.
+pub(crate) fn kib_value(value: &str) -> Option<u64> {
+    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
+}
