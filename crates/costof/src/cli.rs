@@ -19,7 +19,7 @@ pub(crate) use printing::Printing;
 pub(crate) use send::SendOptions;
 pub(crate) use values::{setting, token};
 
-use clap::{ArgGroup, Args, ColorChoice, Parser, Subcommand, ValueHint, value_parser};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;

@@ -1,6 +1,7 @@
 //! What carries messages between two ends, one file each. All of them are dispatched statically, so
 //! that a timed exchange makes the system calls of its transport and no indirect call.
 
+pub mod one_thread;
 pub mod rudp;
 pub mod socket;
 pub mod stamped;

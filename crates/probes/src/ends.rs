@@ -6,7 +6,7 @@ use crate::threads;
 use crate::wake::{self, Awake, Wake};
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_model::typed::{AxisOf, words, words_of};
+use costof_model::typed::{AxisOf, words_of};
 use costof_model::unsupported;
 use costof_os::ipc::token::{Exchange, Leader};
 use std::io;
@@ -18,6 +18,8 @@ costof_model::words! {
         Same = "same",
         /// each on a processor of its own, the nearest one to the first
         Cross = "cross",
+        /// both in one thread, which never waits: what is sent is there when it is looked for
+        OneThread = "one_thread",
     }
 }
 
@@ -25,19 +27,24 @@ impl Cpus {
     /// On how many processors the two ends run.
     pub(crate) fn count(self) -> usize {
         match self {
-            Cpus::Same => 1,
+            Cpus::Same | Cpus::OneThread => 1,
             Cpus::Cross => 2,
         }
     }
 
     /// The axis `cpus`, for what is about one processor.
     pub(crate) fn same_first() -> AxisOf<Cpus> {
-        words().about(ABOUT_CPUS)
+        words_of(&[Cpus::Same, Cpus::Cross]).about(ABOUT_CPUS)
     }
 
     /// The axis `cpus`, for what is about two.
     pub(crate) fn cross_first() -> AxisOf<Cpus> {
         words_of(&[Cpus::Cross, Cpus::Same]).about(ABOUT_CPUS)
+    }
+
+    /// The axis `cpus` of messages that one thread can send to itself.
+    pub(crate) fn cross_first_or_one_thread() -> AxisOf<Cpus> {
+        words_of(&[Cpus::Cross, Cpus::Same, Cpus::OneThread]).about(ABOUT_CPUS)
     }
 }
 
@@ -58,8 +65,8 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
 pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
-        (Cpus::Same, Wake::Awake) => Ok(Awake::Unchanged),
-        (Cpus::Same, _) => unsupported!(
+        (Cpus::Same | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
+        (Cpus::Same | Cpus::OneThread, _) => unsupported!(
             "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)"
         ),
     }
@@ -71,12 +78,12 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
 /// Where they share one, or it is to be idle.
 pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     match (ends, wake) {
-        (Cpus::Cross, Wake::Awake) => Ok(Awake::Unchanged),
+        (Cpus::Cross | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
         (Cpus::Same, _) => unsupported!(
             "two ends that spin on one processor wait for the end of each other's time slice \
              (--set cpus=cross, or wait=block)"
         ),
-        (Cpus::Cross, Wake::Idle | Wake::Polling) => {
+        (Cpus::Cross | Cpus::OneThread, Wake::Idle | Wake::Polling) => {
             unsupported!("an end that spins keeps its processor awake (--set wake=awake)")
         }
     }

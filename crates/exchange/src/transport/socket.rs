@@ -21,7 +21,7 @@ use crate::rendezvous::{self, Address, Flow, Listener, Over, only};
 use costof_os::net::socket::{is_passing, receive_within};
 
 /// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
-const SPINS_PER_POLL: u32 = 100_000;
+pub(super) const SPINS_PER_POLL: u32 = 100_000;
 /// How many poll intervals the rest of a message that has begun to come may take.
 const MAX_POLLS: u32 = 200;
 /// The least retransmission timeout, as Linux has it for TCP.

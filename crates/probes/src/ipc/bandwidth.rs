@@ -89,7 +89,9 @@ impl Measure for Bandwidth {
         // their way at a time, for 30 to 150 ns each; both copies at the same time or one after the
         // other.
         let mut cost = match point.cpus {
-            Cpus::Same => Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches"),
+            Cpus::Same | Cpus::OneThread => {
+                Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches")
+            }
             Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 40.0), "copied from CPU to CPU"),
         };
         if point.over != Over::SharedMemory {

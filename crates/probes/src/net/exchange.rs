@@ -149,7 +149,8 @@ impl Exchange {
 
     /// How many ends wait in the kernel, one message at a time.
     pub(crate) fn waiting_ends(&self) -> f64 {
-        if self.blocks() { 2.0 } else { 0.0 }
+        let waits = self.blocks() && self.cpus != Cpus::OneThread;
+        if waits { 2.0 } else { 0.0 }
     }
 
     /// How long the link may hold up a round trip; nothing where nothing is known of it.

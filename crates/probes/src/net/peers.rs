@@ -15,7 +15,7 @@ use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_os::sched::affinity;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 /// Where an end of a point runs.
@@ -61,7 +61,7 @@ impl Local {
     /// says: each end its own, since they may be of two machines.
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
-        let shares = cpus == Cpus::Same;
+        let shares = cpus != Cpus::Cross;
         rendezvous::can_share(&self.rendezvous, shares)?;
         if !self.rendezvous.apart {
             threads::on(cpus.count(), &self.cpus)?;
@@ -209,6 +209,21 @@ impl Connector {
         let token = self.local.rendezvous.token.as_bytes();
         let connected = connect(&address, token).map_err(|error| cannot_reach(&address, &error))?;
         Ok((awake, connected))
+    }
+
+    /// What keeps the processor awake, and what `open` makes of this end's address and the token: both
+    /// ends, where the other role has none.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn alone<T>(
+        &mut self,
+        open: impl FnOnce(IpAddr, &[u8]) -> io::Result<T>,
+    ) -> Result<(Awake, T), Failure> {
+        let (_, awake) = self.ready.take().expect("it is prepared");
+        let Rendezvous { address, token, .. } = &self.local.rendezvous;
+        let opened = open(*address, token.as_bytes()).map_err(|error| broken(&error))?;
+        Ok((awake, opened))
     }
 
     /// The first connection to a server that [accepts many](Acceptor::accept_many), and the address

@@ -14,8 +14,10 @@ use crate::prelude::*;
 use crate::wake::{self, Wake};
 use costof_exchange::open_loop::OpenLoop;
 use costof_exchange::ping_pong::Client;
+use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::{self, TryReceive};
+use costof_model::link::Link;
 use std::io;
 use std::time::Instant;
 
@@ -33,7 +35,7 @@ point! {
     /// from the time intended (no coordinated omission). Where ends block, a latency has two modes
     /// where the other processor is awake at one time and at another has to be woken from idle,
     /// which a virtual machine takes tens of microseconds for; `wake` and `wait` tell such cases
-    /// apart, `cpus=same` needs no waking. sockperf prints half of this round trip.
+    /// apart, `cpus=same` needs no waking, and `cpus=one_thread` no waiting. sockperf prints half of this round trip.
     ///
     /// # Predicted from
     /// context switches as os.context_switch has measured them, and system calls that go through
@@ -48,6 +50,7 @@ point! {
     ///
     /// # Needs
     /// - cpus=cross: two processors (--cpu)
+    /// - cpus=one_thread: --link loopback, and rate=0
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
         /// what carries it
@@ -56,7 +59,7 @@ point! {
         size: usize = bytes(1..=64 << 10, &[56, 1, 1024, 16 << 10, 64 << 10]),
         /// how an end waits for a message
         wait: Wait = words(),
-        cpus: Cpus = Cpus::cross_first(),
+        cpus: Cpus = Cpus::cross_first_or_one_thread(),
         wake: Wake = wake::of_two_ends(),
         /// messages a second, sent whether the ones before are answered or not; 0: one at a time,
         /// the next when the last is answered
@@ -79,7 +82,7 @@ impl Exchanges for Rtt {
         if self.rate == 0 {
             return Ok(());
         }
-        if self.cpus == Cpus::Same {
+        if self.cpus != Cpus::Cross {
             return Err(Failure::unsupported(
                 "with a rate the client spins, so as to send in time, and leaves its processor to \
                  nobody (--set cpus=cross, or rate=0)",
@@ -150,6 +153,9 @@ fn measure(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
+    if point.cpus == Cpus::OneThread {
+        return in_one_thread(point, connector, meter);
+    }
     let (_awake, socket) = exchange.connect_socket(connector)?;
     let mut client = Client::new(socket, exchange.size);
     client.set_min_rto(exchange.may_take(&point.link));
@@ -160,9 +166,24 @@ fn measure(
     }
 }
 
+/// The client is both ends: the server's role waits for nobody, on the same processor.
+fn in_one_thread(
+    point: &At<Rtt>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    if point.link.parse() != Ok(Link::Loopback) {
+        unsupported!("one thread has both ends in one place (--link loopback, or cpus=cross)");
+    }
+    let open =
+        |address, token: &[u8]| OneThread::new(point.over.into(), address, point.size, token);
+    let (_awake, both) = connector.alone(open)?;
+    one_at_a_time(point, Client::new(both, point.size), meter)
+}
+
 fn one_at_a_time(
     point: &At<Rtt>,
-    mut client: Client<Socket>,
+    mut client: Client<impl transport::Transport>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
@@ -216,7 +237,7 @@ fn one_at_a_time(
 /// How many messages may be lost before any that is not.
 const FIRST_TRIES: u32 = 3;
 
-fn first_round_trip_ns(client: &mut Client<Socket>) -> Result<f64, Failure> {
+fn first_round_trip_ns(client: &mut Client<impl transport::Transport>) -> Result<f64, Failure> {
     let mut tries = 0;
     loop {
         let (start, before) = (Instant::now(), client.retransmissions());
