@@ -191,7 +191,7 @@ mod tests {
     fn the_share_is_reported_with_what_takes_longer() {
         let mut run = run(0.62);
         assert_eq!(sentence(&run).as_deref(), Some(GUEST));
-        run.points.push(cost("null", &[], 200.0));
+        run.points.push(cost("harness.null", &[], 200.0));
         for (cpus, ns) in [("cross", 190.0), ("same", 157.0)] {
             let axes = [("over", "pipe"), ("cpus", cpus)];
             run.points.push(cost("os.context_switch", &axes, ns));
@@ -212,7 +212,7 @@ mod tests {
             run.points.push(cost("cpu.call", &[("type", call)], ns));
         }
         // What was not measured while the core was alone says nothing.
-        run.points.push(cost("null", &[], 300.0));
+        run.points.push(cost("harness.null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
         let shown = sentence(&run).unwrap();
         let expected =

@@ -243,7 +243,7 @@ mod tests {
         let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
         assert_eq!(found.len(), 1, "{found:?}");
         for said in [
-            "study over wan",
+            "study over wan [emulated]",
             "1 × 20000B ÷ a round trip of 192 ms",
             "the link's delays are 190 ms",
             "to fill the link, 2375000B have to be in flight",
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "over delay=95ms,rate=100Mbit,up.loss=10%, of the link's rate times the share that it does not lose, less than half reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
+                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], of the link's rate times the share that it does not lose, less than half reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "over rate=100Mbit,up.loss=10%, the share of messages that take a second or more: rudp by cubic 0 %, study 11 %"
+                "over rate=100Mbit,up.loss=10% [emulated], the share of messages that take a second or more: rudp by cubic 0 %, study 11 %"
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);

@@ -1,5 +1,6 @@
 //! How findings name points and sizes.
 
+use costof_model::emulated::mark;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 
@@ -17,13 +18,14 @@ pub(crate) fn named(run: &Run, point: &Point) -> String {
 pub(crate) fn over(point: &Point) -> String {
     match &*point.link {
         "none" => String::new(),
-        link => format!(" over {link}"),
+        link => format!(" over {link}{}", mark(link)),
     }
 }
 
 /// The link, and what is not at its default: `veth (source=cold)`.
 pub(crate) fn place(run: &Run, point: &Point) -> String {
-    format!("{}{}", point.link, circumstances(run, point))
+    let link = &*point.link;
+    format!("{link}{}{}", mark(link), circumstances(run, point))
 }
 
 /// The axes of a point that are not at their defaults, as ` (source=cold, pages=2MiB)`.

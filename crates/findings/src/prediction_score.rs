@@ -66,7 +66,7 @@ mod tests {
         let mut run = run(&[]);
         for (size, (low, high)) in (0_u64..).zip(predictions) {
             let axes = axes!(size);
-            let row = point_row("null", "cost", axes, 100.0, (99.0, 101.0));
+            let row = point_row("harness.null", "cost", axes, 100.0, (99.0, 101.0));
             run.points.push(row);
             expect(&mut run, *low, *high);
         }

@@ -2,10 +2,11 @@
 //!
 //! `sentence` is the template of the whole, `advice` that of what to do about it. `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
 //! parts is each part's template joined by commas, or by what follows a bar: `{parts|; }`. A part knows
-//! the figures of the whole too.
+//! the figures of the whole too. `{link}` is marked where it is emulated.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value};
+use costof_model::emulated::mark;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -69,6 +70,7 @@ fn value(templates: &Templates, name: &str, scopes: &[&Figures]) -> Result<Strin
             let parts: Result<Vec<String>, String> = parts.iter().map(part).collect();
             Ok(parts?.join(separator))
         }
+        link if name == "link" => Ok(format!("{link}{}", mark(&link.to_string()))),
         value => Ok(value.to_string()),
     }
 }

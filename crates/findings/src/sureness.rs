@@ -55,7 +55,7 @@ mod tests {
         let mut run = run(&[]);
         for (size, grade, launches) in [(1, Grade::B, 9), (2, Grade::A, 5), (3, Grade::D, 3)] {
             let axes = axes!(size);
-            let mut row = point_row("null", "cost", axes, 1.0, (1.0, 1.0));
+            let mut row = point_row("harness.null", "cost", axes, 1.0, (1.0, 1.0));
             (row.grade, row.launches) = (grade, launches);
             run.points.push(row);
         }

@@ -40,7 +40,7 @@ mod tests {
         let mut run = run(&[]);
         for (size, (low, high)) in [(1, (90.0, 110.0)), (2, (10.0, 20.0)), (3, (50.0, 60.0))] {
             let axes = axes!(size);
-            let row = point_row("null", "cost", axes, 100.0, (100.0, 100.0));
+            let row = point_row("harness.null", "cost", axes, 100.0, (100.0, 100.0));
             run.points.push(row);
             expect(&mut run, low, high);
         }

@@ -2,7 +2,7 @@
 
 use crate::Text;
 use crate::metric::Selection;
-use crate::point::Point;
+use crate::point::{Point, with_id};
 use crate::unit::{Better, Unit};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// Why.
     pub reason: String,
@@ -56,7 +56,7 @@ pub struct FactDifference {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The metric.
     pub metric: Text,
@@ -129,7 +129,7 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The metric.
     pub metric: Text,

@@ -7,7 +7,7 @@
 use crate::link::Link;
 use crate::plan;
 use crate::point::Point;
-use crate::probe_info::ProbeInfo;
+use crate::probe_info::{ProbeInfo, id_now};
 use crate::unit::{Unit, parse_bytes, parse_ns};
 use crate::{Text, nearest};
 use std::fmt;
@@ -324,7 +324,7 @@ impl<'a> Parser<'a> {
 
     /// A probe, and in parentheses what its point has other than its defaults.
     fn point(&mut self, id: &str) -> Parsed {
-        let info = self.probes.iter().find(|info| info.id == id);
+        let info = self.probes.iter().find(|info| info.id == id_now(id));
         let info = *info.ok_or_else(|| {
             let hint = nearest::hint(id, self.probes.iter().map(|info| &*info.id));
             format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
@@ -509,6 +509,17 @@ mod tests {
         let division = parse("1B / memory.bandwidth").unwrap();
         let error = division.total(&[exactly(0.0)]).unwrap_err();
         assert!(error.contains("divides by zero"), "{error}");
+    }
+
+    #[test]
+    fn a_point_is_named_by_its_id() {
+        for id in [
+            "memory.bandwidth(over=tcp)",
+            "net.rtt(over=udp, over loopback)",
+            "net.rtt(over=udp, over delay=1ms,loss=1%)",
+        ] {
+            assert_eq!(parse(id).unwrap().points[0].id(), id);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From what was asked to the points of a run.
 
 use crate::axis::{Axes, AxisValue};
-use crate::probe_info::ProbeInfo;
+use crate::probe_info::{ProbeInfo, id_now};
 use crate::{Text, nearest};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// A sentence that names the pattern and the nearest right name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
     let is_named = |info: &&ProbeInfo| {
-        info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
+        info.id == id_now(pattern) || info.layer() == pattern || matches_glob(pattern, &info.id)
     };
     let found: Vec<&ProbeInfo> = infos.iter().copied().filter(is_named).collect();
     if !found.is_empty() {
@@ -128,6 +128,7 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
+    use crate::point::Point;
     use crate::testing::{probe_info, words_axis};
     use crate::typed::bytes;
 
@@ -138,6 +139,18 @@ mod tests {
             after: List::Borrowed(after),
             ..probe_info(id)
         }
+    }
+
+    #[test]
+    fn a_probe_is_found_by_the_name_that_it_once_had() {
+        let null = probe("harness.null", &[]);
+        assert_eq!(select(&[&null], "null"), Ok(vec![&null]));
+        let text = r#"{"probe":"null","axes":{},"link":"none"}"#;
+        let point: Point = serde_json::from_str(text).unwrap();
+        assert_eq!(point.probe, null.id);
+        let text = serde_json::to_string(&null).unwrap();
+        let old = text.replace("harness.null", "null");
+        assert_eq!(serde_json::from_str::<ProbeInfo>(&old).unwrap(), null);
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use crate::Text;
 use crate::axis::Axes;
-use serde::{Deserialize, Serialize};
+use crate::emulated::mark;
+use crate::probe_info::read_id;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// A point of a probe on a link: what one number answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// The probe's id.
+    #[serde(deserialize_with = "read_id")]
     pub probe: Text,
     /// A value for every axis.
     pub axes: Axes,
@@ -37,10 +40,11 @@ impl Headline {
         }
     }
 
-    /// The same over this link.
+    /// The same over this link, marked where that is emulated.
     #[must_use]
     pub fn over(self, link: &'static str) -> Headline {
         Headline {
+            label: self.label + mark(link),
             link: Some(link),
             ..self
         }
@@ -87,6 +91,43 @@ impl Planned {
             link: Some(link),
         }
     }
+}
+
+impl Point {
+    /// Its id among all points of all runs, as `costof estimate` takes it: `net.rtt(over=tcp, size=56, over lan)`.
+    pub fn id(&self) -> String {
+        let axes = self.axes.0.iter();
+        let mut arguments: Vec<String> = axes
+            .map(|(axis, value)| format!("{axis}={value}"))
+            .collect();
+        if self.link != "none" {
+            arguments.push(format!("over {}", self.link));
+        }
+        match arguments.as_slice() {
+            [] => self.probe.to_string(),
+            arguments => format!("{}({})", self.probe, arguments.join(", ")),
+        }
+    }
+}
+
+/// Writes a point into a row, with its id: what other programs join rows by.
+///
+/// # Errors
+/// The serializer's.
+pub fn with_id<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct WithId<'p> {
+        point: String,
+        #[serde(flatten)]
+        parts: &'p Point,
+        emulated: bool,
+    }
+    let row = WithId {
+        point: point.id(),
+        parts: point,
+        emulated: point.is_emulated(),
+    };
+    row.serialize(serializer)
 }
 
 impl fmt::Display for Point {

@@ -4,13 +4,14 @@
 use crate::axis::{Axes, Axis};
 use crate::metric::MetricInfo;
 use crate::{List, Text, nearest};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One question with a number for an answer. A literal of this type has no
 /// defaults, so that a probe without a source does not compile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeInfo {
     /// `layer.thing`; never changes its meaning.
+    #[serde(deserialize_with = "read_id")]
     pub id: Text,
     /// The version of the method; numbers of different methods are not compared.
     pub method: u32,
@@ -35,6 +36,24 @@ pub struct ProbeInfo {
     pub needs: List<Text>,
     /// Its roles, in the order in which they are prepared; the last one leads.
     pub roles: List<Text>,
+}
+
+/// The id of the probe that is called so now, or was once.
+pub(crate) fn id_now(id: &str) -> &str {
+    match id {
+        // pandas takes `null` for a missing value.
+        "null" => "harness.null",
+        id => id,
+    }
+}
+
+/// Reads a probe's id, also where an older costof wrote it.
+pub(crate) fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    let id = Text::deserialize(deserializer)?;
+    Ok(match id_now(&id) {
+        now if now == id => id,
+        now => Text::Owned(now.to_owned()),
+    })
 }
 
 impl ProbeInfo {

@@ -9,7 +9,7 @@ use crate::instruments::{ClockInfo, CounterInfo};
 use crate::link_report::LinkReport;
 use crate::metric::{Estimate, Measured};
 use crate::noise::{Grade, Noise, Placement, Warning};
-use crate::point::Point;
+use crate::point::{Point, with_id};
 use crate::probe_info::ProbeInfo;
 use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ pub struct PeerRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictionRow {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The range, and because of what.
     #[serde(flatten)]
@@ -230,7 +230,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureRow {
     /// The point that was being measured.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The block's position in the plan.
     pub block: usize,
@@ -247,7 +247,7 @@ pub struct FailureRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointRow {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The version of the probe's method.
     pub method: u32,
@@ -325,12 +325,14 @@ impl PointRow {
     }
 
     /// What was predicted, and what was measured of that. None where either is so wide that a hit
-    /// would say nothing; of shares and counts, as of their intervals, width is no fault.
+    /// would say nothing; of shares and counts, as of their intervals, width is no fault. None either
+    /// where it only gives back what an emulated link was set to.
     pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;
         let is_narrow = measured.unit == Unit::One || !expected.is_too_wide();
-        (is_narrow && !measured.disagrees() && self.is_usable()).then_some((expected, measured))
+        let says_something = is_narrow && !measured.disagrees() && !self.gives_back_setting();
+        (says_something && self.is_usable()).then_some((expected, measured))
     }
 
     /// By which factor the prediction was missed, as [`Prediction::missed_by`] has it; none where it

@@ -190,7 +190,10 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         "prediction" => row(line, Row::Prediction),
         "launch" => row(line, |launch| Row::Launch(Box::new(fitted(launch)))),
         "failure" => row(line, Row::Failure),
-        "point" => row(line, Row::Point),
+        "point" => row(line, |mut point: Box<PointRow>| {
+            point.mark_label();
+            Row::Point(point)
+        }),
         "end" => row(line, Row::End),
         _ => Ok(None),
     });

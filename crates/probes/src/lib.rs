@@ -52,6 +52,11 @@ mod file {
     pub(crate) mod tests;
     pub(crate) mod write;
 }
+mod harness {
+    //! costof itself.
+
+    pub(crate) mod null;
+}
 mod ipc {
     //! Between processes.
 
@@ -66,7 +71,6 @@ mod memory {
 }
 mod net;
 pub mod notes;
-mod null;
 mod os {
     //! The kernel.
 
@@ -104,7 +108,7 @@ use costof_measure::probe::Probe;
 
 /// The table over which `list`, `run`, `explain`, the report and the tests loop.
 pub static TABLE: &[&Probe] = &[
-    &null::PROBE,
+    &harness::null::PROBE,
     &cpu::clock::PROBE,
     &cpu::frequency::PROBE,
     &cpu::loops::PROBE,

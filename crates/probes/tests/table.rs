@@ -58,7 +58,8 @@ fn ids_are_unique_and_say_their_layer() {
         let layer = probe.info.layer();
         assert!(
             [
-                "null", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp", "rpc"
+                "harness", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp",
+                "rpc"
             ]
             .contains(&layer),
             "{}",

@@ -1,8 +1,9 @@
-//! A run as comma-separated values (RFC 4180): one row a point and metric, or a file a point.
+//! A run as comma-separated values (RFC 4180): one row a point and metric, or a file a point. No column has
+//! a name that SQL reserves, whatever axes are called.
 
 use crate::rows::Rows;
-use crate::text::file_name;
-use costof_model::metric::{Data, Estimate};
+use crate::text::{SENTENCES, file_name, shortened};
+use costof_model::metric::{Data, Estimate, Measured};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -17,18 +18,20 @@ const AXES: usize = 256;
 type Column = (&'static str, fn(&PointRow, &Estimate) -> String);
 
 /// The columns before those of the axes.
-const POINT: [Column; 4] = [
+const POINT: [Column; 6] = [
+    ("point", |row, _| id(&row.point)),
     ("probe", |row, _| row.point.probe.to_string()),
     ("method", |row, _| row.method.to_string()),
     ("label", |row, _| row.label.clone().unwrap_or_default()),
     ("link", |row, _| row.point.link.to_string()),
+    ("emulated", |row, _| row.point.is_emulated().to_string()),
 ];
 
 /// The columns after those of the axes.
 const NUMBERS: [Column; 21] = [
     ("metric", |_, estimate| estimate.name.to_string()),
     ("unit", |_, estimate| unit(estimate.unit).to_owned()),
-    ("primary", |row, estimate| {
+    ("is_primary", |row, estimate| {
         (estimate.name == row.primary).to_string()
     }),
     ("median", |_, estimate| estimate.median.to_string()),
@@ -62,7 +65,7 @@ const NUMBERS: [Column; 21] = [
     ("p50", |_, estimate| maybe(estimate.percentile(50.0))),
     ("p90", |_, estimate| maybe(estimate.percentile(90.0))),
     ("p99", |_, estimate| maybe(estimate.percentile(99.0))),
-    ("p99.9", |_, estimate| maybe(estimate.percentile(99.9))),
+    ("p99_9", |_, estimate| maybe(estimate.percentile(99.9))),
 ];
 
 fn maybe(value: Option<impl ToString>) -> String {
@@ -86,10 +89,11 @@ pub fn summary(run: &Run) -> String {
     let has_left_out = !left_out.is_empty();
     let mut text = String::new();
     let names = POINT.iter().map(|(name, _)| *name);
-    let names = names.chain(axes.iter().copied());
-    let names = names.chain(NUMBERS.iter().map(|(name, _)| *name));
-    let names = names.chain(has_left_out.then_some("axes_left_out"));
-    line(&mut text, names.map(str::to_owned));
+    let names = names.map(str::to_owned);
+    let names = names.chain(axes.iter().map(|axis| format!("axis_{axis}")));
+    let numbers = NUMBERS.iter().map(|(name, _)| *name);
+    let numbers = numbers.chain(has_left_out.then_some("axes_left_out"));
+    line(&mut text, names.chain(numbers.map(str::to_owned)));
     for row in rows.all() {
         let own = &row.point.axes.0;
         let besides = own
@@ -110,46 +114,60 @@ pub fn summary(run: &Run) -> String {
     text
 }
 
-/// A file for each point, with what each launch measured of each metric, and the summary.
+/// A file for each point, with what each launch measured of each metric, and the summary. Each row says of
+/// which point it is and in which unit, so that files can be read together.
 pub fn files(run: &Run) -> Vec<(String, String)> {
     let rows = Rows::new(run);
-    let mut of_points: HashMap<&Point, String> = HashMap::new();
+    let mut of_points: HashMap<&Point, Vec<(u32, &Measured)>> = HashMap::new();
     for launch in &run.launches {
         for point in &launch.points {
-            let text = of_points.entry(&point.point).or_default();
-            for metric in &point.metrics {
-                let mut add = |count: u64, value: f64| {
-                    let cells = [
-                        launch.launch.to_string(),
-                        metric.name.to_string(),
-                        count.to_string(),
-                        value.to_string(),
-                    ];
-                    line(text, cells);
-                };
-                match &metric.data {
-                    Data::Samples(samples) => {
-                        for (count, ns) in samples.iter().filter(|(count, _)| *count > 0) {
-                            add(*count, ns / *count as f64);
-                        }
-                    }
-                    data @ Data::Histogram(_) => {
-                        for (value, count) in data.counted() {
-                            add(count, value);
-                        }
-                    }
-                    Data::Value(value) => add(1, *value),
-                }
-            }
+            let measured = of_points.entry(&point.point).or_default();
+            measured.extend(point.metrics.iter().map(|metric| (launch.launch, metric)));
         }
     }
     let mut files = vec![("summary.csv".to_owned(), summary(run))];
     for (position, row) in rows.all().iter().enumerate() {
-        let of_point = of_points.get(&row.point).map_or("", String::as_str);
-        let text = format!("launch,metric,operations,value\r\n{of_point}");
-        files.push((named(position, &row.point), text));
+        let measured = of_points.get(&row.point).map_or(&[][..], Vec::as_slice);
+        files.push((named(position, &row.point), file(&rows, row, measured)));
     }
     files
+}
+
+/// What the launches measured of a point.
+fn file(rows: &Rows<'_>, row: &PointRow, measured: &[(u32, &Measured)]) -> String {
+    let id = id(&row.point);
+    let mut text = "point,metric,unit,launch,operations,value\r\n".to_owned();
+    for (launch, metric) in measured {
+        let estimated = row.estimate(&metric.name).map(|estimate| estimate.unit);
+        let declared = || Some(rows.metric(&row.point.probe, &metric.name)?.unit);
+        let unit = estimated.or_else(declared).map_or("", unit);
+        for (value, operations) in values(&metric.data) {
+            let names = [&id, &*metric.name, unit].map(str::to_owned);
+            let numbers = [u64::from(*launch), operations].map(|number| number.to_string());
+            line(
+                &mut text,
+                names.into_iter().chain(numbers).chain([value.to_string()]),
+            );
+        }
+    }
+    text
+}
+
+/// Each value, and of how many operations it is.
+fn values(data: &Data) -> Vec<(f64, u64)> {
+    match data {
+        Data::Samples(batches) => {
+            let batches = batches.iter().filter(|(operations, _)| *operations > 0);
+            let each = batches.map(|(operations, ns)| (ns / *operations as f64, *operations));
+            each.collect()
+        }
+        data => data.counted(),
+    }
+}
+
+/// What a point is called in each of its rows: a hostile file may give it a name without end.
+fn id(point: &Point) -> String {
+    shortened(&point.id(), SENTENCES)
 }
 
 /// `0007-copy.send-size-64-threads-1.csv`: the number makes it the only one.
@@ -199,7 +217,7 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::testing::{run_without_facts as run, sized_row as row};
+    use costof_model::testing::{launch, run_without_facts as run, sized_row as row};
 
     #[test]
     fn each_point_and_metric_has_a_row() {
@@ -209,8 +227,11 @@ mod tests {
         let text = summary(&run);
         let lines: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(lines.len(), 3);
-        assert!(lines[0].starts_with("probe,method,label,link,size,metric,unit,primary,median,"));
-        assert!(lines[1].starts_with("a.x,1,\"one, \"\"two\"\"\",none,64,cost,ns,true,5,4.5,5.5,"));
+        let columns =
+            "point,probe,method,label,link,emulated,axis_size,metric,unit,is_primary,median,";
+        assert!(lines[0].starts_with(columns), "{text}");
+        let cells = "a.x(size=64),a.x,1,\"one, \"\"two\"\"\",none,false,64,cost,ns,true,5,4.5,5.5,";
+        assert!(lines[1].starts_with(cells), "{text}");
         let columns = lines[0].split(',').count();
         assert_eq!(lines[2].split(',').count(), columns);
     }
@@ -227,6 +248,7 @@ mod tests {
     fn each_point_has_a_file_of_its_own() {
         let mut run = run();
         run.points = vec![row("a.x/../..", 64, 5.0), row("a.x/../..", 65, 5.0)];
+        launch(&mut run, &[(&row("a.x/../..", 64, 5.0), &[("cost", 4.5)])]);
         let files = files(&run);
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
@@ -237,5 +259,8 @@ mod tests {
                 "0002-a.x-..-..-size-65.csv"
             ]
         );
+        let head = "point,metric,unit,launch,operations,value\r\n";
+        let one = format!("{head}a.x/../..(size=64),cost,ns,0,1,4.5\r\n");
+        assert_eq!([&files[1].1, &files[2].1], [&one, head]);
     }
 }

@@ -1,6 +1,7 @@
 //! How points and their number are named.
 
 use costof_model::axis::{Axis, AxisValue};
+use costof_model::emulated::mark;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use std::fmt::Write;
@@ -50,7 +51,7 @@ fn named(point: &Point, axes: &str) -> String {
         let _ = write!(text, " {axes}");
     }
     if point.link != "none" {
-        let _ = write!(text, " over {}", point.link);
+        let _ = write!(text, " over {}{}", point.link, mark(&point.link));
     }
     text
 }

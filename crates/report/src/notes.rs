@@ -5,6 +5,7 @@ use crate::names::{by_reason, points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
+use costof_model::emulated::mark;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;
@@ -182,7 +183,7 @@ pub(crate) fn links(run: &Run) -> String {
     let lines = links
         .iter()
         .filter(|(_, ends)| !ends.is_empty())
-        .map(|(link, ends)| format!("Link {link}: {}\n", ends.join("; or ")));
+        .map(|(link, ends)| format!("Link {link}{}: {}\n", mark(link), ends.join("; or ")));
     lines.collect()
 }
 

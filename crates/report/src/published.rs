@@ -1,6 +1,5 @@
 //! Numbers that everybody knows, to compare a machine's own with: `published.toml`.
 
-use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use serde::Deserialize;
@@ -68,12 +67,6 @@ pub(crate) fn published(row: &PointRow) -> impl Iterator<Item = &'static Publish
     PUBLISHED.iter().filter(|known| known.asks_the_same(row))
 }
 
-/// Whether a row was measured over an emulated link, which delays packets as long as it was told to: its
-/// number is no answer to theirs.
-pub(crate) fn is_emulated(row: &PointRow) -> bool {
-    matches!(row.point.link.parse(), Ok(Link::Emulated { .. }))
-}
-
 /// What Dean published that none of these rows asks.
 pub(crate) fn not_asked(rows: &[&PointRow]) -> Vec<&'static Published> {
     let by_dean = PUBLISHED.iter().filter(|known| known.by == DEAN);
@@ -131,16 +124,5 @@ mod tests {
         ] {
             assert_eq!(whats(label), [""; 0], "{label}");
         }
-    }
-
-    #[test]
-    fn a_link_that_was_emulated_is_reported() {
-        let over = |link: &'static str| {
-            let mut row = row("net.rtt", 1, 5.0);
-            row.point.link = link.into();
-            is_emulated(&row)
-        };
-        assert!(over("lan") && over("delay=10ms,loss=1%"));
-        assert!(!over("remote") && !over("none") && !over("loopback"));
     }
 }

@@ -1,8 +1,10 @@
 //! The text of a run, held against what it was when somebody last looked at it.
 
-use costof_model::run_file::Run;
+use costof_model::run_file::{Run, line, read};
+use costof_model::testing::{RowExt, planned, sized_row};
 use costof_report::run::{conclusion, text};
 use costof_report::style::Style;
+use costof_report::{csv, markdown, page};
 use std::io::BufReader;
 
 /// A run that was measured, cut down and given a row of each kind that can be
@@ -110,6 +112,38 @@ fn a_prediction_wider_than_tenfold_is_shown_and_not_scored() {
     let text = shown(&run, NOTES);
     assert!(text.contains("0.022 ns – 0.245 ns  "), "{text}");
     assert!(text.contains("3 of 3 predictions held"), "{text}");
+}
+
+#[test]
+fn a_row_over_an_emulated_link_says_so_wherever_it_is_shown() {
+    let mut rows = [1, 2].map(|size| sized_row("net.rtt", size, 5e5).over("lan"));
+    // As a costof wrote it that did not mark labels.
+    rows[0].label = Some("round trip over lan".to_owned());
+    let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
+    run.points = rows.to_vec();
+    let file: Vec<u8> = run.into_rows().flat_map(|row| line(&row)).collect();
+    let run = read(&file[..]).expect("a run");
+    let marked = [
+        "round trip over lan [emulated]",
+        "net.rtt size=2 over lan [emulated]",
+    ];
+    for shown in [
+        shown(&run, terminal(80)),
+        shown(&run, NOTES),
+        markdown::table(&run).replace('\\', ""),
+        page::page(&run, &[]),
+    ] {
+        assert!(marked.iter().all(|name| shown.contains(name)), "{shown}");
+    }
+    let csv = csv::summary(&run);
+    let cells = format!(
+        "\r\n\"net.rtt(size=1, over lan)\",net.rtt,1,{},lan,true,",
+        marked[0]
+    );
+    assert!(csv.contains(&cells), "{csv}");
+    let json = String::from_utf8(file).expect("text");
+    let fields = r#""point":"net.rtt(size=1, over lan)","probe":"net.rtt","axes":{"size":1},"link":"lan","emulated":true,"#;
+    assert!(json.contains(fields), "{json}");
 }
 
 #[test]

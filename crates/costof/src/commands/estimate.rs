@@ -223,7 +223,7 @@ fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_
         "high": total.interval.map(|(_, high)| high),
         "parts": parts.map(|(part, value)| json!({"part": part, "value": value})).collect::<Vec<_>>(),
         "points": sources.iter().map(|source| json!({
-            "point": source.point.to_string(),
+            "point": source.point.id(),
             "predicted": matches!(source.value, Some(Value::Predicted(..))),
             "from": source.from,
         })).collect::<Vec<_>>(),

@@ -201,7 +201,7 @@ fn launch_ms(id: &str, settings: &[(&'static str, u64)], precision: Precision) -
 
 #[test]
 fn a_launch_takes_what_its_points_take_at_least() {
-    assert_eq!(launch_ms("null", &[], Precision::Quick), 14);
+    assert_eq!(launch_ms("harness.null", &[], Precision::Quick), 14);
     assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Quick), 333);
     assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Full), 333);
     let sleep = [("sleep", 100_000_000)];

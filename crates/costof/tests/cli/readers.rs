@@ -1,5 +1,5 @@
-//! pandas and DuckDB read a run file as it is: what DESIGN.md promises of the
-//! format. `COSTOF_PYTHON` names a Python that has both; `./check` makes one.
+//! pandas and DuckDB read a run file as it is, and as docs/data.md shows. `COSTOF_PYTHON` names a Python that
+//! has both; `./check` makes one.
 
 use crate::common::{Place, run, skipped};
 use std::process::Command;
@@ -21,12 +21,26 @@ fn pandas_and_duckdb_read_a_run_file_as_it_is() {
     let line = "run test.good test.planted test.panic test.unsupported test.crash --set by=no \
                  --quick --out faults.jsonl";
     place.run_misbehaving(line).expect_code(0);
-    let line = "run null cpu.frequency cpu.clock memory.latency --set size=16KiB,64KiB \
-                 --set source=tsc_fenced --quick --out real.jsonl";
+    let line = "run harness.null cpu.frequency cpu.clock memory.latency memory.bandwidth --quick \
+                 --set size=16KiB,64KiB --set source=tsc_fenced --out run.jsonl";
     place.run(line).expect_code(0);
-    for file in ["faults.jsonl", "real.jsonl"] {
+    for csv in ["run.csv", "values/"] {
+        place
+            .run(&format!("report run.jsonl --csv {csv}"))
+            .expect_code(0);
+    }
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    for arguments in [
+        ["read_run.py", "faults.jsonl"],
+        ["read_run.py", "run.jsonl"],
+        [
+            "run_snippets.py",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data.md"),
+        ],
+    ] {
         let mut script = Command::new(&python);
-        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/read_run.py"));
-        run(script.arg(place.path(file))).expect_code(0);
+        script.current_dir(place.path(""));
+        script.arg(format!("{tests}/{}", arguments[0]));
+        run(script.arg(arguments[1])).expect_code(0);
     }
 }

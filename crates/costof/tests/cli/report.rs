@@ -7,7 +7,7 @@ use std::fs::{self, File};
 /// A place with a run of the real costof in `run.jsonl`.
 fn measured() -> Place {
     let place = Place::new();
-    let line = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
+    let line = "run harness.null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
     place.run(line).expect_code(0);
     place
 }
@@ -33,7 +33,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
             "<!DOCTYPE html>",
             "clock read: counter",
             "core clock",
-            "costof run null",
+            "costof run harness.null",
             "<svg",
         ],
     );
@@ -50,13 +50,13 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
         let is_whole = text.starts_with("<svg xmlns=") && text.ends_with("</svg>");
         assert!(is_whole, "{plot:?}");
     }
-    assert_contains(&read("values.csv"), "\r\ncpu.clock,");
+    assert_contains(&read("values.csv"), "\r\ncpu.clock(source=");
     // What was not asked is not written.
     assert!(!place.path("run.html").exists());
     report(&place, "run.jsonl --csv values/", 0);
     assert_eq!(read("values/summary.csv"), read("values.csv"));
-    let first = read("values/0001-null.csv");
-    let head = "launch,metric,operations,value\r\n0,cost,";
+    let first = read("values/0001-harness.null.csv");
+    let head = "point,metric,unit,launch,operations,value\r\nharness.null,cost,ns,0,";
     assert!(first.starts_with(head), "{first}");
 }
 
@@ -65,7 +65,7 @@ fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
     assert_contains(&err, "no run in the history");
-    place.run("run null --quick").expect_code(0);
+    place.run("run harness.null --quick").expect_code(0);
     let (out, _) = report(&place, "--markdown", 0);
     assert_contains(&out, "empty batch");
 }

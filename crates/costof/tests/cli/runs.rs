@@ -20,15 +20,15 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let other = place.path("other.jsonl");
     for line in ["--seed 1", "--seed 2 --out other.jsonl"] {
         place
-            .run(&format!("run null --quick {line}"))
+            .run(&format!("run harness.null --quick {line}"))
             .expect_code(0);
     }
     let runs = place.run("runs").expect_code(0).out;
     let [_, latest, before] = runs.lines().collect::<Vec<_>>()[..] else {
         panic!("not two runs: {runs}");
     };
-    assert_contains_all(latest, &["@1 ", " 1 ", " null ", "/other.jsonl"]);
-    assert_contains_all(before, &["@2 ", " null ", "state/costof/runs/"]);
+    assert_contains_all(latest, &["@1 ", " 1 ", " harness.null ", "/other.jsonl"]);
+    assert_contains_all(before, &["@2 ", " harness.null ", "state/costof/runs/"]);
     assert_eq!([seed(&place, "@1"), seed(&place, "@2")], ["2", "1"]);
     place
         .run("export @3")
@@ -46,7 +46,11 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert_contains(&place.run("runs").out, "1, unfinished");
     place.run("run --resume @1").expect_code(0);
     assert!(!place.run("runs").out.contains("unfinished"));
-    fs::write(&other, rows.replace(":\"null\"", ":\"nu\\u001bll\"")).unwrap();
+    fs::write(
+        &other,
+        rows.replace(":\"harness.null\"", ":\"nu\\u001bll\""),
+    )
+    .unwrap();
     let runs = place.run("runs").expect_code(0).out;
     assert_contains(&runs, " nu ll ");
     assert!(!runs.contains('\x1b'), "{runs}");

@@ -3,7 +3,7 @@
 use super::{is_inconclusive, named, share, why_missing};
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
-use costof_model::point::Point;
+use costof_model::point::{Point, with_id};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub enum Word {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failed {
     /// The point.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// The metric; absent where the point has no number any more.
     #[serde(skip_serializing_if = "Option::is_none")]

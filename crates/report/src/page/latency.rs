@@ -3,7 +3,7 @@
 
 use super::bars::Ruler;
 use crate::predictions;
-use crate::published::{DEAN, Published, is_emulated, not_asked, published};
+use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
 use crate::table::{interval, is_hit, measured};
 use crate::text::{SENTENCES, shortened};
@@ -124,7 +124,7 @@ pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f
             @for (at, estimate) in shown {
                 details.r {
                     summary {
-                        span.n { (rows.label(*at)) (emulated(rows.row(*at))) }
+                        span.n { (rows.label(*at)) }
                         (bar(rows.row(*at), estimate, &ruler))
                         span.v { (measured(rows.row(*at))) }
                         (grade(rows.row(*at)))
@@ -166,19 +166,9 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     }
 }
 
-/// Stands beside a published mark that a row over an emulated link has.
-fn emulated(row: &PointRow) -> &'static str {
-    let is_compared = published(row).next().is_some();
-    if is_emulated(row) && is_compared {
-        " (emulated)"
-    } else {
-        ""
-    }
-}
-
 /// What has to be known of a published number beside such a row.
 fn ours_is_emulated(row: &PointRow) -> &'static str {
-    if is_emulated(row) {
+    if row.point.is_emulated() {
         "; here the link is emulated"
     } else {
         ""

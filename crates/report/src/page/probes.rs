@@ -7,6 +7,7 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
+use costof_model::emulated::mark;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
@@ -126,7 +127,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                         @let row = rows.row(*at);
                         tr id={ "p" (at) } {
                             @for axis in &axes { td { (axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str()))) } }
-                            @if links.len() > 1 { td { (row.point.link) } }
+                            @if links.len() > 1 { td { (row.point.link) (mark(&row.point.link)) } }
                             td { (row.label.clone().unwrap_or_default()) }
                             @for metric in &metrics { td.v {
                                 @if let Some(estimate) = row.estimate(metric) {

@@ -7,6 +7,7 @@ use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
+use costof_model::emulated::mark;
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashSet};
 
@@ -108,7 +109,9 @@ impl Probe<'_> {
         let parts = axes.iter().filter_map(|axis| {
             let value = place.get(axis)?;
             Some(match value {
-                AxisValue::Word(word) if axis == LINK => format!("over {}", shortened(word, 40)),
+                AxisValue::Word(word) if axis == LINK => {
+                    format!("over {}{}", shortened(word, 40), mark(word))
+                }
                 // Words that say nothing alone: `yes`, `4KiB`.
                 AxisValue::Word(word)
                     if matches!(&**word, "yes" | "no" | "default" | "none")

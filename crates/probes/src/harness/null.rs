@@ -1,4 +1,4 @@
-//! `null`: what the harness itself adds to what it measures.
+//! `harness.null`: what the harness itself adds to what it measures.
 
 use crate::cpu::clock::{Clock, Source};
 use crate::expect::measured_cost;
@@ -22,7 +22,7 @@ point! {
     /// # Sources
     /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010: the
     ///   overhead of the two readings is measured before anything else
-    pub(crate) struct Null of "null" {}
+    pub(crate) struct Null of "harness.null" {}
 }
 
 impl Measure for Null {

@@ -1,0 +1,125 @@
+//! Numbers over emulated links: they are called so wherever they are shown, and what only gives back what
+//! the link was set to counts for no prediction.
+
+use crate::link::Link;
+use crate::point::Point;
+use crate::rows::PointRow;
+use crate::unit::Unit;
+
+/// Stands behind the name of what is measured over this link: a mark where it is emulated.
+pub fn mark(link: &str) -> &'static str {
+    match link.parse() {
+        Ok(Link::Emulated { .. }) => " [emulated]",
+        _ => "",
+    }
+}
+
+impl Point {
+    /// Whether it is measured over an emulated link.
+    pub fn is_emulated(&self) -> bool {
+        !mark(&self.link).is_empty()
+    }
+}
+
+impl PointRow {
+    /// Marks its label, which an older costof has not marked.
+    pub(crate) fn mark_label(&mut self) {
+        let mark = mark(&self.point.link);
+        if let Some(label) = self.label.as_mut().filter(|label| !label.ends_with(mark)) {
+            label.push_str(mark);
+        }
+    }
+
+    /// Whether what is predicted is an emulated link's setting more than anything else: at least half of a
+    /// time is its delays and its rate, or a throughput at least half of what these let through. That it
+    /// is measured again shows that the emulator works.
+    pub fn gives_back_setting(&self) -> bool {
+        let Some(expected) = &self.prediction else {
+            return false;
+        };
+        let Ok(Link::Emulated { up, down }) = self.point.link.parse() else {
+            return false;
+        };
+        let bytes = self.number("size").unwrap_or(0) as f64;
+        let delays_ns = up.delay_ns + down.delay_ns;
+        match self
+            .estimate(&expected.metric)
+            .map(|estimate| estimate.unit)
+        {
+            Some(Unit::Nanoseconds) => {
+                let setting_ns = delays_ns + up.rate.map_or(0.0, |rate| bytes * 8e9 / rate);
+                (expected.low / 2.0..=expected.high).contains(&setting_ns)
+            }
+            Some(Unit::BytesPerSecond) => {
+                let window = self.number("window").filter(|_| delays_ns > 0.0);
+                let of_window = window.map(|window| window as f64 * bytes * 1e9 / delays_ns);
+                let rates = up.rate.map(|rate| rate / 8.0).into_iter().chain(of_window);
+                let setting = rates.reduce(f64::min);
+                setting.is_some_and(|setting| expected.high >= setting / 2.0)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::Axes;
+    use crate::prediction::Prediction;
+    use crate::testing::{RowExt, row};
+
+    /// A row that was predicted in this unit.
+    fn predicted(link: &'static str, unit: Unit, (low, high): (f64, f64)) -> PointRow {
+        let axes = Axes::default().with("size", 1000).with("window", 1);
+        let mut row = row("net.x", axes, low).over(link);
+        row.metrics[0].unit = unit;
+        row.prediction = Some(Prediction {
+            metric: "cost".into(),
+            low,
+            high,
+            because: String::new(),
+        });
+        row
+    }
+
+    #[test]
+    fn what_gives_back_the_setting_of_a_link_is_not_scored() {
+        use Unit::{BytesPerSecond, Nanoseconds};
+        for (link, unit, range, is_scored) in [
+            // Its delays are 100 µs of these.
+            ("lan", Nanoseconds, (110e3, 400e3), false),
+            ("lan", Nanoseconds, (300e3, 700e3), true),
+            // What happens at one end alone.
+            ("lan", Nanoseconds, (4e3, 8e3), true),
+            ("loopback", Nanoseconds, (110e3, 400e3), true),
+            // 1000 B take 8 ms.
+            ("rate=1Mbit", Nanoseconds, (9e6, 20e6), false),
+            ("rate=1Mbit", BytesPerSecond, (100e3, 120e3), false),
+            // Losses leave less than half of it.
+            ("rate=1Mbit,loss=5%", BytesPerSecond, (20e3, 60e3), true),
+            // One message in each round trip of 2 ms.
+            ("delay=1ms", BytesPerSecond, (300e3, 500e3), false),
+            ("delay=1ms,loss=50%", BytesPerSecond, (1e3, 9e3), true),
+            ("loss=5%", BytesPerSecond, (100e3, 120e3), true),
+        ] {
+            let row = predicted(link, unit, range);
+            assert_eq!(row.scored().is_some(), is_scored, "{link} {range:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_marked_once() {
+        let mut row = predicted("lan", Unit::Nanoseconds, (1.0, 2.0));
+        row.label = Some("round trip: TCP over lan".to_owned());
+        for _ in 0..2 {
+            row.mark_label();
+            let label = row.label.as_deref();
+            assert_eq!(label, Some("round trip: TCP over lan [emulated]"));
+        }
+        let mut here = predicted("loopback", Unit::Nanoseconds, (1.0, 2.0));
+        here.label = Some("round trip".to_owned());
+        here.mark_label();
+        assert_eq!(here.label.as_deref(), Some("round trip"));
+    }
+}
