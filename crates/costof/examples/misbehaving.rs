@@ -43,6 +43,7 @@ macro_rules! table {
                 predicted_from: Text::Borrowed("nothing"),
                 after: List::Borrowed($after),
                 needs: List::Borrowed(&[]),
+                relations: List::Borrowed(&[]),
                 roles: List::Borrowed(ROLES.split_at(STARTS_HERE.len()).0),
             }),
             rounds: 1,

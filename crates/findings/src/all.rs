@@ -1,7 +1,7 @@
 //! Every finding of a run.
 
-use crate::FINDERS;
 use crate::finding::{Finding, Question};
+use crate::noise;
 use crate::send_questions::send_questions;
 use crate::surprise;
 use costof_model::run_file::Run;
@@ -19,7 +19,7 @@ pub fn questions(run: &Run) -> Vec<Question> {
 
 /// What [`findings()`] and [`questions()`] give, looked for once.
 pub fn both(run: &Run) -> (Vec<Finding>, Vec<Question>) {
-    let mut found: Vec<Finding> = FINDERS.iter().flat_map(|find| find(run)).collect();
+    let mut found = noise::found(run);
     let questions = send_questions(run, &found);
     found.retain(|found| !questions.iter().any(|asked| asked.answers.contains(found)));
     surprise::in_order(run, &mut found);

@@ -8,7 +8,6 @@ use crate::Kind;
 use crate::figures::{Figures, Value, bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_stats::changepoints::{Level, half_way};
@@ -20,7 +19,6 @@ first_level = "{cost} up to {to}[ ({still}{server})]"
 level = "{cost} from {from} to {to}[ ({still}{server})]"
 last_level = "{cost} from {from} on[ ({still}{server})]"
 end = "the {name} at {found} ({claimed} claimed)"
-advice = "[{disturbed}the machine was disturbed: points of grade D are not compared with what it claims; measure again when it is quiet]"
 
 [cache_smaller_than_claimed]
 sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}this process sees no level of its own for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, half-way and more from {inner_cost} to what {outer} costs, {outer_cost}]"
@@ -152,12 +150,10 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
             .with("claimed", bytes(cache.claim.bytes));
         ("end", figures)
     });
-    let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
     let figures = figures()
         .with("pages", curve.pages)
         .parts("levels", levels)
-        .parts("ends", ends)
-        .when("disturbed", disturbed);
+        .parts("ends", ends);
     let ends = curve
         .levels
         .iter()
@@ -322,14 +318,6 @@ mod tests {
     fn nothing_is_claimed_of_points_that_do_not_carry_it() {
         let wide = cache_levels(&with_third_cache_of(7000.0, &CLAIMED, 0.8));
         assert_eq!(wide.len(), 1, "{wide:#?}");
-        let mut disturbed = with_third_cache_of(7000.0, &CLAIMED, 0.02);
-        for row in &mut disturbed.points {
-            row.grade = Grade::D;
-        }
-        let [levels] = &cache_levels(&disturbed)[..] else {
-            panic!("only the levels");
-        };
-        assert!(levels.advice().as_ref().unwrap().contains("grade D"));
         let mut few_launches = with_third_cache_of(7000.0, &CLAIMED, 0.02);
         for row in &mut few_launches.points {
             row.metrics[0].ci95 = None;

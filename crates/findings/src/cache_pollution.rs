@@ -54,7 +54,7 @@ struct Change {
 /// A finding for each link and kind of message, at the largest size at which all was measured: there
 /// copies are most of what is done.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
-    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let groups = comparable(run).group_by(&["primitive", "size"]);
     let found = groups.iter().filter_map(|group| found(run, group));
     found.collect()
 }

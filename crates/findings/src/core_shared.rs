@@ -3,6 +3,7 @@
 use crate::Kind;
 use crate::figures::{figures, percent};
 use crate::finding::Finding;
+use crate::naming::label;
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
 use costof_model::noise::MEASURED;
@@ -111,8 +112,9 @@ fn slowed(run: &Run) -> Vec<Slowed<'_>> {
     if !examples.is_empty() {
         return examples;
     }
-    let rows = run.points.iter();
-    let others = rows.filter_map(|row| slowed(row, row.point.to_string()));
+    let rows = run.select_all().into_iter();
+    let name = |row: &PointRow| label(row).unwrap_or_else(|| row.point.to_string());
+    let others = rows.filter_map(|row| slowed(row, name(row)));
     let mut others: Vec<Slowed<'_>> = others.collect();
     others.sort_by(|one, other| other.more.total_cmp(&one.more));
     others.truncate(OTHERS);

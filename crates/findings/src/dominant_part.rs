@@ -5,7 +5,6 @@ use crate::Kind;
 use crate::figures::{figures, ns, percent};
 use crate::finding::Finding;
 use crate::naming::named;
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
@@ -99,7 +98,7 @@ pub(crate) fn dominant_part(run: &Run) -> Vec<Finding> {
         let wholes = run.select(composite.probe).words(composite.words);
         // Over a link that delays, a round trip is mostly that.
         let wholes = wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback"));
-        let mut wholes = wholes.contention_at_most(Grade::B).into_iter();
+        let mut wholes = wholes.into_iter();
         wholes.find_map(|whole| found(run, composite, whole))
     });
     found.collect()
@@ -123,9 +122,6 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
             let shared = shared.iter().map(|axis| Some((*axis, whole.word(axis)?)));
             let shared = shared.collect::<Option<Vec<_>>>()?;
             let part = run.select(probe).words(words).words(&shared).one()?;
-            if part.contention() > Grade::B {
-                return None;
-            }
             evidence.push(part);
             interval(part, &part.primary)?.map(|ns| times * ns)
         }
@@ -134,7 +130,7 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
     let (least, most) = (low / whole_high, high / whole_low);
     let all = most >= 1.0;
     let figures = figures()
-        .with("point", named(run, &whole.point))
+        .with("point", named(run, whole))
         .with("whole", ns(whole_middle))
         .maybe(
             "at_least",

@@ -64,6 +64,6 @@ pub struct Question {
     pub question: &'static str,
     /// What answers it, from the run.
     pub answers: Vec<Finding>,
-    /// What the run lacks for an answer; none where it has one.
-    pub lacks: Option<&'static str>,
+    /// What the run lacks for an answer, or what disturbed it; none where it has one.
+    pub lacks: Option<String>,
 }

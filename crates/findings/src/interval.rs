@@ -5,7 +5,7 @@
 //! statistics from six on, as estimates have it. Otherwise the intervals of the two points are added
 //! up as those of independent measurements are.
 
-use costof_model::metric::Data;
+use costof_model::metric::{Data, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
@@ -21,14 +21,16 @@ pub(crate) struct Interval {
 
 impl Interval {
     /// The natural logarithm of `metric` of `one` over that of `other`; none where either has none, or
-    /// no interval.
+    /// no interval, and where the ratio is unknown by more than a factor of ten.
     pub(crate) fn log_ratio(
         run: &Run,
         one: &PointRow,
         other: &PointRow,
         metric: &str,
     ) -> Option<Interval> {
-        compare(run, one, other, metric, f64::ln)
+        let ratio = compare(run, one, other, metric, f64::ln)?;
+        let Interval { low, high, .. } = ratio.exp();
+        (!is_too_wide((low, high))).then_some(ratio)
     }
 
     /// The `metric` of `one` less that of `other`: for what may be zero or less, of which there is no

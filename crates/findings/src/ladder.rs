@@ -7,7 +7,6 @@ use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use costof_model::Text;
-use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Group;
@@ -45,7 +44,7 @@ pub struct Ladder {
 
 /// One for each payload and link, where a call was measured as well as TCP.
 pub fn ladders(run: &Run) -> Vec<Ladder> {
-    let round_trips = run.select("rpc.rtt").contention_at_most(Grade::C);
+    let round_trips = run.select("rpc.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
     let groups = measured.group_by(&["stack"]).into_iter();
     groups
@@ -184,6 +183,7 @@ mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
+    use costof_model::noise::Grade;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, metric, axes, ns, 0.02)

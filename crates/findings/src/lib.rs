@@ -8,6 +8,7 @@ pub mod all;
 pub mod cache_levels;
 mod cache_pollution;
 mod cache_references;
+mod contradictions;
 mod core_shared;
 pub mod crossover;
 pub mod doctor;
@@ -27,6 +28,7 @@ mod memory_latency;
 mod missing_term;
 mod modes;
 mod naming;
+pub mod noise;
 mod page_sizes;
 mod pairs;
 mod prediction_score;
@@ -90,6 +92,7 @@ macro_rules! finders {
 
 // Each finder, which is the function called like its file, and the kinds of what it finds.
 finders! {
+    contradictions: Contradiction = "contradiction";
     cache_levels: MemoryLevels = "memory_levels",
         CacheSmallerThanClaimed = "cache_smaller_than_claimed",
         CacheLargerThanClaimed = "cache_larger_than_claimed";

@@ -2,7 +2,7 @@
 //! about caches start from.
 
 use costof_model::facts::CacheSource;
-use costof_model::noise::{Grade, MEASURED};
+use costof_model::noise::MEASURED;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
@@ -61,12 +61,8 @@ pub(crate) enum Server {
 }
 
 impl Load<'_> {
-    /// The interval of the cost; absent where there were too few launches, and where what was
-    /// recorded has surely moved the number.
+    /// The interval of the cost; absent where there were too few launches.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
-        if self.row.grade > Grade::C {
-            return None;
-        }
         self.row.estimate("cost")?.ci95
     }
 }

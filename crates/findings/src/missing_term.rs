@@ -5,7 +5,6 @@ use crate::figures::{figures, ns};
 use crate::finding::Finding;
 use crate::naming::named;
 use crate::pairs::greatest;
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
@@ -20,8 +19,7 @@ const FAR: f64 = 1.5;
 /// Those of `copy.` have a finding of their own, which also considers the CPUs of both ends.
 const FOUND_ELSEWHERE: &str = "copy.";
 
-/// The point of each probe whose time is furthest from what was predicted. Under contention for CPUs a
-/// number is not the machine's.
+/// The point of each probe whose time is furthest from what was predicted.
 pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
     let distance = |row: &PointRow| far_off(row).map_or(0.0, |ratio| ratio.ln().abs());
     let far = run.select_all().filter(|row| far_off(row).is_some());
@@ -40,7 +38,7 @@ fn far_off(row: &PointRow) -> Option<f64> {
     let counts = is_time && !row.point.probe.starts_with(FOUND_ELSEWHERE);
     let ratio = row.missed_by()?;
     let far = !(1.0 / FAR..=FAR).contains(&ratio);
-    (counts && far && ratio > 0.0 && row.contention() <= Grade::B).then_some(ratio)
+    (counts && far && ratio > 0.0).then_some(ratio)
 }
 
 fn found(run: &Run, row: &PointRow) -> Option<Finding> {
@@ -48,7 +46,7 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
     let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
     let is_more = low > expected.high;
     let figures = figures()
-        .with("point", named(run, &row.point))
+        .with("point", named(run, row))
         .with("measured", ns(measured.median))
         .with("low", ns(expected.low))
         .with("high", ns(expected.high))
@@ -61,6 +59,7 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{RowExt, axes, known_row, sentences};
+    use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
@@ -96,7 +95,7 @@ mod tests {
     fn what_is_near_or_disturbed_or_a_copys_is_not_reported() {
         let near = row("os.process", 1, 140.0, (30.0, 100.0));
         let copies = row("copy.send", 1, 400.0, (30.0, 100.0));
-        let disturbed = row("os.process", 1, 400.0, (30.0, 100.0)).warned("others", Grade::C);
+        let disturbed = row("os.process", 1, 400.0, (30.0, 100.0)).warned("others", Grade::D);
         assert!(sentences(missing_term, &[near, copies, disturbed]).is_empty());
     }
 }

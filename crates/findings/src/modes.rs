@@ -74,7 +74,7 @@ fn with_cause(run: &Run, row: &PointRow) -> Option<(Figures, Cause)> {
     let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
     let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
     let both = figures()
-        .with("point", named(run, &row.point))
+        .with("point", named(run, row))
         .with("lesser", value(lesser))
         .with("lesser_share", percent(lesser.share))
         .with("greater", value(greater))

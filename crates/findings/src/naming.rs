@@ -2,16 +2,26 @@
 
 use costof_model::emulated::mark;
 use costof_model::point::Point;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// A point by its probe, what is not at its default, and its link.
-pub(crate) fn named(run: &Run, point: &Point) -> String {
-    format!(
-        "{}{}{}",
-        point.probe,
-        circumstances(run, point),
-        over(point)
-    )
+/// A row as the field calls it; else by its probe, what is not at its default, and its link.
+pub(crate) fn named(run: &Run, row: &PointRow) -> String {
+    let point = &row.point;
+    let by_axes = || {
+        format!(
+            "{}{}{}",
+            point.probe,
+            circumstances(run, point),
+            over(point)
+        )
+    };
+    label(row).unwrap_or_else(by_axes)
+}
+
+/// What the field calls a row, in quotation marks: many labels have commas and colons.
+pub(crate) fn label(row: &PointRow) -> Option<String> {
+    row.label.as_ref().map(|label| format!("\"{label}\""))
 }
 
 /// ` over veth`; nothing where there is one end.

@@ -25,7 +25,8 @@ struct Scored<'a> {
 
 /// One finding about all predictions.
 pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
-    let mut scored: Vec<Scored<'_>> = run.points.iter().filter_map(score).collect();
+    let rows = run.select_all().into_iter();
+    let mut scored: Vec<Scored<'_>> = rows.filter_map(score).collect();
     if scored.len() < SOME {
         return Vec::new();
     }

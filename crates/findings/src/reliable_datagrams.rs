@@ -6,7 +6,6 @@ use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, ends, pairs, rows};
-use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
@@ -39,7 +38,7 @@ const ENDS: [(&str, &str); 2] = [("client", "at_client"), ("server", "at_server"
 /// For each link and way of waiting, a finding on round trips and one on either end.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
     let groups = |probe| {
-        let quiet = run.select(probe).contention_at_most(Grade::C);
+        let quiet = run.select(probe);
         quiet.group_by(&["stack", "size"]).into_iter()
     };
     let round_trips = groups("rudp.rtt").filter_map(|group| round_trips(run, &group));
@@ -110,6 +109,7 @@ fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, contains, known_row};
+    use costof_model::noise::Grade;
     use costof_model::rows::PointRow;
 
     fn row(

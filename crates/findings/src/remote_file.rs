@@ -5,7 +5,6 @@ use crate::Kind;
 use crate::figures::{bytes, figures, ns, percent, rate};
 use crate::finding::Finding;
 use crate::pairs::greatest;
-use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -33,7 +32,7 @@ const WAITS_NS: f64 = 100_000.0;
 
 /// For each path, what limits its throughput, and what a small read by itself consists of.
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
-    let rows = run.select("file.remote").contention_at_most(Grade::C);
+    let rows = run.select("file.remote");
     let rows = rows.filter(|row| row.state == State::Ok);
     let paths = rows.group_by(&["pattern", "block", "depth"]).into_iter();
     let found = paths.flat_map(|path| [limit(&path.rows), parts(&path.rows)]);

@@ -5,7 +5,6 @@ use crate::figures::{Figures, bytes, figures, ns, percent};
 use crate::finding::Finding;
 use crate::modes::two_modes;
 use crate::pairs::{same_but, surely_more};
-use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -27,7 +26,7 @@ pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
     let blocked = run
         .select("net.rtt")
         .words(&[("wait", "block"), ("cpus", "cross")]);
-    let blocked = blocked.at("rate", 0).contention_at_most(Grade::C);
+    let blocked = blocked.at("rate", 0);
     let subject = |point: &Point| (point.link.clone(), point.axes.0.get("over").cloned());
     let mut findings: Vec<Finding> = Vec::new();
     for row in blocked {
@@ -66,8 +65,8 @@ fn compared(slow: &PointRow, fast: &PointRow) -> Option<Figures> {
 /// wake-ups, one at each end.
 fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
     let is_awake = blocked.is_at("wake", "awake");
-    let spinning = quiet_same_but(run, blocked, ("wait", "spin")).filter(|_| is_awake)?;
-    let switch = context_switch(run, "awake", Grade::C);
+    let spinning = same_but(run, blocked, &[("wait", "spin")]).filter(|_| is_awake)?;
+    let switch = context_switch(run, "awake");
     let switch_ns = switch.and_then(|row| Some(ns(row.primary()?.median)));
     let figures = compared(blocked, spinning)?;
     let figures = figures.maybe("switch", switch_ns);
@@ -78,11 +77,10 @@ fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
 /// A round trip between CPUs that may be idle, compared with one between CPUs that are kept awake.
 fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
-    let awake = quiet_same_but(run, idle, ("wake", "awake")).filter(|_| may_be_idle)?;
+    let awake = same_but(run, idle, &[("wake", "awake")]).filter(|_| may_be_idle)?;
     let mut figures = compared(idle, awake)?;
     let mut evidence = vec![idle, awake];
-    if let Some((idle, awake)) =
-        context_switch(run, "idle", Grade::C).zip(context_switch(run, "awake", Grade::C))
+    if let Some((idle, awake)) = context_switch(run, "idle").zip(context_switch(run, "awake"))
         && let Some((low, high)) = more(idle, awake)
     {
         figures = figures
@@ -102,7 +100,7 @@ const SLOWER: f64 = 1.5;
 /// are kept awake.
 fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
-    let awake = quiet_same_but(run, idle, ("wake", "awake")).filter(|_| may_be_idle)?;
+    let awake = same_but(run, idle, &[("wake", "awake")]).filter(|_| may_be_idle)?;
     let [faster, slower] = two_modes(idle.primary()?)?;
     let awake_ns = awake.primary()?.median;
     let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&faster.median);
@@ -116,17 +114,8 @@ fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
     is_found.then(|| Finding::new(Kind::RoundTripModes, [idle, awake], figures))
 }
 
-/// The point that differs from this one in the word of one axis, if no worse than of grade C.
-fn quiet_same_but<'r>(
-    run: &'r Run,
-    row: &PointRow,
-    word: (&'static str, &'static str),
-) -> Option<&'r PointRow> {
-    same_but(run, row, &[word]).filter(|row| row.contention() <= Grade::C)
-}
-
-/// A context switch between processes on two CPUs, if its grade for contention is no worse.
-pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str, worst: Grade) -> Option<&'r PointRow> {
+/// A context switch between processes on two CPUs.
+pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
     let words = [
         ("between", "processes"),
         ("over", "pipe"),
@@ -135,7 +124,7 @@ pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str, worst: Grade) -> Opti
     ];
     let switches = run.select("os.context_switch").words(&words);
     let measured = switches.filter(|row| row.primary().is_some());
-    measured.contention_at_most(worst).one()
+    measured.one()
 }
 
 /// How much more the one takes than the other, at least and at most; `None` where their intervals
@@ -150,6 +139,7 @@ mod tests {
     use crate::tests::{self, RowExt, axes, ends, known_row};
     use costof_model::axis::Axes;
     use costof_model::metric::Mode;
+    use costof_model::noise::Grade;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, us: f64) -> PointRow {
         let ns = us * 1000.0;

@@ -4,7 +4,6 @@ use crate::Kind;
 use crate::figures::{Value, figures, ns};
 use crate::finding::Finding;
 use crate::naming::place;
-use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Group;
@@ -27,7 +26,7 @@ const KEEPS_UP: f64 = 0.95;
 /// For each stack, payload and link, the rate at which the 99th percentile leaves ten times its value
 /// at a tenth of saturation.
 pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
-    let rows = run.select("rpc.load").contention_at_most(Grade::C);
+    let rows = run.select("rpc.load");
     let groups = rows
         .filter(|row| row.state == State::Ok)
         .group_by(&["rate"]);

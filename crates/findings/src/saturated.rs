@@ -4,7 +4,7 @@ use crate::Kind;
 use crate::figures::{figures, percents, rate, span_of};
 use crate::finding::Finding;
 use costof_model::link::Link;
-use costof_model::noise::{Grade, PEER};
+use costof_model::noise::PEER;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -70,7 +70,7 @@ fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
         (false, true) => Some(Limit::Receiver),
         (false, false) => {
             let have_time = sender < HAS_TIME && receiver < HAS_TIME;
-            let is_sure = have_their_own(run, row) && row.contention() <= Grade::B;
+            let is_sure = have_their_own(run, row) && row.has_its_cpus();
             (have_time && is_sure).then_some(Limit::Neither)
         }
     }
@@ -121,6 +121,7 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, run, warn};
+    use costof_model::noise::Grade;
     use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {

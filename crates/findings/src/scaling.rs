@@ -6,7 +6,6 @@ use crate::figures::{Value, figures, percent};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::circumstances;
-use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 use costof_model::unit::Better;
@@ -26,7 +25,7 @@ const NEARLY_ALL: f64 = 1.1;
 /// For each probe and circumstance, the most threads against one; of several sizes at the largest,
 /// which no cache of one CPU holds.
 pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
-    let rows = run.select_all().contention_at_most(Grade::B);
+    let rows = run.select_all();
     let rows = rows.filter(|row| PROBES.contains(&&*row.point.probe));
     let groups = rows.group_by(&["threads", "size", "pages"]).into_iter();
     let largest = groups.filter_map(|group| {

@@ -4,7 +4,6 @@ use crate::Kind;
 use crate::figures::{Value, figures};
 use crate::finding::Finding;
 use crate::interval::Interval;
-use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 
@@ -19,7 +18,7 @@ const CALLS: [(&str, &str); 2] = [("read", "a read of 1 byte"), ("open", "an ope
 
 /// For each such call, two threads against one.
 pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
-    let calls = run.select("os.syscall").contention_at_most(Grade::B);
+    let calls = run.select("os.syscall");
     let calls = calls.group_by(&["threads"]).into_iter();
     calls.filter_map(|group| found(run, group)).collect()
 }

@@ -2,9 +2,10 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::figures;
+use crate::figures::{Figures, figures};
 use crate::finding::Finding;
 use crate::naming::place;
+use crate::noise;
 use crate::sends::{PROBE, comparable, falls_back, is_paced};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -38,9 +39,9 @@ pub(crate) const SENTENCES: &str = concat!(
     r#"
 [crossover_disturbed]
 sentence = "{what}"
-left_out = "no crossover uses {count} of the {all} points by which ways of sending are compared: [{contended}other processes used their CPUs][{no_room}there was no room to send without a copy (ENOBUFS)]"
+left_out = "no crossover uses {count} of the {all} points by which ways of sending are compared: [{noise}][{no_room}there was no room to send without a copy (ENOBUFS)]"
 pacing = "bbr paces what TCP sends over {links}: the crossovers include the time that this takes, which in a sink is most of it"
-advice = "[{contended}stop what else runs, or choose free CPUs by --cpu][{no_room}more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)][{paced}without it by --set congestion_control=reno]"
+advice = "[{no_room}more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)][{paced}without it by --set congestion_control=reno]"
 "#
 );
 
@@ -71,10 +72,10 @@ pub struct SendCrossover {
     pub evidence: Vec<Point>,
 }
 
-/// Each pair on each link, for each kind of message and by each metric; without the sizes at which there
-/// was contention for the CPUs, or sends without a copy had no room.
+/// Each pair on each link, for each kind of message and by each metric; without the sizes at which sends
+/// without a copy had no room.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
-    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let groups = comparable(run).group_by(&["primitive", "size"]);
     let pairs = groups
         .iter()
         .flat_map(|group| PAIRS.map(|pair| (group, pair)));
@@ -92,32 +93,28 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     };
     let pairs = crossovers.chunk_by(same_pair);
     let mut findings: Vec<Finding> = pairs.map(|by_metric| by_pair(run, by_metric)).collect();
-    let sends = comparable(run);
-    findings.extend(paced(run, &sends.quiet, &findings));
+    findings.extend(paced(run, &comparable(run), &findings));
     let is_compared = |row: &PointRow| {
         let mut pairs = PAIRS
             .iter()
             .flat_map(|(better, other, _)| [*better, *other]);
         pairs.any(|wanted| row.is_at("primitive", wanted))
     };
-    let [quiet, contended, no_room] = [
-        sends.quiet,
-        sends.contended,
-        run.select(PROBE).filter(falls_back),
-    ]
-    .map(|rows| rows.filter(is_compared));
-    let all = quiet.len() + contended.len() + no_room.len();
-    findings.extend(left_out(&contended, all, "contended"));
-    findings.extend(left_out(&no_room, all, "no_room"));
+    let all = run.select_any(PROBE).filter(is_compared);
+    let unsound = all.clone().filter(|row| !row.is_sound());
+    let no_room = all.clone().filter(|row| row.is_sound() && falls_back(row));
+    let noise = figures().maybe("noise", noise::described(&unsound));
+    findings.extend(left_out(&unsound, all.len(), noise));
+    let room = figures().when("no_room", true);
+    findings.extend(left_out(&no_room, all.len(), room));
     findings
 }
 
 /// Points of `all` that could have been compared, but for this reason.
-fn left_out(rows: &Select<'_>, all: usize, reason: &'static str) -> Option<Finding> {
-    let figures = figures()
+fn left_out(rows: &Select<'_>, all: usize, reason: Figures) -> Option<Finding> {
+    let figures = reason
         .with("count", rows.len())
         .with("all", all)
-        .when(reason, true)
         .choose("what", "left_out");
     let evidence = rows.iter().copied();
     let is_any = !rows.is_empty() && all > 2;
@@ -259,16 +256,16 @@ mod tests {
     }
 
     #[test]
-    fn sizes_for_which_processors_were_not_free_do_not_count() {
+    fn sizes_that_noise_decides_do_not_count() {
         let mut run = cold();
         for row in &mut run.points {
-            warn(row, "steal", Grade::C);
+            warn(row, "steal", Grade::D);
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
         assert_eq!(
             findings[0].sentence(),
-            "no crossover uses 12 of the 12 points by which ways of sending are compared: other processes used their CPUs"
+            "no crossover uses 12 of the 12 points by which ways of sending are compared: grade D, mostly as steal was seen (stop it)"
         );
     }
 

@@ -5,6 +5,7 @@
 
 use crate::Kind;
 use crate::finding::{Finding, Question};
+use crate::noise::Withheld;
 use crate::sends::PROBE;
 use costof_model::run_file::Run;
 
@@ -29,7 +30,7 @@ const QUESTIONS: [Asked; 6] = [
         kinds: &[Kind::CachePollution],
         lacks: "at no size can two_copy be compared with one_copy or zero_copy by misses or by pollution: \
                 this CPU counts none and the machine names no caches whose pollution could be measured, \
-                or the points have no interval, or others used the CPUs",
+                or the points have no interval",
     },
     Asked {
         question: "3. How do threads interact with cache contention?",
@@ -50,16 +51,15 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "6. Which result was unexpected?",
         kinds: &[Kind::Unexpected],
-        lacks: "no prediction could be compared with what was measured, or others used the CPUs; \
-                those of copy.send build on other probes, which `costof run copy.send` and `costof run \
-                copy` measure too",
+        lacks: "no prediction could be compared with what was measured; those of copy.send build on other \
+                probes, which `costof run copy.send` and `costof run copy` measure too",
     },
 ];
 
 /// The questions with their answers out of what was found; none where the run has not the ways of
 /// sending of the study at two sizes.
 pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
-    let sends = run.select(PROBE);
+    let sends = run.select_any(PROBE);
     let is_study = STUDY.iter().all(|primitive| {
         let sends = sends.clone().at("primitive", *primitive);
         sends
@@ -69,17 +69,26 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     if !is_study {
         return Vec::new();
     }
-    let is_of_sends = |found: &&Finding| {
+    let is_of_sends = |found: &Finding| {
         let mut probes = found.evidence.iter().map(|point| &*point.probe);
         probes.any(|probe| probe.starts_with("copy."))
     };
+    let withheld = Withheld::new(run);
     let answered = QUESTIONS.iter().map(|asked| {
-        let answers = found.iter().filter(is_of_sends);
-        let answers = answers.filter(|found| asked.kinds.contains(&found.kind));
-        let answers: Vec<Finding> = answers.cloned().collect();
+        let answers = |found: &Finding| asked.kinds.contains(&found.kind) && is_of_sends(found);
+        let lacks = || {
+            withheld
+                .why(answers)
+                .unwrap_or_else(|| asked.lacks.to_owned())
+        };
+        let answers: Vec<Finding> = found
+            .iter()
+            .filter(|found| answers(found))
+            .cloned()
+            .collect();
         Question {
             question: asked.question,
-            lacks: answers.is_empty().then_some(asked.lacks),
+            lacks: answers.is_empty().then(lacks),
             answers,
         }
     });
@@ -91,6 +100,7 @@ mod tests {
     use super::*;
     use crate::all::{findings, questions};
     use crate::tests::{RowExt, axes, point_row, run};
+    use costof_model::noise::Grade;
 
     fn sends(primitives: &[&'static str]) -> Run {
         let mut run = run(&[]);
@@ -114,6 +124,27 @@ mod tests {
         }
         let answers: Vec<usize> = questions.iter().map(|asked| asked.answers.len()).collect();
         assert_eq!(answers, [1, 0, 0, 1, 2, 0]);
+        assert_eq!(findings(&run), []);
+    }
+
+    /// Whatever it is that was withheld, and nothing else: of threads there is one number.
+    #[test]
+    fn what_noise_withholds_says_so_with_its_cause() {
+        let mut run = sends(&STUDY);
+        for row in &mut run.points {
+            *row = row.clone().warned("others", Grade::D);
+        }
+        let questions = questions(&run);
+        let lacks = |number: usize| questions[number - 1].lacks.clone().unwrap_or_default();
+        let noise = "nothing can be concluded from 4 of the 4 points for it: grade D, mostly as others was seen \
+                     (stop it)";
+        assert_eq!([lacks(1), lacks(4)], [noise, ""]);
+        assert!(lacks(3).starts_with("only one number of threads"));
+        let disturbed = questions[3].answers[0].sentence();
+        assert!(
+            disturbed.contains("grade D, mostly as others was seen"),
+            "{disturbed}"
+        );
         assert_eq!(findings(&run), []);
     }
 

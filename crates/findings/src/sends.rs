@@ -2,7 +2,6 @@
 
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -13,20 +12,9 @@ pub(crate) const NONE: f64 = 0.005;
 
 /// Sends, but for those of messages that were to be sent without a copy and had no room for that, since
 /// they are not what they are called.
-pub(crate) struct Comparable<'r> {
-    /// Those for which the CPUs were free.
-    pub(crate) quiet: Select<'r>,
-    pub(crate) contended: Select<'r>,
-}
-
-pub(crate) fn comparable(run: &Run) -> Comparable<'_> {
-    let sends = run
-        .select(PROBE)
-        .filter(|row| row.word("primitive").is_some() && !falls_back(row));
-    Comparable {
-        quiet: sends.clone().contention_at_most(Grade::B),
-        contended: sends.filter(|row| row.contention() > Grade::B),
-    }
+pub(crate) fn comparable(run: &Run) -> Select<'_> {
+    let sends = run.select(PROBE);
+    sends.filter(|row| row.word("primitive").is_some() && !falls_back(row))
 }
 
 /// Whether more than a few messages were copied at once, though the point asks for none to be.

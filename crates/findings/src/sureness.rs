@@ -31,13 +31,16 @@ impl<'a> Points<'a> {
         self.0.get(point).copied()
     }
 
-    /// How sure a finding is; none where the run has none of its points, and none of the score of all
-    /// predictions, which is of sure points and others.
+    /// How sure a finding is; none where the run has no sound one of its points, and none of the score of
+    /// all predictions, which is of sure points and others.
     pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
         if finding.kind == Kind::PredictionScore {
             return None;
         }
-        let rows = || finding.evidence.iter().filter_map(|point| self.row(point));
+        let rows = || {
+            let rows = finding.evidence.iter().filter_map(|point| self.row(point));
+            rows.filter(|row| row.is_sound())
+        };
         Some(Sureness {
             grade: rows().map(|row| row.grade).max()?,
             launches: rows().map(|row| row.launches).min()?,
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn the_least_sure_point_decides() {
         let mut run = run(&[]);
-        for (size, grade, launches) in [(1, Grade::B, 9), (2, Grade::A, 5), (3, Grade::D, 3)] {
+        for (size, grade, launches) in [(1, Grade::B, 9), (2, Grade::A, 5), (3, Grade::C, 3)] {
             let axes = axes!(size);
             let mut row = point_row("harness.null", "cost", axes, 1.0, (1.0, 1.0));
             (row.grade, row.launches) = (grade, launches);
@@ -72,7 +75,7 @@ mod tests {
         };
         let of = |grade, launches| Some(Sureness { grade, launches });
         assert_eq!(sureness(&[0, 1]), of(Grade::B, 5));
-        assert_eq!(sureness(&[0, 1, 2]), of(Grade::D, 3));
+        assert_eq!(sureness(&[0, 1, 2]), of(Grade::C, 3));
         assert_eq!(sureness(&[]), None);
         let of_all = Finding {
             kind: Kind::PredictionScore,

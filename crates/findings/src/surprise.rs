@@ -18,16 +18,22 @@ pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
     });
 }
 
-/// How far the points of a finding lie outside what was predicted of them, as a logarithm.
+/// How far the points of a finding lie outside what was predicted of them, as a logarithm. What contradicts
+/// itself is more surprising than anything.
 pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
+    if finding.kind == Kind::Contradiction {
+        return f64::INFINITY;
+    }
     let rows = finding.evidence.iter().filter_map(|point| rows.row(point));
     rows.map(of_row).fold(0.0, f64::max)
 }
 
-/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not.
+/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not, or where
+/// nothing may be concluded from it.
 pub fn of_row(row: &PointRow) -> f64 {
     let off = row.missed_by().map(|ratio| ratio.ln().abs());
-    off.filter(|off| off.is_finite()).unwrap_or(0.0)
+    off.filter(|off| off.is_finite() && row.is_sound())
+        .unwrap_or(0.0)
 }
 
 #[cfg(test)]

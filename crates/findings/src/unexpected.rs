@@ -7,7 +7,6 @@ use crate::naming::{circumstances, over};
 use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
 use crate::surprise;
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -29,9 +28,9 @@ const LAYER: &str = "copy.";
 const SOME: usize = 5;
 
 /// A finding for each probe over each link: what was furthest from its prediction, and what that points
-/// to. Under contention for CPUs a number is not the machine's, hence no surprise.
+/// to.
 pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
-    let rows = run.select_all().contention_at_most(Grade::B);
+    let rows = run.select_all();
     let predicted = rows.filter(|row| row.point.probe.starts_with(LAYER) && row.scored().is_some());
     let groups = predicted.group_with(|row| Some((&row.point.probe, &row.point.link)));
     let found = groups.iter().filter_map(|(_, rows)| found(run, rows));
@@ -107,6 +106,7 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
 mod tests {
     use super::*;
     use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, run};
+    use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
     /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.

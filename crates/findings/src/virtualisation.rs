@@ -6,7 +6,6 @@ use crate::figures::{Value, figures, ns};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::round_trip::context_switch;
-use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
@@ -23,7 +22,7 @@ sentence = "handing a token to a CPU that may be idle takes {middle} more than t
 
 /// What an exit costs, and what is with and without one.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {
-    let exit = run.select("cpu.vm_exit").contention_at_most(Grade::B).one();
+    let exit = run.select("cpu.vm_exit").one();
     let Some(exit) = exit.filter(|_| run.is_virtual()) else {
         return Vec::new();
     };
@@ -62,7 +61,7 @@ fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// Waking an idle CPU, compared with one that is kept awake.
 fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let switch = |wake| context_switch(run, wake, Grade::B);
+    let switch = |wake| context_switch(run, wake);
     let (idle, awake) = (switch("idle")?, switch("awake")?);
     let more = Interval::difference(run, idle, awake, &idle.primary)?;
     let (least, most) = interval(exit)?;
@@ -78,6 +77,7 @@ mod tests {
     use super::*;
     use crate::tests::{axes, known_row, sentences, warn};
     use costof_model::axis::Axes;
+    use costof_model::noise::Grade;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, "cost", axes, ns, 0.1)
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_exit_that_waited_for_others_says_nothing() {
         let mut disturbed = exit(2.0);
-        warn(&mut disturbed, "steal", Grade::C);
+        warn(&mut disturbed, "steal", Grade::D);
         assert!(sentences(virtualisation, &[disturbed, fault(0.5)]).is_empty());
     }
 }

@@ -7,7 +7,6 @@ use crate::figures::figures;
 use crate::finding::Finding;
 use crate::naming::{circumstances, over};
 use crate::sends::PROBE as SENDS;
-use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 use std::collections::HashMap;
@@ -27,7 +26,7 @@ const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
 
 /// A finding for each pair of ways that surely change places within the sizes that were measured.
 pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
-    let rows = run.select_all().contention_at_most(Grade::B);
+    let rows = run.select_all();
     let rows = rows.filter(|row| row.point.probe != SENDS && row.number("size").is_some());
     let mut findings = Vec::new();
     for axis in WAYS {

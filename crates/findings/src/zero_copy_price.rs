@@ -31,7 +31,7 @@ const TIME: &str = "cpu_sender";
 
 /// A finding for what the kernel copies after all, one for what it does not, and one for the parts.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
-    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let groups = comparable(run).group_by(&["primitive", "size"]);
     let prices = groups.iter().filter_map(|group| price(run, group));
     let prices: Vec<Price<'_>> = prices.collect();
     let found = [false, true].into_iter();

@@ -315,13 +315,16 @@ fn compared(
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         trimmed_mean(&logs).map_or(f64::NAN, f64::exp)
     };
+    // The number that the run itself shows of this point.
+    let shown =
+        |row: &PointRow, values: &[f64]| row.median(&metric.name).unwrap_or_else(|| centre(values));
     let row = Compared {
         point: rows[1].point.clone(),
         metric: metric.name.clone(),
         unit: metric.unit,
         better: metric.better,
-        before: (centre(before), before.len() as u32),
-        after: (centre(after), after.len() as u32),
+        before: (shown(rows[0], before), before.len() as u32),
+        after: (shown(rows[1], after), after.len() as u32),
         ratio: found.of_means.exp(),
         ci95,
         p: found.p(LEAST.ln()),

@@ -9,6 +9,7 @@ use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::relation::Relation;
 use costof_model::typed::{At, TypedPoint, contains};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
@@ -154,6 +155,12 @@ pub trait Measure: TypedPoint {
         1
     }
 
+    /// What holds between its points and others of a run on every machine; a finding says where rows
+    /// contradict it.
+    fn relations() -> Vec<Relation> {
+        Vec::new()
+    }
+
     /// As [`Probe::predict`].
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction>;
 
@@ -274,6 +281,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         predicted_from: paragraph(&section(M::DOC, Some(PREDICTED_FROM))),
         after: texts(M::AFTER),
         needs: items(&section(M::DOC, Some(NEEDS))),
+        relations: List::Owned(M::relations()),
         roles: texts(M::ROLE_NAMES),
     }
 }

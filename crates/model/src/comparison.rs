@@ -64,13 +64,13 @@ pub struct Compared {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// The earlier run's geometric mean of its launches' medians without the least
-    /// and the greatest eighth of them, and how many launches that is; where
-    /// they were compared in pairs, how many have one of the other run beside them.
+    /// The earlier run's median, as its row has it, and how many launches are compared; in pairs, how many
+    /// have one of the other run beside them.
     pub before: (f64, u32),
     /// The later run's.
     pub after: (f64, u32),
-    /// After ÷ before.
+    /// After ÷ before, by the geometric means of the launches' medians without the least and the greatest
+    /// eighth of them.
     pub ratio: f64,
     /// The 95 % interval of the ratio, by itself: of twenty such, one misses.
     pub ci95: (f64, f64),

@@ -25,6 +25,7 @@ pub mod point;
 pub mod prediction;
 pub mod probe_info;
 pub mod protocol;
+pub mod relation;
 pub mod rows;
 pub mod run_file;
 pub mod select;

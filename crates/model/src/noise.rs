@@ -181,6 +181,31 @@ pub struct Warning {
     pub advice: String,
 }
 
+/// Each kind of doubt at its worst, and how many there are of it.
+pub fn by_kind<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<(&'a Warning, usize)> {
+    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    for warning in warnings {
+        let mut known = kinds.iter_mut();
+        match known.find(|(known, _)| known.kind == warning.kind) {
+            Some((known, count)) => {
+                *count += 1;
+                if warning.grade > known.grade {
+                    *known = warning;
+                }
+            }
+            None => kinds.push((warning, 1)),
+        }
+    }
+    kinds
+}
+
+/// The most frequent of these doubts, at its worst; of several as frequent, the first.
+pub fn main_cause<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Option<&'a Warning> {
+    let kinds = by_kind(warnings);
+    let main = kinds.iter().rev().max_by_key(|(_, count)| *count);
+    main.map(|(warning, _)| *warning)
+}
+
 /// By which name a [`Placement`] knows the controller.
 pub const CONTROLLER: &str = "controller";
 

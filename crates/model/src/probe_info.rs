@@ -3,6 +3,7 @@
 
 use crate::axis::{Axes, Axis};
 use crate::metric::MetricInfo;
+use crate::relation::{Relation, are_none};
 use crate::{List, Text, nearest};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -34,6 +35,9 @@ pub struct ProbeInfo {
     pub after: List<Text>,
     /// What the machine must offer.
     pub needs: List<Text>,
+    /// What holds between its points and others of the same run.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub relations: List<Relation>,
     /// Its roles, in the order in which they are prepared; the last one leads.
     pub roles: List<Text>,
 }

@@ -324,6 +324,31 @@ impl PointRow {
         !self.primary().is_some_and(Estimate::disagrees)
     }
 
+    /// The one rule on noise: whether anything may be concluded from it. Its launches agree, and nothing
+    /// was recorded that is large enough to decide what the number is.
+    pub fn is_sound(&self) -> bool {
+        self.is_usable() && self.grade < Grade::D
+    }
+
+    /// The worst doubt about it; of several as bad, the first.
+    pub fn worst_doubt(&self) -> Option<&Warning> {
+        let warnings = self.warnings.iter().rev();
+        warnings.max_by_key(|warning| warning.grade)
+    }
+
+    /// Why nothing may be concluded from it, and what to do about that; none where something may.
+    pub fn why_unsound(&self) -> Option<String> {
+        if self.is_sound() {
+            return None;
+        }
+        let Some(Warning { what, advice, .. }) =
+            self.worst_doubt().filter(|_| self.grade == Grade::D)
+        else {
+            return Some("no usable interval: measure longer (--full)".to_owned());
+        };
+        Some(format!("grade D: {what}: {advice}"))
+    }
+
     /// What was predicted, and what was measured of that. None where either is so wide that a hit
     /// would say nothing; of shares and counts, as of their intervals, width is no fault. None either
     /// where it only gives back what an emulated link was set to.

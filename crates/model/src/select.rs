@@ -35,22 +35,21 @@ pub enum Wanted<'a> {
 }
 
 impl Run {
-    /// The rows of a probe that are usable.
+    /// The rows of a probe that something may be concluded from; see [`PointRow::is_sound`].
     pub fn select(&self, probe: &str) -> Select<'_> {
         self.select_all().filter(|row| row.point.probe == probe)
     }
 
-    /// All rows of a probe: for what rests on another metric than the primary one, such as whether a
-    /// send was copied.
+    /// All rows of a probe, disturbed or not: for what is said of the disturbance.
     pub fn select_any(&self, probe: &str) -> Select<'_> {
         let rows = self.points.iter();
         rows.filter(|row| row.point.probe == probe).collect()
     }
 
-    /// All rows that are usable; see [`PointRow::is_usable`].
+    /// All rows that something may be concluded from.
     pub fn select_all(&self) -> Select<'_> {
         let rows = self.points.iter();
-        rows.filter(|row| row.is_usable()).collect()
+        rows.filter(|row| row.is_sound()).collect()
     }
 
     /// The facts of the machine that was measured last.
@@ -84,12 +83,6 @@ impl<'r> Select<'r> {
     #[must_use]
     pub fn over(self, link: &str) -> Self {
         self.filter(|row| row.point.link == link)
-    }
-
-    /// Those whose grade for CPU contention is no worse; see [`PointRow::contention`].
-    #[must_use]
-    pub fn contention_at_most(self, grade: Grade) -> Self {
-        self.filter(|row| row.contention() <= grade)
     }
 
     /// Those for which this holds.
@@ -195,12 +188,10 @@ impl PointRow {
         self.estimate(metric)?.ci95
     }
 
-    /// The grade that contention for its CPUs alone leaves: its threads could not always run.
-    pub fn contention(&self) -> Grade {
-        let warnings = self.warnings.iter();
-        let contention = warnings.filter(|warning| CONTENTION.contains(&&*warning.kind));
-        let grades = contention.map(|warning| warning.grade);
-        grades.max().unwrap_or(Grade::A)
+    /// Whether its threads could surely run whenever they were ready.
+    pub fn has_its_cpus(&self) -> bool {
+        let mut warnings = self.warnings.iter();
+        !warnings.any(|warning| CONTENTION.contains(&&*warning.kind) && warning.grade > Grade::B)
     }
 }
 
@@ -233,13 +224,14 @@ mod tests {
     use crate::testing::{RowExt, row, run};
 
     #[test]
-    fn rows_are_selected_by_probe_axes_link_and_contention() {
+    fn sound_rows_are_selected_by_probe_axes_and_link() {
         let at = |how, size| Axes::default().with("how", how).with("size", size);
         let mut run = run(&[]);
         run.points = vec![
             row("p", at("fork", 8), 1.0),
             row("p", at("fork", 4), 2.0).over("veth"),
-            row("p", at("spawn", 4), 3.0).warned("steal", Grade::C),
+            row("p", at("spawn", 4), 3.0),
+            row("p", at("spawn", 4), 3.0).warned("steal", Grade::D),
             row("q", at("fork", 4), 4.0),
         ];
         let forks = run.select("p").at("how", "fork");
@@ -253,7 +245,6 @@ mod tests {
                 .and_then(|row| row.median("cost"))
         };
         assert_eq!((over("veth"), over("lan")), (Some(2.0), None));
-        assert_eq!(run.select("p").contention_at_most(Grade::B).len(), 2);
         assert_eq!(run.select("p").at("size", 4).len(), 2);
         assert_eq!(run.select("p").words(&[("how", "spawn")]).len(), 1);
         let groups = run.select("p").group_by(&["size"]);

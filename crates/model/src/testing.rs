@@ -112,6 +112,7 @@ pub fn probe_info(id: impl Into<Text>) -> ProbeInfo {
         predicted_from: "".into(),
         after: List::Borrowed(&[]),
         needs: List::Borrowed(&[]),
+        relations: List::Borrowed(&[]),
         roles: List::Borrowed(&[Text::Borrowed("only")]),
     }
 }
@@ -263,11 +264,12 @@ pub trait RowExt: Into<PointRow> {
     /// With this doubt.
     fn warned(self, kind: &'static str, grade: Grade) -> PointRow {
         let mut row = self.into();
+        row.grade = row.grade.max(grade);
         row.warnings.push(Warning {
             kind: kind.into(),
             grade,
-            what: String::new(),
-            advice: String::new(),
+            what: format!("{kind} was seen"),
+            advice: "stop it".to_owned(),
         });
         row
     }

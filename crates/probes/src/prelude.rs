@@ -15,6 +15,7 @@ pub(crate) use costof_model::failure::{Failure, OrFailure};
 pub(crate) use costof_model::point::{Headline, Planned};
 pub(crate) use costof_model::prediction::{MeasuredRows, Prediction};
 pub(crate) use costof_model::protocol::{Launch, Offers, Report};
+pub(crate) use costof_model::relation::Relation;
 pub(crate) use costof_model::typed::{
     At, AxisOf, TypedPoint, Words, bytes, count, names_without, nanoseconds, place, processor,
     words, words_of,

@@ -1,7 +1,7 @@
 //! What must hold of every probe in the table.
 
 use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::{Probe, Role};
+use costof_measure::probe::{Probe, Role, find};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
@@ -187,6 +187,27 @@ fn predictions_need_no_facts_and_are_ranges() {
                     .any(|m| m.name == prediction.metric);
                 assert!(measured, "{point} predicts {}", prediction.metric);
             }
+        }
+    }
+}
+
+#[test]
+fn relations_are_between_points_that_there_are() {
+    let exist = |info: &ProbeInfo, axes: &Axes| {
+        let mut values = axes.0.iter();
+        values.all(|(name, value)| info.axis(name).is_ok_and(|axis| axis.allows(value)))
+    };
+    for probe in TABLE {
+        for relation in probe.info.relations.iter() {
+            let other = relation.probe.as_deref().unwrap_or(&probe.info.id);
+            let other = find(TABLE, other).expect("a probe of the table");
+            assert!(exist(&probe.info, &relation.these), "{relation:?}");
+            assert!(exist(&other.info, &relation.those), "{relation:?}");
+            let mut rises = relation.rises_with.iter();
+            assert!(
+                rises.all(|axis| probe.info.axis(axis).is_ok()),
+                "{relation:?}"
+            );
         }
     }
 }

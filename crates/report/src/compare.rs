@@ -5,7 +5,7 @@ pub mod outcome;
 
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
-use crate::text::wrapped;
+use crate::text::{printable, printable_lines, wrapped};
 use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -56,7 +56,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
     for line in apart.concat().lines() {
         let _ = write!(text, "\n{}", wrapped(line, ""));
     }
-    text
+    printable_lines(&text)
 }
 
 /// What only one of the runs has a number of, by probe and count.
@@ -190,7 +190,7 @@ pub(crate) fn what(row: &Compared, after: &Run) -> String {
 }
 
 fn titled(row: Option<&PointRow>, point: &Point, metric: &str, run: &Run) -> String {
-    let label = row.and_then(|row| row.label.clone());
+    let label = row.and_then(|row| row.label.as_deref().map(printable));
     let name = label.unwrap_or_else(|| named(point, run));
     if row.is_some_and(|row| row.primary == metric) {
         return name;
@@ -199,7 +199,7 @@ fn titled(row: Option<&PointRow>, point: &Point, metric: &str, run: &Run) -> Str
 }
 
 fn named(point: &Point, run: &Run) -> String {
-    short_point(point, run.probe(&point.probe))
+    printable(&short_point(point, run.probe(&point.probe)))
 }
 
 /// A change as a percentage: `5 %`, `2.5 %`.
@@ -284,7 +284,8 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
         return String::new();
     }
     let machine = if comparison.in_turns {
-        "Both took turns, launch by launch: what the machine did meanwhile affected both alike."
+        "Both took turns, launch by launch: what the machine did meanwhile affected both alike. A ratio is \
+         that of launches beside each other, so it may differ from that of the two medians."
     } else {
         "What the machine did between the runs is in their ratios: --interleave measures both in turns."
     };
@@ -396,6 +397,8 @@ pub(crate) mod tests {
             "{text}"
         );
         assert!(!text.contains("a.blind"), "{text}");
+        let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
+        assert!(compared(&evil, &run(), true).contains("a\u{fffd}[2J size="));
         assert!(compared(&some, &run(), true).contains("a.blind"));
     }
 

@@ -15,31 +15,54 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// So many lines are read at a glance.
-pub(crate) const LINES: usize = 5;
+const LINES: usize = 5;
 
-/// Findings and missed predictions, most surprising first; what rests on points of grade D last, as noise
-/// may have made it.
+/// Something that matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Matter<'a> {
+    Found(&'a Finding),
+    /// A row whose prediction was missed, of which no finding speaks.
+    Missed(&'a PointRow),
+}
+
+impl Matter<'_> {
+    /// It in a line, after the grade of what it rests on where that is not to be relied on.
+    fn line(self, run: &Run, points: &Points<'_>) -> String {
+        match self {
+            Matter::Found(found) => {
+                let grade = points.sureness(found).map(|sureness| sureness.grade);
+                doubt(grade) + &found.sentence()
+            }
+            Matter::Missed(row) => doubt(Some(row.grade)) + &missed_line(run, row),
+        }
+    }
+}
+
+/// What matters, in lines.
 pub(crate) fn lines(run: &Run) -> Vec<String> {
     let (mut findings, questions) = both(run);
     findings.extend(questions.into_iter().flat_map(|asked| asked.answers));
-    findings.retain(|found| found.kind != Kind::PredictionScore);
     let points = Points::new(run);
-    let sentence = |found: &Finding| {
-        let grade = points.sureness(found).map(|sureness| sureness.grade);
-        let key = (grade == Some(Grade::D), order(surprise(&points, found)));
-        (key, doubt(grade) + &found.sentence())
-    };
-    let mut lines: Vec<_> = findings.iter().map(sentence).collect();
-    lines.extend(missed(run, &findings).map(|row| {
-        let key = (row.grade == Grade::D, order(of_row(row)));
-        (key, doubt(Some(row.grade)) + &line(run, row))
-    }));
-    lines.sort_by_key(|(key, _)| *key);
-    lines
-        .into_iter()
-        .map(|(_, line)| line)
-        .take(LINES)
-        .collect()
+    let matters = matters(run, &points, &findings.iter().collect::<Vec<_>>());
+    let lines = matters.into_iter();
+    lines.map(|matter| matter.line(run, &points)).collect()
+}
+
+/// What matters most of what was found and missed, most surprising first: what both the terminal and the
+/// page begin with.
+pub(crate) fn matters<'a>(
+    run: &'a Run,
+    points: &Points<'_>,
+    findings: &[&'a Finding],
+) -> Vec<Matter<'a>> {
+    let found = findings.iter();
+    let found = found.filter(|found| found.kind != Kind::PredictionScore);
+    let found = found.map(|found| (order(surprise(points, found)), Matter::Found(found)));
+    let missed = missed(run, findings).map(|row| (order(of_row(row)), Matter::Missed(row)));
+    let mut matters: Vec<_> = found.chain(missed).collect();
+    matters.sort_by_key(|(surprise, _)| *surprise);
+    let first = matters.into_iter().take(LINES);
+    first.map(|(_, matter)| matter).collect()
 }
 
 /// Stands before a line that rests on points of a grade that is not to be relied on.
@@ -53,13 +76,13 @@ fn order(surprise: f64) -> Reverse<u64> {
     Reverse((surprise * 1e6) as u64)
 }
 
-/// Of each probe the prediction that was missed by most, unless a finding speaks of that point. Under
-/// contention for CPUs a number is not the machine's, hence no surprise.
-fn missed<'r>(run: &'r Run, findings: &[Finding]) -> impl Iterator<Item = &'r PointRow> {
+/// Of each probe the prediction that was missed by most, unless a finding speaks of that point.
+fn missed<'r>(run: &'r Run, findings: &[&Finding]) -> impl Iterator<Item = &'r PointRow> {
     let covered: HashSet<&Point> = findings.iter().flat_map(|found| &found.evidence).collect();
-    let is_covered = |row: &PointRow| covered.contains(&row.point);
-    let missed = in_order(run).filter(|row| row.missed_by().is_some() && !is_covered(row));
-    let mut missed: Vec<&PointRow> = missed.filter(|row| row.contention() <= Grade::B).collect();
+    let counts = |row: &&PointRow| {
+        row.is_sound() && row.missed_by().is_some() && !covered.contains(&row.point)
+    };
+    let mut missed: Vec<&PointRow> = in_order(run).filter(counts).collect();
     missed.sort_by_key(|row| order(of_row(row)));
     let mut known = HashSet::new();
     missed.retain(|row| known.insert(&row.point.probe));
@@ -67,7 +90,7 @@ fn missed<'r>(run: &'r Run, findings: &[Finding]) -> impl Iterator<Item = &'r Po
 }
 
 /// `VM exit and entry: 3.59 µs, where 353 ns – 1.36 µs was predicted`.
-fn line(run: &Run, row: &PointRow) -> String {
+pub(crate) fn missed_line(run: &Run, row: &PointRow) -> String {
     let Some((expected, measured)) = row.scored() else {
         return String::new();
     };
@@ -84,4 +107,33 @@ fn line(run: &Run, row: &PointRow) -> String {
             .unit
             .display_interval((expected.low, expected.high)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::testing::{RowExt, planned, row};
+    use costof_model::unit::Unit;
+
+    #[test]
+    fn the_most_surprising_comes_first_and_what_noise_decides_not_at_all() {
+        let missed = |probe, high| {
+            let row = row(probe, Axes::default(), 100.0).measured_in(Unit::One);
+            row.predicted(1.0, high)
+        };
+        let rows = [
+            missed("a.some", 50.0).warned("others", Grade::C),
+            missed("a.most", 5.0),
+            missed("a.noise", 2.0).warned("others", Grade::D),
+        ];
+        let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
+        run.points = rows.to_vec();
+        run.points[1].label = Some("most of all".to_owned());
+        let expected = [
+            "most of all: 100, where 1.00 – 5.00 was predicted",
+            "(grade C) a.some: 100, where 1.00 – 50.0 was predicted",
+        ];
+        assert_eq!(lines(&run), expected);
+    }
 }

@@ -9,7 +9,7 @@ use costof_model::emulated::mark;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;
-use costof_model::noise::{Grade, Warning};
+use costof_model::noise::{Grade, Warning, by_kind, main_cause};
 use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
 use costof_model::rows::{FailureRow, PointRow};
@@ -279,9 +279,8 @@ pub(crate) fn questions(run: &Run) -> String {
     let points = Points::new(run);
     let lines = questions.iter().map(|asked| {
         let answers = asked.answers.iter().map(|found| finding(&points, found));
-        let lacks = asked
-            .lacks
-            .map(|lacks| format!("no answer in this run: {lacks}\n"));
+        let lacks = asked.lacks.as_ref();
+        let lacks = lacks.map(|lacks| format!("no answer in this run: {lacks}\n"));
         let answers = answers.chain(lacks).map(|line| format!("  {line}"));
         format!("{}\n{}", asked.question, answers.collect::<String>())
     });
@@ -308,24 +307,6 @@ pub(crate) fn doubts(run: &Run) -> String {
     lines.collect()
 }
 
-/// Each kind of doubt at its worst, and how many there are of it.
-fn by_kind<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<(&'a Warning, usize)> {
-    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
-    for warning in warnings {
-        let mut known = kinds.iter_mut();
-        match known.find(|(known, _)| known.kind == warning.kind) {
-            Some((known, count)) => {
-                *count += 1;
-                if warning.grade > known.grade {
-                    *known = warning;
-                }
-            }
-            None => kinds.push((warning, 1)),
-        }
-    }
-    kinds
-}
-
 /// How far the rows can be trusted, in a sentence: how many of them, and what most of the others suffer
 /// from, with what to do about it. Empty where nothing was measured.
 pub(crate) fn verdict(run: &Run) -> String {
@@ -337,10 +318,8 @@ pub(crate) fn verdict(run: &Run) -> String {
     let rows = if all == 1 { "row is" } else { "rows are" };
     let mut verdict = format!("{} of {all} {rows} A or B", good.len());
     let warnings = others.iter().flat_map(|row| &row.warnings);
-    let causes = by_kind(warnings.filter(|warning| warning.grade > Grade::B));
-    // Of several as frequent, the first.
-    let main = causes.iter().rev().max_by_key(|(_, count)| *count);
-    if let Some((Warning { what, advice, .. }, _)) = main {
+    let main = main_cause(warnings.filter(|warning| warning.grade > Grade::B));
+    if let Some(Warning { what, advice, .. }) = main {
         let rest = if good.is_empty() { "" } else { " of the rest" };
         let _ = write!(verdict, "; main cause{rest}: {what}: {advice}");
     }

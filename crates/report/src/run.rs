@@ -2,7 +2,7 @@
 
 use crate::names::points_counted;
 use crate::style::Style;
-use crate::text::{paragraph, printable};
+use crate::text::{paragraph, printable, printable_lines};
 use crate::{colour, conclusion, ladder, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
@@ -39,17 +39,11 @@ fn all_notes(run: &Run, style: Style) -> String {
         prose(notes::links(run)),
         prose(without_number(run)),
         prose(notes::findings(run)),
-        paragraph(&drawn(&ladder::drawn(run))),
+        paragraph(&printable_lines(&ladder::drawn(run))),
         prose(notes::questions(run)),
         prose(notes::doubts(run)),
     ]
     .concat()
-}
-
-/// Lines that stay as they are.
-fn drawn(text: &str) -> String {
-    let lines = text.lines();
-    lines.map(|line| printable(line) + "\n").collect()
 }
 
 /// Each kind of note as a line: a single note itself, else how many there are. Reasons are printed where

@@ -73,6 +73,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
+/// The same of text in lines, each of which ends with its own end.
+pub(crate) fn printable_lines(text: &str) -> String {
+    let lines = text.lines();
+    lines.map(|line| printable(line) + "\n").collect()
+}
+
 /// So many letters has what a run file says in sentences, where it is shown; a hostile one says more.
 pub(crate) const SENTENCES: usize = 4000;
 

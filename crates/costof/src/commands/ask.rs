@@ -6,6 +6,7 @@ use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::print;
+use costof_findings::noise;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
 use costof_model::nearest;
@@ -70,7 +71,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let question = find(name)?.with(options)?;
     let infos = infos(table);
     let expressions = question.expressions(&infos)?;
-    let (path, run) = match &options.run {
+    let run = match &options.run {
         Some(path) => (path.display().to_string(), record::read(path)?),
         None => {
             let mut points: Vec<&Point> = Vec::new();
@@ -83,17 +84,24 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
             estimate::measure(table, &all, &points)?
         }
     };
-    let runs = [(path, run)];
-    let costs = question.costs.iter().zip(expressions);
-    let costs = costs.map(|((label, _), expression)| answered(label, expression, &runs));
-    let costs = costs.collect::<Result<Vec<Answered>, Error>>()?;
-    let [(path, run)] = &runs;
-    let answer = question.answer(&infos, &costs, &runs)?;
+    let (answer, costs) = question.reply(&infos, &run)?;
+    let (path, run) = run;
     print(if options.json {
-        format!("{}\n", as_json(&question, &answer, &costs, path))
+        format!("{}\n", as_json(&question, &answer, &costs, &path))
     } else {
-        question.as_text(&answer, &costs, &doubts(&costs, &run.points), path)
+        question.as_text(&answer, &costs, &doubts(&costs, &run.points), &path)
     })
+}
+
+/// The rows of these costs' points.
+fn needed<'r>(
+    costs: impl IntoIterator<Item = &'r Expression>,
+    rows: &'r [PointRow],
+) -> Vec<&'r PointRow> {
+    let points = costs.into_iter().flat_map(|cost| &cost.points);
+    points
+        .filter_map(|point| rows.iter().find(|row| row.point == *point))
+        .collect()
 }
 
 fn listed() -> String {
@@ -155,6 +163,28 @@ impl Question {
         let costs = self.costs.iter();
         let parsed = costs.map(|(_, cost)| Expression::parse(cost, infos).map_err(wrong));
         parsed.collect()
+    }
+
+    /// The answer, which noise may withhold, and those of its costs that have a number.
+    fn reply(&self, infos: &[&ProbeInfo], run: &Named) -> Result<(Answer, Vec<Answered>), Error> {
+        let runs = std::slice::from_ref(run);
+        let expressions = self.expressions(infos)?;
+        let withheld = noise::why(needed(&expressions, &run.1.points));
+        let mut costs = Vec::new();
+        for ((label, _), expression) in self.costs.iter().zip(expressions) {
+            match answered(label, expression, runs) {
+                Err(Error::Nothing(_)) if withheld.is_some() => {}
+                cost => costs.push(cost?),
+            }
+        }
+        let answer = match withheld {
+            Some(sentence) => Answer {
+                verdict: Some("cannot tell"),
+                sentence,
+            },
+            None => self.answer(infos, &costs, runs)?,
+        };
+        Ok((answer, costs))
     }
 
     fn answer(
@@ -308,13 +338,12 @@ impl Answered {
     }
 }
 
-/// Why the points should not be trusted: the worst doubt of each that has grade C or D, each once.
+/// Why the points should not be relied on: the worst doubt of each that has grade C, each once.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
-    let points = costs.iter().flat_map(|cost| &cost.expression.points);
-    let rows = points.filter_map(|point| rows.iter().find(|row| row.point == *point));
+    let rows = needed(costs.iter().map(|cost| &cost.expression), rows);
     let mut doubts = Vec::new();
-    for row in rows.filter(|row| row.grade > Grade::B) {
-        let Some(worst) = row.warnings.iter().max_by_key(|warning| warning.grade) else {
+    for row in rows.iter().filter(|row| row.grade == Grade::C) {
+        let Some(worst) = row.worst_doubt() else {
             continue;
         };
         let doubt = format!("Grade {}: {}: {}", row.grade, worst.what, worst.advice);
@@ -352,6 +381,7 @@ fn as_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::testing::{RowExt, row, run_without_facts};
     use costof_probes::TABLE;
 
     #[test]
@@ -368,6 +398,35 @@ mod tests {
             assert!(!matches!(question.kind, Kind::Worth) || expressions.len() == 2);
             assert!(!question.asks.contains('{'), "{}", question.asks);
         }
+    }
+
+    #[test]
+    fn where_a_row_that_it_needs_is_disturbed_no_question_is_answered() {
+        let infos = infos(TABLE);
+        let question = find("fork").unwrap().with(&AskOptions::default()).unwrap();
+        let mut run = run_without_facts();
+        for point in question
+            .expressions(&infos)
+            .unwrap()
+            .into_iter()
+            .flat_map(|cost| cost.points)
+        {
+            run.points.push(row(point.probe, point.axes, 10.0));
+        }
+        let reply = |row: fn(PointRow) -> PointRow| {
+            let mut run = run.clone();
+            run.points[0] = row(run.points[0].clone());
+            let (answer, costs) = question
+                .reply(&infos, &("run.jsonl".to_owned(), run))
+                .unwrap();
+            (answer.verdict, answer.sentence, costs.len())
+        };
+        assert_eq!(reply(|row| row).0, None);
+        let disturbed = "nothing can be concluded from 1 of the 4 points for it: grade D, mostly as steal was \
+                         seen (stop it)";
+        let disturbed = (Some("cannot tell"), disturbed.to_owned(), 4);
+        assert_eq!(reply(|row| row.warned("steal", Grade::D)), disturbed);
+        assert_eq!(reply(|row| row.known_within(0.9)).2, 3);
     }
 
     #[test]

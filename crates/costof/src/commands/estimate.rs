@@ -12,6 +12,7 @@ use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -79,10 +80,21 @@ fn history(points: &[Point]) -> Vec<Named> {
     runs
 }
 
-/// The point's median and interval in the first run that has them, and where that was.
-fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
-    runs.iter().find_map(|(name, run)| {
+/// The point's rows, those of the first run first.
+fn rows<'r>(
+    runs: &'r [Named],
+    point: &'r Point,
+) -> impl Iterator<Item = (&'r String, &'r PointRow)> {
+    runs.iter().filter_map(move |(name, run)| {
         let row = run.points.iter().find(|row| row.point == *point)?;
+        Some((name, row))
+    })
+}
+
+/// The point's median and interval in the first run that has usable ones, and where that was.
+fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
+    let mut usable = rows(runs, point).filter(|(_, row)| row.is_usable());
+    usable.find_map(|(name, row)| {
         let estimate = row.primary()?;
         let interval = match estimate.ci95 {
             Some(_) => "",
@@ -98,10 +110,22 @@ pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Er
     let points = expression.points.iter();
     let values = points.map(|point| match measured(runs, point) {
         Some((value, _)) => Ok(value),
-        None => Err(Error::Nothing(format!("no number for {point}"))),
+        None => Err(Error::Nothing(format!(
+            "no number for {point}: {}",
+            absent(runs, point)
+        ))),
     });
     let values = values.collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
+}
+
+/// Why the point has no number.
+fn absent(runs: &[Named], point: &Point) -> String {
+    let unsound = rows(runs, point).find_map(|(_, row)| row.why_unsound());
+    let mut failures = runs.iter().flat_map(|(_, run)| &run.failures);
+    let failed = || Some(failures.find(|row| row.point == *point)?.reason.clone());
+    let why = unsound.or_else(failed);
+    why.unwrap_or_else(|| "not measured".to_owned())
 }
 
 /// A bar for this share of the whole.
@@ -120,12 +144,16 @@ fn source(
         let probe = probe::find(table, &point.probe)?;
         let measured = MeasuredRows(runs.first().map_or(&[], |(_, run)| &run.points));
         let prediction = (probe.predict)(point, facts, &measured)?;
-        let from = format!("predicted: {}", prediction.because);
+        let from = format!(
+            "predicted ({}): {}",
+            absent(runs, point),
+            prediction.because
+        );
         Some((Value::Predicted(prediction.low, prediction.high), from))
     };
     let (value, from) = match measured(runs, point).or_else(predicted) {
         Some((value, from)) => (Some(value), from),
-        None => (None, "neither measured nor predicted".to_owned()),
+        None => (None, format!("{}, and not predicted", absent(runs, point))),
     };
     Source {
         point: point.clone(),
@@ -167,7 +195,9 @@ pub(super) fn measure(
 
 fn missing(sources: &[Source]) -> Error {
     let missing = sources.iter().filter(|source| source.value.is_none());
-    let points: Vec<String> = missing.map(|source| source.point.to_string()).collect();
+    let points: Vec<String> = missing
+        .map(|source| format!("{} ({})", source.point, source.from))
+        .collect();
     Error::Nothing(format!(
         "no number for {} (--measure measures what is missing, --run FILE takes it from a run)",
         points.join(", ")
@@ -228,4 +258,34 @@ fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_
             "from": source.from,
         })).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::noise::{DISAGREE, Grade};
+    use costof_model::testing::{RowExt, probe_info, row, run_without_facts};
+
+    #[test]
+    fn a_row_without_a_usable_interval_is_missing_with_its_reason() {
+        let total = |row: PointRow| {
+            let mut run = run_without_facts();
+            run.points.push(row);
+            let expression = Expression::parse("2 * p", &[&probe_info("p")]).unwrap();
+            total(&expression, &[("run.jsonl".to_owned(), run)]).map_err(|error| error.to_string())
+        };
+        let usable = || row("p", Axes::default(), 10.0);
+        assert_eq!(total(usable()).unwrap().value, 20.0);
+        assert_eq!(
+            total(usable().warned("others", Grade::D)).unwrap().value,
+            20.0
+        );
+        let wide = usable().known_within(0.9).warned(DISAGREE, Grade::D);
+        let why = total(wide).unwrap_err();
+        assert!(
+            why.contains("no number for p: grade D: disagree was seen: stop it"),
+            "{why}"
+        );
+    }
 }

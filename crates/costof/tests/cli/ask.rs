@@ -8,8 +8,16 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     let place = Place::new();
     let ended = place.run("ask wake-up --quick --json").expect_code(0);
     let answer: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(answer["verdict"], Value::Null);
     let costs = answer["costs"].as_array().unwrap();
+    // On a busy machine there is no answer, and the reason.
+    if answer["verdict"] == "cannot tell" {
+        assert_contains_all(
+            answer["answer"].as_str().unwrap(),
+            &["of the 3 points for it"],
+        );
+        return;
+    }
+    assert_eq!(answer["verdict"], Value::Null);
     assert_eq!(costs.len(), 3, "{answer}");
     assert!(
         costs

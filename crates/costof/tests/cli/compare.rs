@@ -38,6 +38,13 @@ fn slowed(place: &Place, probe: &str, times: f64) {
 /// `before.jsonl` as another file, with other numbers: by the probe and the launch.
 fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
     let rows = place.read("before.jsonl").into_rows().map(|mut row| {
+        if let Row::Point(point) = &mut row {
+            for estimate in &mut point.metrics {
+                let mut data = Data::Samples(vec![(1, estimate.median)]);
+                change(&point.point.probe, 0, &mut data);
+                estimate.median = data.costs()[0];
+            }
+        }
         if let Row::Launch(launch) = &mut row {
             for point in &mut launch.points {
                 for metric in &mut point.metrics {

@@ -25,6 +25,9 @@ pub(super) fn judged(
         if !is_rare {
             break;
         }
+        if !in_turns && contradicts(row) {
+            continue;
+        }
         row.verdict = match (row.better, row.ratio > 1.0) {
             // Two neighbours, met at two times, differ as two machines do.
             _ if row.core_shared && !in_turns => Verdict::Differs,
@@ -38,11 +41,25 @@ pub(super) fn judged(
     let rows = found.into_iter().map(|(mut row, difference)| {
         row.visible = visible(&difference, corrected);
         if !row.verdict.is_change() {
-            (row.verdict, row.cause) = without_change(&row, difference, corrected, matters);
+            let medians = if in_turns { 1.0 } else { medians(&row) };
+            (row.verdict, row.cause) =
+                without_change(&row, medians, difference, corrected, matters);
         }
         row
     });
     rows.collect()
+}
+
+/// The ratio of the medians that are shown.
+fn medians(row: &Compared) -> f64 {
+    row.after.0 / row.before.0
+}
+
+/// Whether the medians have not moved the way in which the test says that they have, as where a cost has two
+/// modes.
+fn contradicts(row: &Compared) -> bool {
+    let medians = medians(row);
+    (row.ratio > 1.0 && medians <= 1.0) || (row.ratio < 1.0 && medians >= 1.0)
 }
 
 /// The smallest change that would have been seen, as a share.
@@ -54,13 +71,15 @@ fn visible(difference: &Difference, confidence: f64) -> f64 {
 /// What a row says in which no change was seen: that there is none that matters, or why it cannot tell.
 fn without_change(
     row: &Compared,
+    medians: f64,
     difference: Difference,
     confidence: f64,
     matters: f64,
 ) -> (Verdict, Option<Cause>) {
     let most = matters + 1e-9;
     let (low, high) = row.ci95;
-    if row.visible <= most && high <= 1.0 + most && low >= 1.0 / (1.0 + most) {
+    let is_alike = |ratio: &f64| (1.0 / (1.0 + most)..=1.0 + most).contains(ratio);
+    if row.visible <= most && [low, high, medians].iter().all(is_alike) {
         return (Verdict::NoDifference, None);
     }
     let fewer = row.before.1.min(row.after.1);

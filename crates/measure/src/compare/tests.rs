@@ -92,6 +92,29 @@ fn what_grew_is_worse_for_a_cost_and_better_for_nothing() {
     assert_eq!(primary(&before, &after).rows.len(), 3);
 }
 
+/// As of a cost with two modes: the middle launch is not where the others have moved to.
+#[test]
+fn the_shown_medians_are_the_rows_and_contradict_no_change() {
+    let of = |costs: &[f64], median: f64| {
+        let mut run = run(&[("a", costs)]);
+        run.points[0].metrics = vec![estimate("cost", median)];
+        run
+    };
+    let verdict = |times, median| {
+        let found = primary(&of(QUIET, 100.0), &of(&scaled(times), median));
+        assert_eq!(
+            [found.rows[0].before.0, found.rows[0].after.0],
+            [100.0, median]
+        );
+        found.rows[0].verdict
+    };
+    assert_eq!(verdict(1.1, 101.0), Verdict::Worse);
+    assert_eq!(verdict(1.1, 100.0), Verdict::CannotTell);
+    assert_eq!(verdict(1.1, 90.0), Verdict::CannotTell);
+    assert_eq!(verdict(1.0, 101.0), Verdict::NoDifference);
+    assert_eq!(verdict(1.0, 120.0), Verdict::CannotTell);
+}
+
 #[test]
 fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
     let before = [100.0, 102.0, 98.0, 101.0, 99.0];

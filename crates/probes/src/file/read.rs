@@ -133,6 +133,21 @@ impl Measure for Read {
         })
     }];
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            // Of several in flight, a device may copy more than one core does.
+            Relation::because(
+                "one read waits for the device, and in the page cache for memory alone",
+            )
+            .these("cache", Cache::Direct.word())
+            .these("depth", 1)
+            .those("cache", Cache::Warm.word()),
+            Relation::because("what is on the device is read into the page cache first")
+                .these("cache", Cache::Cold.word())
+                .those("cache", Cache::Warm.word()),
+        ]
+    }
+
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let disk = target_file::temporary_name(facts);
         vec![

@@ -113,6 +113,14 @@ impl Measure for Bandwidth {
         point.threads as usize
     }
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            Relation::because("a copy reads every byte too")
+                .these("op", Op::Copy.word())
+                .those("op", Op::Read.word()),
+        ]
+    }
+
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let beyond = sizes::beyond(facts);
         [

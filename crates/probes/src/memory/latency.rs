@@ -81,6 +81,14 @@ impl Measure for Latency {
         point.size
     }
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            Relation::because("what does not fit into more memory fits into no less of it")
+                .these("pattern", Pattern::Random.word())
+                .rises_with("size"),
+        ]
+    }
+
     /// Inside each level that the processor claims, and far beyond the last.
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let cached = (1..=3).filter_map(|level| {

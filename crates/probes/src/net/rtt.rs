@@ -120,6 +120,16 @@ impl Measure for Rtt {
 
     client_and_server!();
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            Relation::because("who blocks has to be woken too")
+                .these("wait", Wait::Block.word())
+                .these("cpus", Cpus::Cross.word())
+                .these("rate", 0)
+                .those("wait", Wait::Spin.word()),
+        ]
+    }
+
     fn headlines(_: &Facts) -> Vec<Headline> {
         let blocked = Rtt::default();
         let spinning = Rtt {

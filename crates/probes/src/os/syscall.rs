@@ -93,6 +93,20 @@ impl Measure for Syscall {
     const BLOCKS_BY: NameList = &["threads"];
     const ROLES: &'static [StartRole] = &[|_| role::<Syscall>(Caller::default())];
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            Relation::because("an open and a close are two calls")
+                .these("call", Call::Open.word())
+                .those("call", Call::Getppid.word()),
+            Relation::because("a read enters the kernel as getppid does, and does more there")
+                .these("call", Call::Read.word())
+                .those("call", Call::Getppid.word()),
+            Relation::because("time() by the vDSO does not enter the kernel")
+                .these("call", Call::Getppid.word())
+                .those("call", Call::Time.word()),
+        ]
+    }
+
     headlines! {
         "system call: getppid": { call: Call::Getppid },
         "time() by the vDSO, no system call": { call: Call::Time },

@@ -157,6 +157,22 @@ impl Measure for Rtt {
         point.cpus.count()
     }
 
+    fn relations() -> Vec<Relation> {
+        let by_stack = |stack: Stack| {
+            Relation::because("a call carries the same argument by the same socket, and does more")
+                .these("stack", stack.word())
+                .those("stack", Stack::Tcp.word())
+        };
+        vec![
+            by_stack(Stack::Grpc),
+            by_stack(Stack::Thrift),
+            Relation::because("a call takes a round trip of more bytes by such a socket")
+                .these("stack", Stack::Grpc.word())
+                .these("over", Connection::Tcp.word())
+                .of("net.rtt"),
+        ]
+    }
+
     fn headlines(_: &Facts) -> Vec<Headline> {
         let by = |stack| Rtt {
             stack,

@@ -72,6 +72,17 @@ impl Measure for FalseSharing {
         point.threads as usize
     }
 
+    fn relations() -> Vec<Relation> {
+        vec![
+            Relation::because(
+                "a line of its own never leaves its core, and one that is shared does",
+            )
+            .these("lines", Lines::Same.word())
+            .these("threads", 2)
+            .those("lines", Lines::Separate.word()),
+        ]
+    }
+
     headlines! {
         "counter increment: two threads, two lines": { threads: 2, lines: Lines::Separate },
         "counter increment: false sharing": { threads: 2, lines: Lines::Same },

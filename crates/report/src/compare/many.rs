@@ -3,7 +3,7 @@
 use super::{Side, fact_name, known, titled};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, points_counted};
-use crate::text::wrapped;
+use crate::text::{printable_lines, wrapped};
 use costof_model::comparison::{Comparison, FactDifference, Verdict};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
@@ -45,7 +45,7 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
         text.push_str(&wrapped(&line, ""));
     }
     text.push_str(&only_some(sides, &known));
-    text
+    printable_lines(&text)
 }
 
 /// What a run has a number of.

@@ -1,6 +1,7 @@
 //! What a comparison says to a threshold: pass, fail, or cannot tell.
 
 use super::{is_inconclusive, named, share, why_missing};
+use crate::text::printable;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::point::{Point, with_id};
@@ -86,7 +87,7 @@ impl Outcome {
             some(&failed)
         };
         let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
-        format!("{word}: {run}{reason}")
+        printable(&format!("{word}: {run}{reason}"))
     }
 }
 

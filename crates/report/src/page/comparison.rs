@@ -243,12 +243,12 @@ fn made(side: Side<'_>) -> Markup {
 /// How ratios and verdicts come about.
 fn method(comparison: &Comparison) -> &'static str {
     if comparison.in_turns {
-        "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
+        "The numbers are the medians of the two runs. A launch is one value. Both took turns, so launches of one number are neighbours: the \
          ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
          for all rows together (Holm)."
     } else {
-        "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
-         on the logarithms. Verdicts hold for all rows together (Holm)."
+        "The numbers are the medians of the two runs. A launch is one value. The ratio is that of the \
+         launches' geometric means, its interval Welch's t on the logarithms. Verdicts hold for all rows together (Holm)."
     }
 }
 

@@ -1,11 +1,13 @@
 //! What was found, most surprising first, and which predictions were missed.
 
 use super::{latency, lines};
+use crate::conclusion::{self, Matter};
+use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
-use crate::{conclusion, notes};
 use costof_findings::finding::{Finding, Question};
 use costof_findings::sureness::{Points, Sureness};
+use costof_model::rows::PointRow;
 use maud::{Markup, html};
 
 /// So many points of a finding are named.
@@ -40,20 +42,23 @@ impl<'a> Found<'a> {
         format!("Findings ({found}) and missed predictions ({missed})")
     }
 
-    /// The first of the findings, for the first screen.
+    /// For the first screen.
     pub(super) fn matters(&self, rows: &Rows<'_>) -> Markup {
+        let answers = self.questions.iter().flat_map(|asked| &asked.answers);
+        let all: Vec<&Finding> = self.findings.iter().chain(answers).collect();
+        let matters = conclusion::matters(rows.run, &self.points, &all);
         html! {
-            @if !self.findings.is_empty() {
+            @if !matters.is_empty() {
                 h2 { "What matters" }
-                ul.findings { (self.items(rows, conclusion::LINES)) }
+                ul.findings {
+                    @for matter in matters {
+                        li { @match matter {
+                            Matter::Found(found) => (finding(rows, &self.points, found)),
+                            Matter::Missed(row) => (missed(rows, row)),
+                        } }
+                    }
+                }
             }
-        }
-    }
-
-    /// So many findings as items of a list.
-    fn items(&self, rows: &Rows<'_>, most: usize) -> Markup {
-        html! {
-            @for found in self.findings.iter().take(most) { li { (finding(rows, &self.points, found)) } }
         }
     }
 
@@ -65,7 +70,9 @@ impl<'a> Found<'a> {
                            outside what was predicted of them." }
             }
             ul.findings {
-                (self.items(rows, FINDINGS))
+                @for found in self.findings.iter().take(FINDINGS) {
+                    li { (finding(rows, &self.points, found)) }
+                }
             }
             (lines::list(&notes::distributions(rows.run)))
             @if !self.questions.is_empty() {
@@ -74,7 +81,7 @@ impl<'a> Found<'a> {
                     h4 { (asked.question) }
                     ul {
                         @for answer in &asked.answers { li { (finding(rows, &self.points, answer)) } }
-                        @if let Some(lacks) = asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
+                        @if let Some(lacks) = &asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
                     }
                 }
             }
@@ -93,6 +100,15 @@ impl<'a> Found<'a> {
     }
 }
 
+fn missed(rows: &Rows<'_>, row: &PointRow) -> Markup {
+    html! {
+        (lines::commands(&begun(&conclusion::missed_line(rows.run, row)))) " "
+        @if let Some(at) = rows.position(&row.point) {
+            div.evidence { a href={ "#p" (at) } { (rows.label(at)) } " · grade " (row.grade) }
+        }
+    }
+}
+
 fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
     let points = finding
@@ -105,10 +121,13 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
         @if let Some(advice) = finding.advice() { ": " (lines::commands(&advice)) }
         @if !points.is_empty() {
             div.evidence {
-                @for at in points.iter().take(NAMED) { a href={ "#p" (at) } { (rows.name(*at)) } " " }
-                @if points.len() > NAMED { "and " (points.len() - NAMED) " more" }
+                @for (position, at) in points.iter().take(NAMED).enumerate() {
+                    @if position > 0 { "; " }
+                    a href={ "#p" (at) } { (rows.label(*at)) }
+                }
+                @if points.len() > NAMED { "; and " (points.len() - NAMED) " more" }
                 @if let Some(Sureness { grade, launches }) = sureness {
-                    " at worst grade " (grade) ", " (launches) " launches"
+                    " · at worst grade " (grade) ", " (launches) " launches"
                 }
             }
         }

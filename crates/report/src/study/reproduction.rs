@@ -3,17 +3,16 @@
 use super::figure::{Against, Figure, Of, Stated};
 use super::file::Study;
 use super::unit::{Conversion, Published, digits};
-use crate::names::{points_counted, short_point};
+use crate::names::short_point;
 use costof_findings::Kind;
 use costof_findings::finding::Finding;
+use costof_findings::noise::Withheld;
 use costof_model::metric::Estimate;
 use costof_model::nearest;
-use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use toml::Spanned;
 
 /// Why a run has not a point, where its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
@@ -169,48 +168,35 @@ impl Study {
                 found.push(finding);
             }
         }
+        let withheld = Withheld::new(run);
         let answers = self.questions.iter().map(|asked| {
-            let about = |finding: &&Finding| {
-                let mut probes = finding.evidence.iter().map(|point| &*point.probe);
-                asked.about.is_empty() || probes.any(|probe| is_about(probe, &asked.about))
+            let is_about = |point: &Point| {
+                let mut about = asked.about.iter();
+                about.any(|about| point.probe.starts_with(about.get_ref()))
             };
-            let findings = found.iter().filter(about);
-            let findings = findings.filter(|found| {
-                asked
-                    .kinds
-                    .iter()
-                    .any(|kind| *kind.get_ref() == found.kind.name())
-            });
-            let findings: Vec<Finding> = findings.cloned().collect();
+            let answers = |finding: &Finding| {
+                let mut kinds = asked.kinds.iter();
+                kinds.any(|kind| kind.get_ref() == finding.kind.name())
+                    && (asked.about.is_empty() || finding.evidence.iter().any(is_about))
+            };
+            let because = || {
+                withheld
+                    .why(answers)
+                    .unwrap_or_else(|| asked.because.clone())
+            };
+            let findings: Vec<Finding> = found
+                .iter()
+                .filter(|found| answers(found))
+                .cloned()
+                .collect();
             Answer {
                 ask: asked.ask.clone(),
                 theirs: asked.theirs.clone(),
-                because: findings
-                    .is_empty()
-                    .then(|| format!("{}{}", asked.because, doubtful(run, &asked.about))),
+                because: findings.is_empty().then(because),
                 findings,
             }
         });
         answers.collect()
-    }
-}
-
-fn is_about(probe: &str, about: &[Spanned<String>]) -> bool {
-    about.iter().any(|about| probe.starts_with(about.get_ref()))
-}
-
-/// How many points are of the worst grade, from which findings are not drawn where others used the
-/// processors.
-fn doubtful(run: &Run, about: &[Spanned<String>]) -> String {
-    let concerned = |row: &&PointRow| about.is_empty() || is_about(&row.point.probe, about);
-    let points: Vec<&PointRow> = run.points.iter().filter(concerned).collect();
-    let bad = points.iter().filter(|row| row.grade == Grade::D).count();
-    match bad {
-        0 => String::new(),
-        _ => format!(
-            "; and {bad} of the {} have grade D: what others disturbed is not built upon",
-            points_counted(points.len())
-        ),
     }
 }
 

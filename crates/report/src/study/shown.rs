@@ -73,7 +73,11 @@ impl Answer {
         if let Some(because) = &self.because {
             return vec![format!("not answered here, because {because}")];
         }
-        let name = |point: &Point| short_point(point, run.probe(&point.probe));
+        let name = |point: &Point| {
+            let row = run.points.iter().find(|row| row.point == *point);
+            let label = row.and_then(|row| row.label.clone());
+            label.unwrap_or_else(|| short_point(point, run.probe(&point.probe)))
+        };
         let sentence = |finding: &Finding| {
             let evidence = finding.evidence.iter().take(NAMED).map(name);
             let evidence: Vec<String> = evidence.collect();

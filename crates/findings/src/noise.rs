@@ -1,0 +1,121 @@
+//! The one rule on noise: a finding rests on sound rows alone ([`PointRow::is_sound`]), which are those that
+//! [`Run::select`] gives. What it keeps from being found is said with its cause.
+
+use crate::finding::Finding;
+use crate::sureness::Points;
+use crate::{FINDERS, Kind};
+use costof_model::noise::{Grade, Warning, main_cause};
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+/// What noise cannot change: what the kernel says of sends, and what was left out because of noise.
+const BEYOND_NOISE: [Kind; 2] = [Kind::ZeroCopy, Kind::CrossoverDisturbed];
+
+/// All that finders find. One that takes rows from elsewhere finds nothing that rests on a disturbed one.
+pub(crate) fn found(run: &Run) -> Vec<Finding> {
+    let points = Points::new(run);
+    let is_sound = |point: &Point| points.row(point).is_none_or(PointRow::is_sound);
+    let found = FINDERS.iter().flat_map(|find| find(run));
+    let found = found
+        .filter(|found| BEYOND_NOISE.contains(&found.kind) || found.evidence.iter().all(is_sound));
+    found.collect()
+}
+
+/// What noise keeps from being found in a run.
+pub struct Withheld<'r> {
+    run: &'r Run,
+    regardless: OnceCell<Vec<Finding>>,
+}
+
+impl<'r> Withheld<'r> {
+    /// Of this run.
+    pub fn new(run: &'r Run) -> Withheld<'r> {
+        Withheld {
+            run,
+            regardless: OnceCell::new(),
+        }
+    }
+
+    /// Why nothing like this was found, where it would have been without noise.
+    pub fn why(&self, is_wanted: impl Fn(&Finding) -> bool) -> Option<String> {
+        let found = self.regardless.get_or_init(|| regardless(self.run));
+        let wanted = found.iter().filter(|found| is_wanted(found));
+        let needed: HashSet<&Point> = wanted.flat_map(|found| &found.evidence).collect();
+        let rows = self.run.points.iter();
+        why(rows.filter(|row| needed.contains(&row.point)))
+    }
+}
+
+/// Why there is no answer that these rows are needed for; none where they are all sound.
+pub fn why<'r>(needed: impl IntoIterator<Item = &'r PointRow>) -> Option<String> {
+    let (sound, unsound): (Vec<_>, Vec<_>) = needed.into_iter().partition(|row| row.is_sound());
+    let described = described(&unsound)?;
+    Some(format!(
+        "nothing can be concluded from {} of the {} points for it: {described}",
+        unsound.len(),
+        unsound.len() + sound.len()
+    ))
+}
+
+/// What would be found if all rows were sound.
+fn regardless(run: &Run) -> Vec<Finding> {
+    if run.points.iter().all(PointRow::is_sound) {
+        return Vec::new();
+    }
+    let mut run = run.clone();
+    for row in &mut run.points {
+        row.grade = Grade::A;
+        let metrics = row.metrics.iter_mut();
+        for metric in metrics.filter(|metric| metric.disagrees()) {
+            metric.ci95 = Some((metric.median, metric.median));
+        }
+    }
+    FINDERS.iter().flat_map(|find| find(&run)).collect()
+}
+
+/// Why nothing may be concluded from these rows, and what most of them suffer from; none without any.
+pub(crate) fn described(unsound: &[&PointRow]) -> Option<String> {
+    let warnings = unsound.iter().flat_map(|row| &row.warnings);
+    let causes = warnings.filter(|warning| warning.grade == Grade::D);
+    match main_cause(causes) {
+        _ if unsound.is_empty() => None,
+        None => Some("no usable interval (measure longer: --full)".to_owned()),
+        Some(Warning { what, advice, .. }) => Some(format!("grade D, mostly as {what} ({advice})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{RowExt, axes, expect, known_row, run};
+
+    /// Ten predictions of system calls, and one of a thread that is far off.
+    fn surprised(change: impl Fn(PointRow) -> PointRow) -> Vec<Finding> {
+        let mut run = run(&[]);
+        for size in 0..10_u64 {
+            let row = known_row("os.syscall", "cost", axes!(size), 100.0, 0.01);
+            run.points.push(row);
+            expect(&mut run, 90.0, 110.0);
+        }
+        let far = known_row("os.thread", "cost", axes!(size = 1), 100.0, 0.01);
+        run.points.push(change(far));
+        expect(&mut run, 10.0, 20.0);
+        found(&run)
+    }
+
+    #[test]
+    fn no_finding_rests_on_a_row_that_noise_decides() {
+        let kinds = |change: fn(PointRow) -> PointRow| {
+            let found = surprised(change).into_iter();
+            found.map(|found| found.kind).collect::<Vec<_>>()
+        };
+        let both = [Kind::MissingTerm, Kind::PredictionScore];
+        assert_eq!(kinds(|row| row), both);
+        assert_eq!(kinds(|row| row.warned("steal", Grade::C)), both);
+        assert_eq!(kinds(|row| row.warned("steal", Grade::D)), both[1..]);
+        assert_eq!(kinds(|row| row.known_within(0.9)), both[1..]);
+    }
+}
