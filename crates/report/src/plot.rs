@@ -1,12 +1,16 @@
 //! A plot as data: what stands on its axes, not how it is drawn.
 
+mod area;
 mod draw;
 mod ink;
+mod rows;
 mod scale;
 mod svg;
 
 use costof_model::unit::Unit;
 pub(crate) use draw::{FILE, PAGE, drawing};
+#[cfg(test)]
+pub(crate) use ink::STYLE as FILE_STYLE;
 pub(crate) use scale::{Scale, Span, number, tick};
 
 /// Plots that belong together: panels with the same series.
@@ -110,6 +114,8 @@ pub(crate) enum Kind {
     Steps,
     /// A bar from the horizontal axis to each.
     Bars,
+    /// A bar in a row of its own for each, beside its word, with its value.
+    Rows,
     /// Squares whose shade says how hot they are.
     Cells,
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 /// So many are told apart when they lie over each other.
 const SHOWN: usize = 4;
 /// How many bins a distribution has.
-const BINS: usize = 90;
+const BINS: usize = 70;
 
 /// The spread of the primary metric of some points of a probe: those with several modes first, then
 /// those of the latency table.
@@ -40,17 +40,16 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
         let point = &rows.row(*at).point;
         let name = names::short_point(point, rows.info(probe));
         match name.strip_prefix(probe).map(str::trim) {
-            Some("") | None => "the usual point".to_owned(),
-            Some(rest) if rest.starts_with("over ") => format!("the usual point {rest}"),
+            Some("") | None => "defaults".to_owned(),
+            Some(rest) if rest.starts_with("over ") => format!("defaults {rest}"),
             Some(rest) => rest.to_owned(),
         }
     });
     let series = series.collect();
     Some(Figure {
         name: format!("{probe}-distribution"),
-        title: format!("{probe} {}, how it is spread", first.name),
-        about: "Which share of all operations lies in each bin; bins are evenly wide on the \
-                logarithmic axis. The tail beyond the 99.9th percentile is in the table alone."
+        title: format!("{probe} {}: distribution", first.name),
+        about: "In bins that are evenly wide on the logarithmic axis, up to the 99.9th percentile."
             .to_owned(),
         series,
         panels: vec![Panel::new(

@@ -20,9 +20,9 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     let mut lines: Vec<Line> = Vec::new();
     let points = launches.iter().enumerate().flat_map(|(order, launch)| {
         let points = launch.points.iter();
-        points.map(move |point| (order, launch.launch, point))
+        points.map(move |point| (order, point))
     });
-    for (order, launch, point) in points.step_by(every) {
+    for (order, point) in points.step_by(every) {
         let Some(at) = rows.position(&point.point) else {
             continue;
         };
@@ -54,7 +54,6 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
             x: order as f64 + 1.0,
             y: off.clamp(-EDGE, EDGE),
             row: Some(at),
-            text: format!("launch {}: {off:+.1} %", launch.saturating_add(1)),
             ..Dot::default()
         };
         match lines.iter_mut().find(|line| line.series == layer) {

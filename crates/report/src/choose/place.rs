@@ -53,8 +53,9 @@ fn without_loss(link: &str) -> (String, u64) {
     (rest, loss)
 }
 
-/// Which of the axes in which curves differ set panels apart, and which name series.
-pub(super) fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
+/// Which of the axes in which curves differ set panels apart, and which name series. In panels of their
+/// own, all but the run set them apart.
+pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<String>) {
     let Some(first) = places.first() else {
         return Default::default();
     };
@@ -80,6 +81,9 @@ pub(super) fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
         }
         panels.values().copied().max().unwrap_or_default()
     };
+    if own_panels {
+        return within.into_iter().partition(|axis| axis != RUN);
+    }
     while within.len() > 1 && most_in_a_panel(&apart) > AT_EASE {
         // Links first, then numbers, of words those with the fewest: what is compared stays
         // together.
@@ -196,7 +200,7 @@ mod tests {
         };
         let places = [over("wan", 0, 64), over("lan", 10, 10)].concat();
         let places: Vec<&Place> = places.iter().collect();
-        let (apart, within) = split(&places);
+        let (apart, within) = split(&places, false);
         assert_eq!(apart, [LINK], "six are compared in one panel");
         let axes = ["stack", "control", "by", "window"].map(str::to_owned);
         assert_eq!(

@@ -12,17 +12,19 @@ use crate::rows::Rows;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
 use costof_model::unit::Unit;
-use labels::in_words;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// So many dots make a line.
 const DOTS: usize = 400;
-/// So many panels make a figure.
+/// So many panels make a figure; of bars in rows, twice as many.
 const PANELS: usize = 12;
 /// So many values have room on an axis of words.
 const WORDS: usize = 40;
+/// So many are bars in rows of their own, a panel for each way in which the rest stays.
+const IN_ROWS: usize = 3;
 /// Values that span more are dots on a logarithmic axis instead of bars.
 const BARS_SPAN: f64 = 30.0;
+
 /// The rows of a probe.
 struct Probe<'a> {
     rows: &'a Rows<'a>,
@@ -168,21 +170,30 @@ impl<'a> Probe<'a> {
         primary: &str,
         folded: bool,
     ) -> Option<Figure> {
-        let measured = self.measured(curves, what);
+        let mut measured = self.measured(curves, what);
         let unit = measured.first()?.1.first()?.2.unit;
-        let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
-        let (apart, mut within) = split(&places);
-        // As the probe has them, what it is about first.
-        within.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
-        let names = names(&places, &apart, &within);
         let mut words = if are_numbers(curves) {
             Vec::new()
         } else {
             self.words(axis, &measured)
         };
+        let in_rows = (1..=IN_ROWS).contains(&words.len());
+        let places = measured.iter().map(|(curve, _)| &curve.place);
+        let (mut apart, mut within) = split(&places.collect::<Vec<_>>(), in_rows);
+        // As the probe has them, what it is about first.
+        for axes in [&mut apart, &mut within] {
+            axes.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
+        }
+        measured.sort_by_key(|(curve, _)| {
+            let axes = apart.iter().chain(&within);
+            axes.map(|axis| self.rank(axis, curve.place.get(axis)))
+                .collect::<Vec<_>>()
+        });
+        let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
+        let names = names(&places, &apart, &within);
         let words_left_out = words.len().saturating_sub(WORDS);
         words.truncate(WORDS);
-        let (y, kind) = vertical(&measured, what, unit, !words.is_empty());
+        let (y, kind) = vertical(&measured, what, unit, words.len());
         let x = self.axis(axis, &measured, &words);
         let axis_name = axis.replace('_', " ");
         let mut figure = Figure {
@@ -198,7 +209,8 @@ impl<'a> Probe<'a> {
         for (at, (curve, rows)) in measured.iter().enumerate() {
             let title = self.called(&curve.place, &names.panels[at]);
             let name = self.called(&curve.place, &names.series[at]);
-            let Some(panel) = panel_with_room(&mut figure.panels, title, (&x, &y)) else {
+            let most = if in_rows { 2 * PANELS } else { PANELS };
+            let Some(panel) = panel_with_room(&mut figure.panels, most, title, (&x, &y)) else {
                 left_out += 1;
                 continue;
             };
@@ -217,7 +229,7 @@ impl<'a> Probe<'a> {
         }
         if !names.unsaid.is_empty() {
             let axes = names.unsaid.join(" and ").replace('_', " ");
-            figure.about += &format!(" Lines of one panel differ in {axes} too: see the table.");
+            figure.about += &format!(" Lines of one panel also differ by {axes}: see the table.");
         }
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are in the table alone.");
@@ -233,8 +245,12 @@ impl<'a> Probe<'a> {
                 panel.y.scale = Scale::Linear;
             }
         }
-        figure.about += vertically(&figure.panels);
-        if !words.is_empty() {
+        figure.about += match kind {
+            Kind::Rows => "",
+            _ => vertically(&figure.panels),
+        };
+        figure.panels.iter_mut().for_each(without_empty_words);
+        if kind != Kind::Rows && !words.is_empty() {
             beside_each_other(&mut figure);
         }
         Some(figure)
@@ -245,7 +261,7 @@ impl<'a> Probe<'a> {
         let measured = curves.iter().map(|curve| {
             let rows = curve.rows.iter().filter_map(|(value, at)| {
                 let estimate = self.rows.row(*at).estimate(what.metric())?;
-                what.value(estimate).map(|_| (value, *at, estimate))
+                what.usable(estimate).map(|_| (value, *at, estimate))
             });
             (curve, rows.collect::<Vec<_>>())
         });
@@ -254,33 +270,35 @@ impl<'a> Probe<'a> {
 }
 
 /// The vertical axis of all panels, and how its dots are drawn.
-fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, by_words: bool) -> (Axis, Kind) {
+fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, words: usize) -> (Axis, Kind) {
     let heights = measured.iter().flat_map(|(_, rows)| rows);
     let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
     let scale = Scale::of_values(heights.clone());
     let (low, high) = ends(heights);
     // Bars begin at nothing; what is a hundredth of another would not be seen as one.
-    let has_bars = by_words && (scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN);
-    let kind = match (has_bars, by_words) {
-        (true, _) => Kind::Bars,
-        (false, true) => Kind::Dots,
-        (false, false) => Kind::Joined,
+    let are_few = scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN;
+    let kind = match words {
+        0 => Kind::Joined,
+        1..=IN_ROWS => Kind::Rows,
+        _ if are_few => Kind::Bars,
+        _ => Kind::Dots,
     };
-    let label = format!("{}{}", what.name(), in_words(unit));
+    let has_bars = matches!(kind, Kind::Rows | Kind::Bars);
     let scale = if has_bars { Scale::Linear } else { scale };
-    (Axis::new(label, unit, scale), kind)
+    (Axis::new(what.name(), unit, scale), kind)
 }
 
 /// The panel of this title, which may be a new one; none where it, or the figure, has no room for a line
 /// more.
 fn panel_with_room<'p>(
     panels: &'p mut Vec<Panel>,
+    most: usize,
     title: String,
     (x, y): (&Axis, &Axis),
 ) -> Option<&'p mut Panel> {
     let known = panels.iter().position(|panel| panel.title == title);
     let at = known.unwrap_or(panels.len());
-    if at == PANELS {
+    if at == most {
         return None;
     }
     if at == panels.len() {
@@ -313,11 +331,7 @@ fn vertically(panels: &[Panel]) -> &'static str {
     let logarithmic = |panel: &Panel| panel.y.scale == Scale::Decades;
     let ends = |panel: &Panel| {
         let dots = panel.lines.iter().flat_map(|line| &line.dots);
-        let heights = dots.flat_map(|dot| {
-            let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
-            [low, dot.y, high]
-        });
-        Span::new(&panel.y.scale, heights)
+        Span::new(&panel.y.scale, dots.map(|dot| dot.y))
     };
     let Some((first, others)) = panels.split_first() else {
         return "";
@@ -332,6 +346,23 @@ fn vertically(panels: &[Panel]) -> &'static str {
         " The panels have vertical axes of their own."
     } else {
         ""
+    }
+}
+
+/// Leaves out the words at which nothing of this panel stands.
+fn without_empty_words(panel: &mut Panel) {
+    let Scale::Words(words) = &mut panel.x.scale else {
+        return;
+    };
+    let mut dots: Vec<&mut Dot> = panel
+        .lines
+        .iter_mut()
+        .flat_map(|line| &mut line.dots)
+        .collect();
+    let used: BTreeSet<usize> = dots.iter().map(|dot| dot.x as usize).collect();
+    *words = used.iter().map(|at| words[at - 1].clone()).collect();
+    for dot in &mut dots {
+        dot.x = 1.0 + used.range(..dot.x as usize).count() as f64;
     }
 }
 
@@ -390,7 +421,7 @@ mod tests {
     #[test]
     fn too_many_series_make_panels_by_numbers() {
         let mut points = Vec::new();
-        for threads in [1, 2, 4, 8] {
+        for threads in [8, 16, 1, 2] {
             for way in ["one", "two", "three"] {
                 points.extend([64, 128, 256].map(|size| at(size, way, threads, 5.0)));
             }
@@ -405,7 +436,10 @@ mod tests {
             .iter()
             .map(|panel| panel.title.as_str())
             .collect();
-        assert_eq!(titles, ["threads 1", "threads 2", "threads 4", "threads 8"]);
+        assert_eq!(
+            titles,
+            ["threads 1", "threads 2", "threads 8", "threads 16"]
+        );
         assert_eq!(by_size.series, ["one", "two", "three"]);
         let by_threads = figures
             .iter()
@@ -455,20 +489,60 @@ mod tests {
     }
 
     #[test]
-    fn two_numbers_and_words_are_bars_or_dots_where_they_span_much() {
-        let kinds = |points: Vec<PointRow>| drawn(points)[0].panels[0].lines[0].kind;
-        assert_eq!(
-            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 6.0)]),
-            Kind::Bars
-        );
-        assert_eq!(
-            kinds(vec![at(64, "one", 1, 5.0), at(64, "one", 2, 6.0)]),
-            Kind::Bars
-        );
-        assert_eq!(
-            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 600.0)]),
-            Kind::Dots
-        );
+    fn few_words_are_rows_and_more_are_bars_or_dots_where_they_span_much() {
+        let kind = |ways: &[&'static str], threads: u64, most: f64| {
+            let points = ways
+                .iter()
+                .flat_map(|way| (1..=threads).map(|at_once| at(64, way, at_once, 5.0)));
+            let mut points: Vec<PointRow> = points.collect();
+            points.last_mut().unwrap().metrics[0].median = most;
+            drawn(points)[0].panels[0].lines[0].kind
+        };
+        assert_eq!(kind(&["one", "two"], 1, 6.0), Kind::Rows);
+        assert_eq!(kind(&["one", "two"], 1, 600.0), Kind::Rows);
+        assert_eq!(kind(&["one"], 2, 6.0), Kind::Rows);
+        assert_eq!(kind(&["one", "two", "three", "four"], 1, 6.0), Kind::Bars);
+        assert_eq!(kind(&["one", "two", "three", "four"], 1, 600.0), Kind::Dots);
+    }
+
+    #[test]
+    fn few_words_have_a_panel_for_each_way_in_which_the_rest_stays() {
+        let ways = ["one", "two", "three"].into_iter();
+        let points = ways.flat_map(|way| [at(64, way, 2, 5.0), at(64, way, 1, 6.0)]);
+        let figures = drawn(points.collect());
+        let titles = |figure: &Figure| -> Vec<String> {
+            figure
+                .panels
+                .iter()
+                .map(|panel| panel.title.clone())
+                .collect()
+        };
+        assert_eq!(titles(&figures[0]), ["threads 1", "threads 2"]);
+        assert_eq!(figures[0].series, [""], "there is no legend");
+    }
+
+    #[test]
+    fn a_panel_has_the_words_that_something_of_it_stands_at() {
+        let mut points = Vec::new();
+        for (link, ways) in [
+            ("lan", "one two four five"),
+            ("none", "one two three four five"),
+        ] {
+            for (way, size, threads) in ways.split(' ').flat_map(|way| {
+                [(64, 1), (64, 2), (128, 1), (128, 2)].map(|(size, threads)| (way, size, threads))
+            }) {
+                let mut row = at(size, way, threads, 5.0);
+                row.point.link = link.into();
+                points.push(row);
+            }
+        }
+        let figures = drawn(points);
+        let words = figures[0].panels.iter().map(|panel| match &panel.x.scale {
+            Scale::Words(words) => words.join(" "),
+            _ => String::new(),
+        });
+        let words: Vec<String> = words.collect();
+        assert_eq!(words, ["one two four five", "one two four five three"]);
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl What<'_> {
         }
     }
 
+    /// What is drawn of an estimate, but for one whose interval is too wide to be of use.
+    pub(super) fn usable(&self, estimate: &Estimate) -> Option<f64> {
+        self.value(estimate).filter(|_| !estimate.disagrees())
+    }
+
     pub(super) fn interval(&self, estimate: &Estimate) -> Option<(f64, f64)> {
         match self {
             What::Median(_) => estimate.ci95,

@@ -31,13 +31,13 @@ impl Ruler {
         } else {
             0.0
         };
-        (share.clamp(0.0, 1.0) * 10_000.0).round() / 100.0
+        (share.clamp(0.0, 1.0) * 1000.0).round() / 10.0
     }
 
     /// `left:12.3%;width:4.5%`
     pub(super) fn span(&self, (low, high): (f64, f64)) -> String {
         let (left, right) = (self.place(low), self.place(high));
-        format!("left:{left}%;width:{:.2}%", (right - left).max(0.0))
+        format!("left:{left}%;width:{:.1}%", (right - left).max(0.0))
     }
 
     /// `left:12.3%`
@@ -64,10 +64,10 @@ mod tests {
         let ruler = Ruler::over([3.0, 4e6].into_iter(), (1.0, 1e3), Unit::Nanoseconds);
         assert_eq!(
             [1.0, 10.0, 1e7].map(|ns| ruler.place(ns)),
-            [0.0, 14.29, 100.0]
+            [0.0, 14.3, 100.0]
         );
         assert_eq!(ruler.ticks()[3].1, "1 µs");
-        assert_eq!(ruler.span((10.0, 100.0)), "left:14.29%;width:14.28%");
+        assert_eq!(ruler.span((10.0, 100.0)), "left:14.3%;width:14.3%");
     }
 
     #[test]

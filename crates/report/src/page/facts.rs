@@ -23,7 +23,7 @@ pub(super) fn section(run: &Run) -> Markup {
                     } }
                     details.numbers {
                         summary { "Everything that the run file says of it" }
-                        (tree(&serde_json::to_value(facts).unwrap_or_default()))
+                        pre.tree { (tree(&serde_json::to_value(facts).unwrap_or_default(), 0)) }
                     }
                 }
             }
@@ -122,23 +122,26 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Names and values as lists in lists. What is empty or unknown is left out.
-fn tree(value: &Value) -> Markup {
-    html! {
-        @match value {
-            Value::Object(entries) => ul.tree {
-                @for (name, value) in entries.iter().filter(|(_, value)| says(value)) {
-                    li { b { (name.replace('_', " ")) } " " (tree(value)) }
-                }
-            },
-            Value::Array(values) if values.iter().any(|value| value.is_object()) => {
-                @for value in values.iter().take(SHOWN) { (tree(value)) }
-            },
-            Value::Array(values) => {
-                (values.iter().take(SHOWN).map(plain).collect::<Vec<_>>().join(" "))
-            },
-            value => { (plain(value)) },
+/// Names and values, a line each, as deep as they lie. What is empty or unknown is left out.
+fn tree(value: &Value, depth: usize) -> String {
+    match value {
+        Value::Object(entries) => {
+            let entries = entries.iter().filter(|(_, value)| says(value));
+            let line = |(name, value): (&String, &Value)| {
+                let name = name.replace('_', " ");
+                format!("\n{}{name}: {}", "  ".repeat(depth), tree(value, depth + 1))
+            };
+            entries.map(line).collect()
         }
+        Value::Array(values) if values.iter().any(Value::is_object) => {
+            let values = values.iter().take(SHOWN).map(|value| tree(value, depth));
+            values.collect::<Vec<_>>().join("\n")
+        }
+        Value::Array(values) => {
+            let values = values.iter().take(SHOWN).map(plain);
+            values.collect::<Vec<_>>().join(" ")
+        }
+        value => plain(value),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Figures: panels, a legend whose entries hide their series, and what has to be known.
 
-use crate::plot::{Figure, PAGE, drawing};
+use crate::plot::{Figure, Kind, PAGE, drawing};
 use maud::{Markup, PreEscaped, html};
 
 /// Colours that a legend can hide.
@@ -8,12 +8,15 @@ const COLOURS: usize = 8;
 
 /// Figures beside each other, as far as there is room.
 pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
-    html! { div.figures { @for one in figures { (figure(one)) } } }
+    let mut figures = figures.peekable();
+    html! { @if figures.peek().is_some() { div.figures { @for one in figures { (figure(one)) } } } }
 }
 
 fn figure(figure: &Figure) -> Markup {
+    let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+    let in_rows = lines.any(|line| line.kind == Kind::Rows);
     let drawn = html! {
-        figure.many[figure.panels.len() > 1] id={ "f-" (figure.name) } {
+        figure class=[(figure.panels.len() > 1).then_some("many")] {
             figcaption {
                 @if !figure.folded { b { (figure.title) } }
                 @if !figure.about.is_empty() { p.quiet { (figure.about) } }
@@ -28,7 +31,7 @@ fn figure(figure: &Figure) -> Markup {
                     }
                 }
             }
-            div.panels.one[figure.panels.len() == 1] {
+            div.panels.rows[in_rows].one[figure.panels.len() == 1] {
                 @for panel in &figure.panels {
                     div.panel {
                         @if !panel.title.is_empty() { h4 { (panel.title) } }

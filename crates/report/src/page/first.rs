@@ -80,7 +80,8 @@ fn known(rows: &Rows<'_>) -> Markup {
     html! {
         @if shown.len() > 2 {
             h2 { "Numbers that everybody knows" }
-            (latency::bars(rows, &shown, (1.0, 1e9)))
+            (latency::key())
+            (latency::bars(rows, &shown, (1.0, 1e9), false))
         }
     }
 }

@@ -5,10 +5,10 @@ use super::bars::Ruler;
 use crate::predictions;
 use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{interval, is_hit, measured};
+use crate::table::{cycles, interval, is_hit, measured};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
-use costof_model::probe_info::ProbeInfo;
+use costof_model::noise::Warning;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
@@ -60,13 +60,8 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
     html! {
         @if shown.is_empty() { p { "No point was measured." } }
         @if !times.is_empty() {
-            p.key {
-                span { i.f {} " measured, the dark end its 95 % interval" }
-                span { i.q {} " predicted" }
-                span { i.d {} " Jeff Dean's number (2009)" }
-                span { i.c {} " a course's report" }
-            }
-            (bars(rows, &times, (1.0, 1e9)))
+            (key())
+            (bars(rows, &times, (1.0, 1e9), true))
             @if asked.iter().any(|row| row.headline) && !absent.is_empty() {
                 p.quiet {
                     "On Dean's list, and not in this run: "
@@ -78,7 +73,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
         }
         @if !rates.is_empty() {
             h3 { "Rates" }
-            (bars(rows, &rates, (1e8, 1e10)))
+            (bars(rows, &rates, (1e8, 1e10), true))
         }
         @if !others.is_empty() {
             h3 { "Others" }
@@ -99,11 +94,29 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
     }
 }
 
+/// What stands for what in [`bars`].
+pub(super) fn key() -> Markup {
+    html! {
+        p.key {
+            span { i.f {} " measured, the dark end its 95 % interval" }
+            span { i.q {} " predicted" }
+            span { i.d {} " Jeff Dean's number (2009)" }
+            span { i.c {} " a course's report" }
+        }
+    }
+}
+
 fn all(rows: &Rows<'_>) -> std::ops::Range<usize> {
     0..rows.all().len()
 }
 
-pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Markup {
+/// Rows on one axis. Each unfolds to all that is known of it, or links to where it does.
+pub(super) fn bars(
+    rows: &Rows<'_>,
+    shown: &[(usize, &Estimate)],
+    least: (f64, f64),
+    unfolds: bool,
+) -> Markup {
     let unit = shown[0].1.unit;
     let known = |at: usize| published(rows.row(at)).filter_map(move |known| known.range(unit));
     let usable = shown.iter().filter(|(at, _)| rows.row(*at).is_usable());
@@ -122,14 +135,15 @@ pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f
                 span.g {}
             }
             @for (at, estimate) in shown {
-                details.r {
-                    summary {
-                        span.n { (rows.label(*at)) }
-                        (bar(rows.row(*at), estimate, &ruler))
-                        span.v { (measured(rows.row(*at))) }
-                        (grade(rows.row(*at)))
-                    }
-                    (more(rows, *at))
+                @let cells = html! {
+                    span.n { (rows.label(*at)) }
+                    (bar(rows.row(*at), estimate, &ruler))
+                    span.v { (measured(rows.row(*at))) }
+                    (grade(rows.row(*at)))
+                };
+                @match unfolds {
+                    true => details.r.dim[!rows.row(*at).is_usable()] id={ "r" (at) } { summary { (cells) } (more(rows, *at)) },
+                    false => a.r href={ "#r" (at) } { (cells) },
                 }
             }
         }
@@ -139,28 +153,18 @@ pub(super) fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f
 fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     let expected = row.prediction.as_ref();
     let expected = expected.filter(|expected| expected.metric == row.primary);
-    let known = |known: &Published| {
-        let (low, high) = known.range(estimate.unit)?;
-        let title = format!(
-            "{}: {} ({}){}",
-            known.by,
-            known.what,
-            range(estimate.unit, (low, high)),
-            ours_is_emulated(row)
-        );
-        Some((known.by == DEAN, low, high, title))
-    };
+    let known = |known: &Published| Some((known.by == DEAN, known.range(estimate.unit)?));
     html! {
         span.b {
-            i.f style={ "width:" (ruler.place(estimate.median)) "%" } {}
+            @if row.is_usable() { i.f style={ "width:" (ruler.place(estimate.median)) "%" } {} }
             @if let Some(expected) = expected {
                 i.q style=(ruler.span((expected.low, expected.high))) {}
             }
-            @if let Some(ends) = estimate.ci95 { i.k style=(ruler.span(ends)) {} }
-            @for (by_dean, low, high, title) in published(row).filter_map(known) {
-                @if by_dean { i.d style=(ruler.at(low)) title=(title) {} }
-                @else if low < high { i.c.w style=(ruler.span((low, high))) title=(title) {} }
-                @else { i.c style=(ruler.at(low)) title=(title) {} }
+            @if let Some(ends) = estimate.ci95.filter(|_| row.is_usable()) { i.k style=(ruler.span(ends)) {} }
+            @for (by_dean, (low, high)) in published(row).filter_map(known) {
+                @if by_dean { i.d style=(ruler.at(low)) {} }
+                @else if low < high { i.c.w style=(ruler.span((low, high))) {} }
+                @else { i.c style=(ruler.at(low)) {} }
             }
         }
     }
@@ -176,7 +180,7 @@ fn ours_is_emulated(row: &PointRow) -> &'static str {
 }
 
 fn grade(row: &PointRow) -> Markup {
-    html! { span class={ "g g" (row.grade) } title="grade" { (row.grade) } }
+    html! { span class={ "g g" (row.grade) } { (row.grade) } }
 }
 
 fn range(unit: Unit, (low, high): (f64, f64)) -> String {
@@ -186,33 +190,35 @@ fn range(unit: Unit, (low, high): (f64, f64)) -> String {
     unit.display(low)
 }
 
-/// What was asked, how it was measured, where the time goes, and where that comes from.
+/// What was measured and predicted, where the time goes, and what speaks against it. What is alike for all
+/// rows of a probe stands once, where the link leads.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
-    let info = rows.info(&row.point.probe);
     let others = row
         .metrics
         .iter()
-        .filter(|estimate| estimate.name != row.primary);
-    let others: Vec<&Estimate> = others.collect();
-    let about = |name: &str| {
-        let metric = rows.metric(&row.point.probe, name)?;
-        Some(shortened(&metric.about, SENTENCES))
-    };
+        .filter(|estimate| ![&*row.primary, "estimated_core_cycles"].contains(&&*estimate.name));
+    let others = others.map(|estimate| {
+        let name = estimate.name.replace('_', " ");
+        format!("{name} {}", estimate.unit.display(estimate.median))
+    });
+    let others: Vec<String> = others.collect();
+    let cycles = cycles(row);
     html! {
         div.m {
             p {
-                a href={ "#p" (at) } { (rows.name(at)) }
-                @if let Some(info) = info { ": " (shortened(&info.question, SENTENCES)) }
+                a href={ "#p" (at) } { (rows.name(at)) } ", "
+                a href={ "#how-" (row.point.probe) } { "method" }
             }
             dl {
                 dt { "Measured" }
                 dd {
-                    (measured(row))
+                    @if let Some(estimate) = row.primary().filter(|_| row.is_usable()) {
+                        (interval(estimate)) " (95 %), "
+                    }
+                    (row.launches) " launches"
+                    @if !cycles.is_empty() { ", " (cycles) " cycles" }
                     @if let Some(estimate) = row.primary() {
-                        @if row.is_usable() { " (95 % interval " (interval(estimate)) ")" }
-                        " in " (row.launches) " launches"
-                        @if let Some(about) = about(&estimate.name) { ": " (about) }
                         @for mode in &estimate.modes {
                             br; "one mode at " (estimate.unit.display(mode.median)) " in "
                             (format!("{:.0}", mode.share * 100.0)) " %"
@@ -237,35 +243,28 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                         (ours_is_emulated(row)) }
                 }
                 @if !others.is_empty() {
-                    dt { "Where it goes" }
-                    dd { ul {
-                        @for estimate in others {
-                            li { b { (estimate.name.replace('_', " ")) } " "
-                                (estimate.unit.display(estimate.median))
-                                @if let Some(about) = about(&estimate.name) { ": " (about) } }
-                        }
-                    } }
-                }
-                @if let Some(info) = info {
-                    dt { "How" } dd { (shortened(&info.how, SENTENCES)) }
-                    dt { "Sources" } dd { (sources(info)) }
+                    dt { "Other metrics" }
+                    dd { (others.join(", ")) }
                 }
                 @if !row.warnings.is_empty() {
                     dt { "Doubts" }
-                    dd { ul { @for warning in &row.warnings {
-                        li { "grade " (warning.grade) ": " (warning.what) ": " (warning.advice) }
-                    } } }
+                    dd { (doubts(&row.warnings)) }
                 }
             }
         }
     }
 }
 
-/// Where the method comes from, as far as there is room for it in every row.
-fn sources(info: &ProbeInfo) -> String {
-    let parts = info.sources.iter().flat_map(|source| ["; ", source]);
-    let letters = parts.skip(1).flat_map(str::chars).take(SENTENCES + 1);
-    shortened(&letters.collect::<String>(), SENTENCES)
+/// The doubts that gave a row its grade, and how many others there are.
+fn doubts(warnings: &[Warning]) -> String {
+    let worst = warnings.iter().map(|warning| warning.grade).max();
+    let (worst, others): (Vec<&Warning>, Vec<&Warning>) = warnings
+        .iter()
+        .partition(|warning| Some(warning.grade) == worst);
+    let mut said: Vec<&str> = worst.iter().map(|warning| &*warning.what).collect();
+    let lesser = format!("{} lesser doubts", others.len());
+    said.extend((!others.is_empty()).then_some(&*lesser));
+    said.join("; ")
 }
 
 /// The predictions that were missed, the furthest off first, each with its sum.

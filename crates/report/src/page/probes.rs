@@ -11,12 +11,12 @@ use costof_model::emulated::mark;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// So much of a page is drawn, in bytes, and of it so much in plots that the reader unfolds: a page of
-/// 500 points stays under a megabyte with their numbers.
-const DRAWN: [usize; 2] = [380_000, 170_000];
+/// So much of a page is drawn, in bytes, and so much more in plots that the reader unfolds: a page of 300
+/// points of `copy` stays under 500 kB with their numbers.
+const DRAWN: [usize; 2] = [160_000, 80_000];
 /// What a dot takes of that, and what a panel does without dots; in the mean.
-const DOT: usize = 110;
-const PANEL: usize = 1700;
+const DOT: usize = 50;
+const PANEL: usize = 1000;
 /// A table has so many rows; what a hostile or huge file has more is in the file alone.
 const ROWS: usize = 5000;
 
@@ -30,7 +30,7 @@ pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
     html! {
         (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
         @for (probe, positions, figures) in &chosen {
-            div.probe id={ "probe-" (probe) } {
+            div.probe {
                 h3 { (probe) }
                 @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
                 (figures::figures(figures.iter().filter(|figure| !figure.folded)))
@@ -109,6 +109,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
             .primary()
             .is_some_and(|estimate| estimate.percentile(99.0).is_some())
     });
+    let is_labelled = positions.iter().any(|at| rows.row(*at).label.is_some());
     let count = positions.len();
     html! {
         details.numbers {
@@ -117,7 +118,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                 thead { tr {
                     @for axis in &axes { th { (axis.replace('_', " ")) } }
                     @if links.len() > 1 { th { "link" } }
-                    th { "what" }
+                    @if is_labelled { th { "what" } }
                     @for metric in &metrics { th { (metric.replace('_', " ")) } }
                     @if tail { th { "p99" } }
                     th { "predicted" } th { "grade" }
@@ -126,19 +127,19 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                     @for at in positions.iter().take(ROWS) {
                         @let row = rows.row(*at);
                         tr id={ "p" (at) } {
-                            @for axis in &axes { td { (axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str()))) } }
-                            @if links.len() > 1 { td { (row.point.link) (mark(&row.point.link)) } }
-                            td { (row.label.clone().unwrap_or_default()) }
-                            @for metric in &metrics { td.v {
+                            @for axis in &axes { th { (axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str()))) } }
+                            @if links.len() > 1 { th { (row.point.link) (mark(&row.point.link)) } }
+                            @if is_labelled { th { (row.label.clone().unwrap_or_default()) } }
+                            @for metric in &metrics { td {
                                 @if let Some(estimate) = row.estimate(metric) {
                                     (estimate.unit.display(estimate.median))
                                     @if estimate.ci95.is_some() { small { (interval(estimate)) } }
                                 }
                             } }
-                            @if tail { td.v { @if let Some(estimate) = row.primary() {
+                            @if tail { td { @if let Some(estimate) = row.primary() {
                                 @if let Some(value) = estimate.percentile(99.0) { (estimate.unit.display(value)) }
                             } } }
-                            td.v { (prediction(row)) }
+                            td { (prediction(row)) }
                             td { (row.grade) }
                         }
                     }
@@ -148,10 +149,13 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
             @if count > ROWS { p.quiet { "and " (count - ROWS) " more in the run file" } }
         }
         @if let Some(info) = rows.info(probe) {
-            details.how {
-                summary { "How it is measured, and sources" }
+            @let is_measured = |name: &str| positions.iter().any(|at| rows.row(*at).estimate(name).is_some());
+            details.how id={ "how-" (probe) } {
+                summary { "Method and sources" }
                 p { (info.how) }
-                p { "Predicted from: " (info.predicted_from) }
+                @for metric in info.metrics.iter().filter(|metric| is_measured(&metric.name)) {
+                    p { b { (metric.name.replace('_', " ")) } " " (metric.about) }
+                }
                 ul { @for source in info.sources.iter() { li { (source) } } }
             }
         }

@@ -21,12 +21,12 @@
         const interval = cell.querySelector("small");
         return interval ? `${cell.firstChild.textContent} (${interval.textContent})` : cell.textContent;
       };
-      const numbers = cells.filter((cell) => cell.className === "v");
+      const numbers = cells.filter((cell) => cell.tagName === "TD");
+      const grade = numbers.pop();
       // The primary metric stands first, what was predicted last.
       const shown = numbers.length > 9 ? [...numbers.slice(0, 8), numbers.at(-1)] : numbers;
       for (const cell of shown) line(name(cell), told(cell));
-      const others = cells.filter((cell) => cell.className !== "v");
-      const grade = others.pop();
+      const others = cells.filter((cell) => cell.tagName === "TH");
       if (grade) line(name(grade), told(grade));
       line("at", others.map((cell) => `${name(cell)} ${told(cell)}`).join(", "));
     }
@@ -44,6 +44,19 @@
     tip.style.top = (above > 4 ? above : at.bottom + 8) + "px";
   };
   const hide = () => { tip.hidden = true; };
+  // A path that shows several points becomes one of each.
+  for (const path of document.querySelectorAll('svg [data-p*=" "]')) {
+    const rows = path.dataset.p.split(" ");
+    const texts = (path.dataset.t || "").split("|");
+    const shapes = path.getAttribute("d").split("M").slice(1);
+    path.replaceWith(...shapes.map((shape, at) => {
+      const point = path.cloneNode();
+      point.setAttribute("d", "M" + shape);
+      point.dataset.p = rows[at];
+      point.dataset.t = texts[at] || "";
+      return point;
+    }));
+  }
   for (const point of document.querySelectorAll("svg [data-p]")) point.tabIndex = 0;
   document.addEventListener("mouseover", show);
   document.addEventListener("focusin", show);

@@ -2,6 +2,7 @@
 
 use super::*;
 use costof_model::testing::run_without_facts as run;
+use std::collections::HashMap;
 use std::process::Command;
 
 #[test]
@@ -36,4 +37,79 @@ fn a_page_of_nothing_says_so() {
     let page = page(&run(), &[]);
     assert!(page.contains("No point was measured"));
     assert!(page.contains("Everything that was asked has a number"));
+}
+
+/// What a file of plots has of colours, by the names that a page has for them.
+fn file_colours(name: &str) -> String {
+    let class = format!(".{name}{{--c:#");
+    let (_, rest) = crate::plot::FILE_STYLE.split_once(&class).unwrap();
+    format!("#{}", rest.split('}').next().unwrap())
+}
+
+/// The colours of a page in each of its modes: light, dark and print.
+fn modes() -> Vec<HashMap<&'static str, &'static str>> {
+    let blocks = STYLE.split(":root{").skip(1);
+    let declared = blocks.map(|block| {
+        let declarations = block.split('}').next().unwrap().split(';');
+        let colours = declarations.filter_map(|one| one.trim().strip_prefix("--")?.split_once(':'));
+        colours.collect::<HashMap<_, _>>()
+    });
+    let declared: Vec<HashMap<&str, &str>> = declared.collect();
+    let whole = |own: &HashMap<&'static str, &'static str>| {
+        let mut colours = declared[0].clone();
+        colours.extend(own);
+        colours
+    };
+    declared.iter().map(whole).collect()
+}
+
+/// How much lighter the one is than the other, as the Web Content Accessibility Guidelines define it.
+fn contrast(one: &str, other: &str) -> f64 {
+    let luminance = |colour: &str| {
+        let digits = colour.trim_start_matches('#');
+        let each = digits.len() / 3;
+        let channels = [0.2126, 0.7152, 0.0722].into_iter().enumerate();
+        let channels = channels.map(|(at, weight)| {
+            let digits = digits[at * each..(at + 1) * each].repeat(3 - each);
+            let value = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
+            let linear = if value <= 0.04045 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            };
+            weight * linear
+        });
+        channels.sum::<f64>() + 0.05
+    };
+    let (one, other) = (luminance(one), luminance(other));
+    one.max(other) / one.min(other)
+}
+
+#[test]
+fn text_and_marks_stand_out_in_every_mode() {
+    const TEXT: &str = "ink quiet link mark good fair poor bad";
+    const MARKS: &str = "bar dark expect axis mark s0 s1 s2 s3 s4 s5 s6 s7 h0 h1 h2 h3 h4 h5 h6 h7";
+    let modes = modes();
+    assert_eq!(modes.len(), 3);
+    for colours in &modes {
+        let is_seen = |names: &str, on: &str, least: f64| {
+            for name in names.split(' ') {
+                let contrast = contrast(colours[name], colours[on]);
+                assert!(
+                    contrast >= least,
+                    "{name} {} on {on} {}: {contrast:.2}",
+                    colours[name],
+                    colours[on]
+                );
+            }
+        };
+        is_seen(TEXT, "paper", 4.5);
+        is_seen(TEXT, "soft", 4.5);
+        is_seen(MARKS, "paper", 3.0);
+        is_seen("dark", "bar", 3.0);
+    }
+    for name in MARKS.split(' ').skip(3).chain(["level"]) {
+        let contrast = contrast(&file_colours(name), "#fff");
+        assert!(contrast >= 3.0, "{name} of a file: {contrast:.2}");
+    }
 }

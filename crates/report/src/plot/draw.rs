@@ -1,14 +1,17 @@
 //! A panel as SVG.
 
-use super::scale::{Span, tick};
-use super::svg::{Anchor, Svg, closed, joined};
-use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ink};
+use super::area::Area;
+use super::scale::Span;
+use super::svg::{Anchor, Svg, attribute, closed, joined};
+use super::{Dot, Figure, Kind, Panel, ink, rows};
 
 /// For what a panel is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct For {
-    width: f64,
-    height: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// How wide bars in rows are together.
+    pub(super) rows_width: f64,
     /// Whether it is a file of its own: then it has a title, a legend and its colours.
     alone: bool,
 }
@@ -17,6 +20,7 @@ pub(crate) struct For {
 pub(crate) const PAGE: For = For {
     width: 520.0,
     height: 320.0,
+    rows_width: 360.0,
     alone: false,
 };
 
@@ -24,58 +28,75 @@ pub(crate) const PAGE: For = For {
 pub(crate) const FILE: For = For {
     width: 720.0,
     height: 420.0,
+    rows_width: 720.0,
     alone: true,
 };
 
-/// How wide a letter is and how high a row of text, in pixels.
-const LETTER: f64 = 6.4;
-const ROW: f64 = 14.0;
-/// Between a tick's label and its axis.
-const GAP: f64 = 6.0;
-/// Words longer than this together, in letters, stand aslant below their axis.
-const LETTERS_IN_LINE: usize = 60;
-const SLANT_DEGREES: f64 = -30.0;
+/// How wide a letter is at most, in the mean, and how high a row of text, in pixels.
+const LETTER: f64 = 7.8;
+pub(super) const ROW: f64 = 14.0;
+/// Between a label and what it belongs to.
+pub(super) const GAP: f64 = 6.0;
 /// Letters in a line of the title.
 const TITLE_LETTERS: usize = 80;
 /// Half of how wide a dot is.
 const DOT: f64 = 3.2;
-const THICK: &str = " stroke-width=\"1.6\"";
+/// How long an arrow's head is, and half of how wide.
+const ARROW: (f64, f64) = (5.0, 3.0);
+
+/// How wide a text is.
+pub(super) fn wide(text: &str) -> f64 {
+    text.chars().count() as f64 * LETTER
+}
 
 /// A panel of `figure` as an SVG element.
 pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
     let panel = &only_shown(panel);
-    let title = if panel.title.is_empty() {
-        figure.title.clone()
-    } else {
-        format!("{}: {}", figure.title, panel.title)
+    let title = match panel.title.is_empty() {
+        true => figure.title.clone(),
+        false => format!("{}: {}", figure.title, panel.title),
     };
-    let style = how.alone.then_some(ink::STYLE);
-    let mut svg = Svg::new(how.width, how.height, &title, style);
-    let legend: &[String] = if how.alone && figure.series.len() > 1 {
-        &figure.series
-    } else {
-        &[]
+    let lines = if how.alone { lines(&title) } else { Vec::new() };
+    let top = match lines.len() {
+        0 => 0.0,
+        rows => 18.0 + ROW * rows as f64,
     };
-    let title = if how.alone { lines(&title) } else { Vec::new() };
-    for (row, line) in title.iter().enumerate() {
-        let place = (how.width / 2.0, 20.0 + ROW * row as f64);
+    let in_rows = panel.lines.iter().any(|line| line.kind == Kind::Rows);
+    let legend: &[String] = match how.alone && !in_rows && figure.series.len() > 1 {
+        true => &figure.series,
+        false => &[],
+    };
+    let (width, height) = match in_rows {
+        true => (how.rows_width, top + rows::height(panel)),
+        false => (how.width + legend_width(legend), how.height),
+    };
+    let mut svg = Svg::new(width, height, &title, how.alone.then_some(ink::STYLE));
+    for (row, line) in lines.iter().enumerate() {
+        let place = (width / 2.0, 20.0 + ROW * row as f64);
         svg.text(place, line, Anchor::Middle, "b", 0.0);
     }
-    let area = Area::new(panel, how, title.len(), legend);
+    if in_rows {
+        rows::draw(&mut svg, figure, panel, how, top);
+        return svg.end();
+    }
+    let area = Area::new(panel, how, top + ROW);
     area.axes(&mut svg, panel, how);
-    area.marks(&mut svg, panel, how);
+    area.marks(&mut svg, panel);
     for line in &panel.lines {
         area.line(&mut svg, figure, panel, line, how);
     }
     for (row, name) in legend.iter().enumerate() {
-        let (x, y) = (
-            area.right + 14.0,
-            area.top + 10.0 + (ROW + 3.0) * row as f64,
-        );
-        svg.group(&ink::series(row), &[], |svg| marker(svg, row, (x, y - 4.0)));
+        let (x, y) = (how.width, area.top + 10.0 + (ROW + 3.0) * row as f64);
+        svg.path(&ink::markers(row), "", &marker(row, (x, y - 4.0)));
         svg.text((x + 10.0, y), name, Anchor::Start, "", 0.0);
     }
     svg.end()
+}
+
+/// What a legend beside a panel takes; nothing for no names.
+fn legend_width(names: &[String]) -> f64 {
+    let widest = names.iter().map(|name| wide(name)).reduce(f64::max);
+    widest.map_or(0.0, |widest| 16.0 + widest)
 }
 
 /// A title in lines.
@@ -112,265 +133,70 @@ fn only_shown(panel: &Panel) -> Panel {
     shown
 }
 
-/// What stands between the axes: where, in pixels, and which values.
-struct Area {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-    x: Span,
-    y: Span,
+/// What a page's dots say to who hovers over them: their rows, where they are of any, and what these do not
+/// say. The page's script makes an element of each, which would weigh far more in the file.
+pub(super) fn attributes(dots: &[Dot], how: For) -> String {
+    let says = |dot: &Dot| dot.row.is_some() || !dot.text.is_empty();
+    if how.alone || !dots.iter().any(says) {
+        return String::new();
+    }
+    let row = |dot: &Dot| {
+        dot.row
+            .map_or_else(|| "-".to_owned(), |row| row.to_string())
+    };
+    let rows: Vec<String> = dots.iter().map(row).collect();
+    let texts: Vec<&str> = dots.iter().map(|dot| &*dot.text).collect();
+    let texts = if texts.iter().any(|text| !text.is_empty()) {
+        texts.join("|")
+    } else {
+        String::new()
+    };
+    attribute("data-p", &rows.join(" ")) + &attribute("data-t", &texts)
 }
 
-impl Area {
-    fn new(panel: &Panel, how: For, title_rows: usize, legend: &[String]) -> Area {
-        let (x, y) = spans(panel);
-        let widest =
-            |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * LETTER;
-        let labels = y.ticks(7);
-        let labels = widest(&mut labels.iter().map(|at| label(&panel.y, *at).chars().count()));
-        let legend_width = if legend.is_empty() {
-            0.0
-        } else {
-            24.0 + widest(&mut legend.iter().map(|name| name.chars().count()))
-        };
-        let below = match &panel.x.scale {
-            Scale::Words(words) if is_slanted(words) => {
-                0.55 * widest(&mut words.iter().map(|word| word.chars().count()))
-            }
-            _ => 0.0,
-        };
-        Area {
-            left: 28.0 + labels.min(how.width * 0.4),
-            right: how.width - 16.0 - legend_width.min(how.width * 0.4),
-            top: 12.0
-                + if title_rows == 0 {
-                    0.0
-                } else {
-                    18.0 + ROW * title_rows as f64
-                },
-            bottom: how.height - 44.0 - below.min(how.height * 0.4),
-            x,
-            y,
+/// An interval as far as an axis shows it, with an arrow where it goes on. `at` places a value, moved so far
+/// along the axis and across it.
+pub(super) fn interval(
+    axis: &Span,
+    (low, high): (f64, f64),
+    at: impl Fn(f64, f64, f64) -> (f64, f64),
+) -> String {
+    let [from, to] = [low, high].map(|end| axis.within(end));
+    let mut data = joined([at(from, 0.0, 0.0), at(to, 0.0, 0.0)]);
+    for (end, shown, along) in [(low, from, ARROW.0), (high, to, -ARROW.0)] {
+        if shown != end {
+            let sides = [-ARROW.1, ARROW.1].map(|across| at(shown, along, across));
+            data += &joined([sides[0], at(shown, 0.0, 0.0), sides[1]]);
         }
     }
-
-    fn at_x(&self, value: f64) -> f64 {
-        self.left + (self.right - self.left) * self.x.share(value)
-    }
-
-    fn at_y(&self, value: f64) -> f64 {
-        self.bottom - (self.bottom - self.top) * self.y.share(value)
-    }
-
-    fn axes(&self, svg: &mut Svg, panel: &Panel, how: For) {
-        let (columns, rows) = (self.x.ticks(8), self.y.ticks(7));
-        let mut grid = String::new();
-        let mut ticks = joined([
-            (self.left, self.top),
-            (self.left, self.bottom),
-            (self.right, self.bottom),
-        ]);
-        for x in columns.iter().map(|at| self.at_x(*at)) {
-            grid += &joined([(x, self.top), (x, self.bottom)]);
-            ticks += &joined([(x, self.bottom), (x, self.bottom + 4.0)]);
-        }
-        for y in rows.iter().map(|at| self.at_y(*at)) {
-            grid += &joined([(self.left, y), (self.right, y)]);
-            ticks += &joined([(self.left - 4.0, y), (self.left, y)]);
-        }
-        svg.path(ink::GRID, "", &grid);
-        svg.path(ink::AXIS, "", &ticks);
-        let slanted = matches!(&panel.x.scale, Scale::Words(words) if is_slanted(words));
-        for at in columns {
-            let (place, text) = (
-                (self.at_x(at), self.bottom + 4.0 + ROW),
-                label(&panel.x, at),
-            );
-            if slanted {
-                svg.text(place, &text, Anchor::End, "", SLANT_DEGREES);
-            } else {
-                svg.text(place, &text, Anchor::Middle, "", 0.0);
-            }
-        }
-        for at in rows {
-            let place = (self.left - GAP, self.at_y(at) + 4.0);
-            svg.text(place, &label(&panel.y, at), Anchor::End, "", 0.0);
-        }
-        let middle = (self.left + self.right) / 2.0;
-        svg.text(
-            (middle, how.height - 6.0),
-            &panel.x.label,
-            Anchor::Middle,
-            "",
-            0.0,
-        );
-        let middle = (self.top + self.bottom) / 2.0;
-        svg.text((12.0, middle), &panel.y.label, Anchor::Middle, "", -90.0);
-    }
-
-    /// Places on the horizontal axis, with their intervals, and their names in rows where no other one's
-    /// stands.
-    fn marks(&self, svg: &mut Svg, panel: &Panel, how: For) {
-        let mut names: Vec<(f64, f64, usize)> = Vec::new();
-        for mark in &panel.marks {
-            if let Some((low, high)) = mark.interval {
-                let [low, high] = [low, high].map(|end| self.at_x(self.x.within(end)));
-                let corners = [
-                    (low, self.top),
-                    (high, self.top),
-                    (high, self.bottom),
-                    (low, self.bottom),
-                ];
-                svg.path(
-                    &format!("{} f", ink::MARK),
-                    " opacity=\"0.12\"",
-                    &closed(corners),
-                );
-            }
-            if self.x.within(mark.at) != mark.at {
-                continue;
-            }
-            let x = self.at_x(mark.at);
-            let upright = joined([(x, self.top), (x, self.bottom)]);
-            svg.path(ink::MARK, " stroke-dasharray=\"4 3\"", &upright);
-            let long = mark.label.chars().count() as f64 * LETTER;
-            let from = (x + 4.0).min(how.width - 8.0 - long).max(0.0);
-            let is_free = |row: &usize| {
-                let mut others = names.iter().filter(|(.., other)| other == row);
-                others.all(|(low, high, _)| from + long < *low || *high < from)
-            };
-            let row = (0..=names.len()).find(is_free).unwrap_or_default();
-            names.push((from, from + long, row));
-            let place = (from, self.top + 12.0 + ROW * row as f64);
-            svg.text(place, &mark.label, Anchor::Start, ink::MARK, 0.0);
-        }
-    }
-
-    fn line(&self, svg: &mut Svg, figure: &Figure, panel: &Panel, line: &Line, how: For) {
-        let class = &*ink::series(line.series);
-        let shift = aside(panel, line);
-        let at = |dot: &Dot| (self.at_x(dot.x) + shift, self.at_y(dot.y));
-        if matches!(line.kind, Kind::Joined | Kind::Steps) {
-            svg.path(class, THICK, &joined(line.dots.iter().map(at)));
-        }
-        for dot in &line.dots {
-            let (x, y) = at(dot);
-            let interval = dot
-                .interval
-                .map(|(low, high)| joined([(x, self.at_y(low)), (x, self.at_y(high))]));
-            match line.kind {
-                Kind::Steps => {}
-                Kind::Joined | Kind::Dots => element(svg, class, dot, how, |svg| {
-                    if let Some(interval) = &interval {
-                        svg.path("", "", interval);
-                    }
-                    marker(svg, line.series, (x, y));
-                }),
-                Kind::Cells => element(svg, "", dot, how, |svg| {
-                    let half = 0.5 * self.column().min(self.row());
-                    let corners = [
-                        (x - half, y - half),
-                        (x + half, y - half),
-                        (x + half, y + half),
-                        (x - half, y + half),
-                    ];
-                    svg.path(&format!("{} f", ink::shade(dot.heat)), "", &closed(corners));
-                }),
-                Kind::Bars => {
-                    let width = self.column() * 0.8 / (figure.series.len().max(1) as f64 + 0.4);
-                    let look = format!(" stroke-width=\"{:.1}\"", width.clamp(2.0, 40.0));
-                    let bar = joined([(x, self.bottom), (x, y)]);
-                    element(svg, &format!("{class} bar"), dot, how, |svg| {
-                        svg.path("", &look, &bar)
-                    });
-                    if let Some(interval) = interval {
-                        svg.path(&format!("{class} ink"), "", &interval);
-                    }
-                }
-            }
-        }
-    }
-
-    /// How wide what stands at a word of the horizontal axis is.
-    fn column(&self) -> f64 {
-        (self.right - self.left) / self.x.steps()
-    }
-
-    fn row(&self) -> f64 {
-        (self.bottom - self.top) / self.y.steps()
-    }
+    data
 }
 
-/// Which values both axes show.
-fn spans(panel: &Panel) -> (Span, Span) {
-    let dots = || panel.lines.iter().flat_map(|line| &line.dots);
-    let mut x = Span::new(&panel.x.scale, dots().map(|dot| dot.x));
-    if panel.x.scale == Scale::Linear {
-        // Room for what stands at nothing.
-        x.widen_below(0.02);
+/// Intervals over bars of this class: with a rim, without which ink is not seen on the colour of a series.
+pub(super) fn intervals_on_bars(svg: &mut Svg, class: &str, data: &str) {
+    if class != ink::LEVEL {
+        svg.path(&format!("{class} rim"), "", data);
     }
-    let heights = dots().flat_map(|dot| {
-        let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
-        [low, dot.y, high]
-    });
-    let mut y = Span::new(&panel.y.scale, heights);
-    // Marks have their names above what is drawn.
-    y.widen_above(0.05 * panel.marks.len() as f64);
-    (x, y)
-}
-
-fn label(axis: &Axis, value: f64) -> String {
-    match &axis.scale {
-        Scale::Words(words) => words.get(value as usize - 1).cloned().unwrap_or_default(),
-        Scale::Doublings | Scale::Decades | Scale::Linear => tick(axis.unit, value),
-    }
-}
-
-fn is_slanted(words: &[String]) -> bool {
-    let longest = words.iter().map(|word| word.chars().count()).max();
-    longest.unwrap_or(0) * words.len() > LETTERS_IN_LINE
-}
-
-/// A dot as an element that can be hovered, of a row where it is one.
-fn element(svg: &mut Svg, class: &str, dot: &Dot, how: For, draw: impl FnOnce(&mut Svg)) {
-    if how.alone {
-        return svg.group(class, &[], draw);
-    }
-    let row = dot
-        .row
-        .map_or_else(|| "-".to_owned(), |row| row.to_string());
-    svg.group(class, &[("data-p", &row), ("data-t", &dot.text)], draw);
+    svg.path(&format!("{class} ink"), "", data);
 }
 
 /// Shapes tell series apart where colours do not: on paper, and for many eyes.
-fn marker(svg: &mut Svg, series: usize, (x, y): (f64, f64)) {
+pub(super) fn marker(series: usize, (x, y): (f64, f64)) -> String {
     let corners: &[(f64, f64)] = match series % 4 {
-        0 => return svg.circle((x, y), DOT),
+        // A line without length, whose round ends make a dot.
+        0 => return joined([(x, y)]) + "h0",
         1 => &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
         2 => &[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
         _ => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
     };
-    let corners = corners
-        .iter()
-        .map(|(right, down)| (x + DOT * right, y + DOT * down));
-    svg.path("f", "", &closed(corners));
-}
-
-/// How far a line is drawn beside its place, so that intervals of several do not hide each other, in
-/// pixels.
-fn aside(panel: &Panel, line: &Line) -> f64 {
-    if line.kind != Kind::Joined {
-        return 0.0;
-    }
-    let is_it = |other: &Line| other.series == line.series;
-    let position = panel.lines.iter().position(is_it).unwrap_or(0);
-    (position as f64 - (panel.lines.len() - 1) as f64 / 2.0) * 3.0
+    let corners = corners.iter();
+    closed(corners.map(|(right, down)| (x + DOT * right, y + DOT * down)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::{Axis, Line, Scale};
     use costof_model::unit::Unit;
 
     fn figure(kind: Kind, scale: Scale) -> Figure {
@@ -415,24 +241,62 @@ mod tests {
 
     #[test]
     fn a_point_of_a_page_can_be_hovered_and_says_its_row() {
-        for (kind, class) in [
-            (Kind::Joined, "s0"),
-            (Kind::Dots, "s0"),
-            (Kind::Bars, "s0 bar"),
-            (Kind::Cells, ""),
+        let alone = " data-p=\"7\" data-t=\"as &lt;measured&gt;\"";
+        let both = " data-p=\"7 7\" data-t=\"as &lt;measured&gt;|as &lt;measured&gt;\"";
+        for (kind, said) in [
+            (Kind::Joined, both),
+            (Kind::Dots, both),
+            (Kind::Bars, both),
+            (Kind::Rows, alone),
+            (Kind::Cells, alone),
         ] {
             let svg = drawn(kind, PAGE);
-            let class = if class.is_empty() {
-                String::new()
-            } else {
-                format!(" class=\"{class}\"")
-            };
-            let group = format!("<g{class} data-p=\"7\" data-t=\"as &lt;measured&gt;\">");
-            assert_eq!(svg.matches(&group).count(), 2, "{kind:?}: {svg}");
+            assert!(svg.contains(said), "{kind:?}: {svg}");
             assert!(!drawn(kind, FILE).contains("data-p"), "{kind:?}");
         }
         assert!(drawn(Kind::Cells, PAGE).contains("class=\"h7 f\""));
-        assert!(!drawn(Kind::Steps, PAGE).contains("<g"));
+        assert!(!drawn(Kind::Steps, PAGE).contains("data-p"));
+    }
+
+    #[test]
+    fn an_interval_sets_no_scale_and_ends_in_an_arrow_where_it_leaves_the_frame() {
+        for (kind, arrow) in [(Kind::Joined, "l3-5l3 5"), (Kind::Rows, "l5 3l-5 3")] {
+            let words = Scale::Words(vec!["a".into(), "b".into()]);
+            let mut figure = figure(kind, words);
+            let usual = drawing(&figure, &figure.panels[0], PAGE);
+            assert!(!usual.contains(arrow), "{usual}");
+            figure.panels[0].lines[0].dots[1].interval = Some((19.0, 1e6));
+            let wide = drawing(&figure, &figure.panels[0], PAGE);
+            assert_eq!(wide.matches(arrow).count(), 1, "{wide}");
+            let labels = |svg: &str| svg.matches("</text>").count();
+            assert_eq!(labels(&wide), labels(&usual), "the scale is the same");
+        }
+    }
+
+    #[test]
+    fn a_row_has_its_word_before_its_bar_and_its_value_behind() {
+        let svg = drawn(Kind::Rows, PAGE);
+        for text in [
+            ">a</text>",
+            ">10.0 ns</text>",
+            ">b</text>",
+            ">20.0 ns</text>",
+        ] {
+            assert!(svg.contains(text), "{text}: {svg}");
+        }
+        assert!(svg.contains("viewBox=\"0 0 360 46\""), "{svg}");
+    }
+
+    #[test]
+    fn no_label_is_cut() {
+        let longest = "a word of two dozen letters";
+        let words = [longest, "b", "c", "d", "e", "f", "g", "h"];
+        let figure = figure(Kind::Dots, Scale::Words(words.map(str::to_owned).to_vec()));
+        let svg = drawing(&figure, &figure.panels[0], PAGE);
+        let (before, _) = svg.split_once(&format!(">{longest}<")).unwrap();
+        let place = before.rsplit("rotate(-30 ").next().unwrap();
+        let x: f64 = place.split(' ').next().unwrap().parse().unwrap();
+        assert!(x + 1.0 >= 0.87 * wide(longest), "{svg}");
     }
 
     #[test]
@@ -440,7 +304,7 @@ mod tests {
         let mut figure = figure(Kind::Dots, Scale::Decades);
         figure.panels[0].lines[0].dots[0].x = 0.0;
         let svg = drawing(&figure, &figure.panels[0], PAGE);
-        assert_eq!(svg.matches("<g").count(), 1);
+        assert_eq!(svg.matches("h0").count(), 1);
         figure.panels[0].lines[0].dots[1].x = f64::NAN;
         let svg = drawing(&figure, &figure.panels[0], PAGE);
         assert!(svg.ends_with("</svg>") && !svg.contains("NaN"), "{svg}");

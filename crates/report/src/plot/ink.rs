@@ -2,18 +2,20 @@
 //! comes from a run.
 
 /// The colours of a file of its own: on white, as in a paper.
-pub(super) const STYLE: &str = "text{font:12px Helvetica,Arial,sans-serif;fill:#222}\
+pub(crate) const STYLE: &str = "text{font:12px Helvetica,Arial,sans-serif;fill:#222}\
 .e{text-anchor:end}.m{text-anchor:middle}.b{font-weight:bold}\
-path{fill:none;stroke:var(--c)}circle,.f{fill:var(--c);stroke:none}.bar{opacity:.8}\
+path{fill:none;stroke:var(--c)}.f{fill:var(--c);stroke:none}.d{stroke-width:6.4px;stroke-linecap:round}\
 .axis{--c:#555}.grid{--c:#ddd}.mark{--c:#666}text.mark{fill:#555}\
 .s0{--c:#0060a8}.s1{--c:#d1520a}.s2{--c:#0a7d55}.s3{--c:#b34a8e}.s4{--c:#a87a00}.s5{--c:#2f95c4}\
-.s6{--c:#6b52b5}.s7{--c:#555}.ink{--c:#222}\
-.h0{--c:#e8f0f8}.h1{--c:#cfe0f0}.h2{--c:#b0cce6}.h3{--c:#8cb4d9}.h4{--c:#6598c8}.h5{--c:#427bb3}\
-.h6{--c:#275f99}.h7{--c:#12437a}";
+.s6{--c:#6b52b5}.s7{--c:#555}.level{--c:#5b90c3}.rim{--c:#fff;stroke-width:3.5px}.ink{--c:#222}\
+.h0{--c:#6699c9}.h1{--c:#5989b7}.h2{--c:#4b78a6}.h3{--c:#3e6894}.h4{--c:#305782}.h5{--c:#234770}\
+.h6{--c:#15365f}.h7{--c:#08264d}";
 
 pub(super) const AXIS: &str = "axis";
 pub(super) const GRID: &str = "grid";
 pub(super) const MARK: &str = "mark";
+/// Bars of one series alone.
+pub(super) const LEVEL: &str = "level";
 /// How many series have a colour of their own; those after them have other shapes.
 const COLOURS: usize = 8;
 /// How many shades cells have.
@@ -22,6 +24,20 @@ const SHADES: usize = 8;
 /// The class of a series.
 pub(super) fn series(position: usize) -> String {
     format!("s{}", position % COLOURS)
+}
+
+/// The class of the bars of a series; bars of one series alone leave their intervals to be seen.
+pub(super) fn bars(position: usize, series: usize) -> String {
+    match series {
+        0 | 1 => LEVEL.to_owned(),
+        _ => self::series(position),
+    }
+}
+
+/// The classes of the markers of a series: dots, or shapes that are filled.
+pub(super) fn markers(position: usize) -> String {
+    let shape = if position.is_multiple_of(4) { "d" } else { "f" };
+    format!("{} {shape}", series(position))
 }
 
 /// The class for a heat from 0 to 1.

@@ -72,12 +72,12 @@ impl Span {
             _ if low > high => (0.0, 1.0),
             Scale::Doublings => (low - 0.3, high + 0.3),
             Scale::Decades => {
-                let room = (0.05 * (high - low)).max(0.1);
+                let room = (0.1 * (high - low)).max(0.15);
                 (low - room, high + room)
             }
             Scale::Linear => {
-                let top = if high > 0.0 { high * 1.08 } else { 1.0 };
-                (low.min(0.0) * 1.08, top)
+                let top = if high > 0.0 { high * 1.15 } else { 1.0 };
+                (low.min(0.0) * 1.15, top)
             }
         };
         let scale = scale.clone();

@@ -15,6 +15,16 @@ pub(super) enum Anchor {
     End,
 }
 
+impl Anchor {
+    fn class(self) -> &'static str {
+        match self {
+            Anchor::Start => "",
+            Anchor::Middle => "m",
+            Anchor::End => "e",
+        }
+    }
+}
+
 impl Svg {
     /// An element of this size, in pixels, that `title` names. With a style it is a file of its own, on
     /// white; without, a part of a page.
@@ -39,16 +49,13 @@ impl Svg {
         self.text
     }
 
-    /// A path of these classes; `look` are further attributes.
+    /// A path of these classes; `look` are further attributes. Nothing where there is nothing to draw.
     pub(super) fn path(&mut self, class: &str, look: &str, data: &str) {
+        if data.is_empty() {
+            return;
+        }
         let class = attribute("class", class);
         let _ = write!(self.text, "<path{class}{look} d=\"{data}\"/>");
-    }
-
-    /// A filled circle.
-    pub(super) fn circle(&mut self, (x, y): (f64, f64), radius: f64) {
-        let [x, y] = [x, y].map(round);
-        let _ = write!(self.text, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>");
     }
 
     /// Text at a place, of these classes, turned by so many degrees.
@@ -60,12 +67,7 @@ impl Svg {
         class: &str,
         degrees: f64,
     ) {
-        let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => "m",
-            Anchor::End => "e",
-        };
-        let class = attribute("class", format!("{anchor} {class}").trim());
+        let class = attribute("class", format!("{} {class}", anchor.class()).trim());
         let [x, y] = [x, y].map(round);
         let turned = if degrees == 0.0 {
             String::new()
@@ -79,52 +81,63 @@ impl Svg {
         );
     }
 
-    /// What `draw` draws, as one element of these classes that a reader can hover and focus; `data` are its
-    /// attributes.
-    pub(super) fn group(
-        &mut self,
-        class: &str,
-        data: &[(&str, &str)],
-        draw: impl FnOnce(&mut Svg),
-    ) {
-        self.text.push_str("<g");
-        self.text.push_str(&attribute("class", class));
-        for (name, value) in data {
-            self.text.push_str(&attribute(name, value));
-        }
-        self.text.push('>');
+    /// What `draw` writes, all of it standing so at its place.
+    pub(super) fn group(&mut self, anchor: Anchor, draw: impl FnOnce(&mut Svg)) {
+        let _ = write!(self.text, "<g{}>", attribute("class", anchor.class()));
         draw(self);
         self.text.push_str("</g>");
     }
 }
 
-fn attribute(name: &str, value: &str) -> String {
+/// An attribute, or nothing where it says nothing.
+pub(super) fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() {
         return String::new();
     }
     format!(" {name}=\"{}\"", escaped(value))
 }
 
-/// Points joined by a line, as path data. What lies on a level or an upright is written shorter.
+/// Points joined by a line, as path data: each as far from the one before, which is shorter than where it
+/// stands.
 pub(super) fn joined(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    // A hostile file may have values that stand anywhere.
+    let tenths = |at: f64| (round(at) * 10.0).round().clamp(-1e6, 1e6) as i64;
     let mut data = String::new();
-    let mut last: Option<(f64, f64)> = None;
-    for (x, y) in points.into_iter().map(|(x, y)| (round(x), round(y))) {
-        let _ = match last {
-            None => write!(data, "M{x} {y}"),
-            Some(last) if last == (x, y) => Ok(()),
-            Some((last, _)) if last == x => write!(data, "V{y}"),
-            Some((_, last)) if last == y => write!(data, "H{x}"),
-            Some(_) => write!(data, "L{x} {y}"),
+    let mut last: Option<(i64, i64)> = None;
+    for (x, y) in points.into_iter().map(|(x, y)| (tenths(x), tenths(y))) {
+        data += &match last {
+            None => format!("M{}", pair(x, y)),
+            Some((last_x, last_y)) => match (x - last_x, y - last_y) {
+                (0, 0) => String::new(),
+                (0, down) => format!("v{}", short(down)),
+                (right, 0) => format!("h{}", short(right)),
+                (right, down) => format!("l{}", pair(right, down)),
+            },
         };
         last = Some((x, y));
     }
     data
 }
 
+/// Two numbers as path data has them: a sign is enough between them.
+fn pair(x: i64, y: i64) -> String {
+    let space = if y < 0 { "" } else { " " };
+    format!("{}{space}{}", short(x), short(y))
+}
+
+/// Tenths as a number: `12`, `-.5`.
+fn short(tenths: i64) -> String {
+    let text = (tenths as f64 / 10.0).to_string();
+    match text.strip_prefix("0.").or(text.strip_prefix("-0.")) {
+        Some(tenth) if tenths < 0 => format!("-.{tenth}"),
+        Some(tenth) => format!(".{tenth}"),
+        None => text,
+    }
+}
+
 /// A closed shape with these corners, as path data.
 pub(super) fn closed(corners: impl IntoIterator<Item = (f64, f64)>) -> String {
-    joined(corners) + "Z"
+    joined(corners) + "z"
 }
 
 /// To a tenth of a pixel.
@@ -164,8 +177,9 @@ mod tests {
     #[test]
     fn paths_are_written_shortly() {
         let steps = [(1.0, 2.0), (1.0, 3.0), (4.0, 3.0), (5.0, 6.04)];
-        assert_eq!(joined(steps), "M1 2V3H4L5 6");
-        assert_eq!(closed([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]), "M0 0H1V1Z");
+        assert_eq!(joined(steps), "M1 2v1h3l1 3");
+        assert_eq!(joined([(0.0, 9.0), (0.5, 8.6)]), "M0 9l.5-.4");
+        assert_eq!(closed([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]), "M0 0h1v1z");
     }
 
     #[test]

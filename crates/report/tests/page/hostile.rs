@@ -277,7 +277,7 @@ fn many_probes_with_many_launches_are_spread_each() {
         });
     }
     let page = page(&made.run(), &[]);
-    let drawn = page.matches(" latency, how it is spread</b>").count();
+    let drawn = page.matches(" latency: distribution</b>").count();
     let (before, _) = page.split_once(" more plots would make this page").unwrap();
     let left_out = before.rsplit('>').next().unwrap();
     assert_eq!(drawn + left_out.parse::<usize>().unwrap(), 2000);

@@ -21,6 +21,18 @@ pub(crate) struct Point<'a> {
     pub(crate) label: Option<&'a str>,
 }
 
+/// What else is measured where messages are sent.
+const SENDING: [(&str, &str); 8] = [
+    ("rate", "Hz"),
+    ("cpu_sender", "ns"),
+    ("cpu_receiver", "ns"),
+    ("cycles_per_byte", "cycles"),
+    ("pollution_l1", "1"),
+    ("pollution_l2", "1"),
+    ("pollution_l3", "1"),
+    ("copied", "1"),
+];
+
 impl Made {
     /// Adds a point with its launches.
     pub(crate) fn add(&mut self, point: &Point<'_>) {
@@ -54,14 +66,27 @@ impl Made {
             }));
         }
         let better = if unit == "ns" { "lower" } else { "higher" };
-        self.lines.push(with(json!({
-            "type": "point", "method": 1, "primary": name, "headline": point.label.is_some(),
-            "label": point.label, "launches": 3, "state": "ok", "grade": "B", "warnings": [],
-            "placement": {"only": [0]},
-            "metrics": [{"name": name, "unit": unit, "better": better, "median": value,
+        let estimate = |name: &str, unit: &str, better: &str| {
+            json!({"name": name, "unit": unit, "better": better, "median": value,
                 "ci95": [value * 0.9, value * 1.1], "interval": "t", "mean": value, "sd": 1.0,
                 "min": value * 0.8, "n": 60,
-                "percentiles": [{"percent": 50.0, "value": value}, {"percent": 99.0, "value": value * 3.0}]}],
+                "percentiles": [{"percent": 50.0, "value": value}, {"percent": 99.0, "value": value * 3.0}]})
+        };
+        let mut metrics = vec![estimate(name, unit, better)];
+        let others: &[(&str, &str)] = match name {
+            "throughput" => &SENDING,
+            _ => &[("estimated_core_cycles", "cycles")],
+        };
+        metrics.extend(
+            others
+                .iter()
+                .map(|(name, unit)| estimate(name, unit, "lower")),
+        );
+        self.lines.push(with(json!({
+            "type": "point", "method": 1, "primary": name, "headline": point.label.is_some(),
+            "label": point.label, "launches": 3, "state": "ok", "grade": "D", "warnings": warnings(),
+            "placement": {"only": [0]},
+            "metrics": metrics,
             "prediction": {"metric": name, "low": value * 0.3, "high": value * 0.5,
                 "because": "half of what was measured, to be missed"},
         })));
@@ -90,6 +115,32 @@ impl Made {
     pub(crate) fn run(&self) -> Run {
         run_file::read(self.text().as_bytes()).unwrap()
     }
+}
+
+/// What a busy machine leaves every row with.
+fn warnings() -> Value {
+    let warning = |kind: &str, grade: &str, what: &str| {
+        json!({"kind": kind, "grade": grade, "what": what,
+            "advice": "stop what else runs, or choose a free processor by --cpu"})
+    };
+    json!([
+        warning(
+            "waiting",
+            "D",
+            "CPU contention: ready but not running 55.7 % of the time"
+        ),
+        warning(
+            "others",
+            "D",
+            "other processes used the measured CPU 73.0 % of the time"
+        ),
+        warning("elsewhere", "C", "other CPUs were busy 100.0 % of the time"),
+        warning(
+            "stalls",
+            "B",
+            "stalls (interrupts, SMIs, hypervisor): 2.6 % of the time"
+        ),
+    ])
 }
 
 /// About so many points, of everything that has a plot of its own.

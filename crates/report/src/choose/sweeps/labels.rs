@@ -67,6 +67,19 @@ impl Probe<'_> {
         }
     }
 
+    /// Where a value stands among others: a number by its size, a word as the probe has it, else as it came.
+    pub(super) fn rank(&self, axis: &str, value: Option<&AxisValue>) -> u64 {
+        let choices = self.rows.axis(self.id, axis).map(|axis| &axis.domain);
+        match (value, choices) {
+            (Some(AxisValue::Number(number)), _) => *number,
+            (Some(AxisValue::Word(word)), Some(Domain::Choice(choices))) => {
+                let at = choices.iter().position(|choice| choice.value == *word);
+                at.map_or(u64::MAX, |at| at as u64)
+            }
+            _ => u64::MAX,
+        }
+    }
+
     /// The unit of an axis; a count where the probe does not say.
     pub(super) fn unit(&self, axis: &str) -> Unit {
         match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
@@ -127,18 +140,5 @@ impl Probe<'_> {
             })
         });
         parts.collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// The unit as it stands beside a metric's name.
-pub(super) fn in_words(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Cycles => " (cycles)",
-        Unit::Nanoseconds
-        | Unit::Hertz
-        | Unit::Bytes
-        | Unit::BytesPerSecond
-        | Unit::Processor
-        | Unit::One => "",
     }
 }
