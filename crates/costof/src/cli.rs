@@ -410,6 +410,10 @@ pub(crate) struct ReportOptions {
     /// into the current folder, by the name of the run file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
+    /// Write a handout there, for a course: one sheet of paper with the machine, the numbers that
+    /// everybody knows, and three questions to discuss
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) handout: Option<PathBuf>,
     /// Write every plot into this folder as SVG, for a paper
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,

@@ -1,7 +1,6 @@
 //! From a request to a plan: blocks of points, in levels.
 
 pub(crate) mod cost;
-mod first_look;
 pub(crate) mod keywords;
 pub(crate) mod request;
 #[cfg(test)]
@@ -21,6 +20,7 @@ use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Hosts, Plan};
 use costof_model::unit::Unit;
+use costof_report::known;
 use request::Request;
 
 /// Where a plan is measured.
@@ -138,7 +138,7 @@ fn probe_plans(
         let keeps = |link| !is_before && may_be_over(link);
         headlines.retain(|headline| headline.link.is_none_or(keeps));
         if request.first_look {
-            headlines.retain(|headline| first_look::has(&info.id, &headline.label));
+            headlines.retain(|headline| known::has(&info.id, &headline.label));
         }
         let links = if info.needs_link() {
             &links[..]

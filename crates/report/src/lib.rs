@@ -10,6 +10,7 @@ pub mod csv;
 pub mod doctor;
 mod grid;
 pub mod interactive;
+pub mod known;
 mod ladder;
 pub mod markdown;
 pub mod names;

@@ -10,10 +10,13 @@ mod facts;
 mod figures;
 mod findings;
 mod first;
+pub mod handout;
 mod latency;
 mod lines;
+pub mod many;
 mod noise;
 mod probes;
+mod question;
 mod study;
 
 use crate::choose;
@@ -52,13 +55,21 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
         .lines()
         .next()
         .unwrap_or("a machine that the file does not describe");
-    let question = reproduction.map_or("What things cost here", |study| &study.study.title);
+    let (mut chosen, left_out) = probes::chosen(&rows);
+    let asked = question::asked(&rows);
+    let answers = question::section(&rows, &asked, &mut chosen);
+    let info = match asked[..] {
+        [probe] => rows.info(probe),
+        _ => None,
+    };
+    let question = info.map_or("What things cost here", |info| &info.question);
+    let question = reproduction.map_or(question, |study| &study.study.title);
     let title = format!("{question}: {heading}");
     document(
         &policy,
         &title,
         &html! {
-            a.skip href="#main" { "Skip to the numbers" }
+            (SKIP)
             header {
                 h1 { (question) }
                 @for line in machine.lines().filter(|line| !line.is_empty()) {
@@ -73,10 +84,10 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
             }
             main #main {
                 @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
-                section #first { (first::section(&rows, &found)) }
+                section #first { (answers) (first::section(&rows, &found)) }
                 (folded("latency", &latency::title(&rows), &latency::table(&rows)))
                 (folded("findings", &found.title(), &found.section(&rows)))
-                (folded("plots", &probes::title(&rows), &probes::section(&rows, &of_run)))
+                (folded("plots", &probes::title(&rows), &probes::section(&rows, &of_run, &chosen, left_out)))
                 (folded("machine", "The machine", &facts::section(run)))
                 (folded("noise", "Noise", &html! {
                     (noise::section(run))
@@ -93,6 +104,15 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
             script { (PreEscaped(SCRIPT)) }
         },
     )
+}
+
+/// The first that takes the focus: what stands before the numbers is the same on every page.
+const SKIP: PreEscaped<&str> =
+    PreEscaped("<a class=\"skip\" href=\"#main\">Skip to the numbers</a>");
+
+/// A table that scrolls in its frame, also by the keyboard.
+fn scroll(name: &str, table: &Markup) -> Markup {
+    html! { div.scroll role="region" tabindex="0" aria-label=(name) { table { (table) } } }
 }
 
 /// A section that the reader unfolds.
@@ -141,7 +161,7 @@ const SECTIONS: [(&str, &str); 7] = [
 fn head(run: &Run) -> String {
     let summary = match notes::summary(run) {
         none if none.is_empty() => "No point was measured".to_owned(),
-        summary => format!("{summary}. {}", notes::verdict(run)),
+        summary => summary,
     };
     let end = match &run.end {
         Some(_) => "",

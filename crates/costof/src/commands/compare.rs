@@ -11,7 +11,7 @@ use costof_model::run_file::Run;
 use costof_report::compare::many::{self, Pair};
 use costof_report::compare::outcome::{Outcome, Word};
 use costof_report::compare::{Side, compared};
-use costof_report::page::comparison as compare_page;
+use costof_report::page;
 use costof_report::run::absent;
 use serde_json::json;
 use std::io::{self, Write};
@@ -131,8 +131,8 @@ fn check_page(
 /// What was shown so far.
 struct Shown<'a> {
     options: &'a CompareOptions,
-    /// Of the page, where there is to be one.
-    sections: Vec<compare_page::Section>,
+    /// The page, where there is to be one.
+    page: Option<String>,
     /// Of each run compared with the first, where there is a threshold; with its name, of several.
     outcomes: Vec<(Option<String>, Outcome)>,
     is_compared: bool,
@@ -142,7 +142,7 @@ impl Shown<'_> {
     fn new(options: &CompareOptions) -> Shown<'_> {
         Shown {
             options,
-            sections: Vec::new(),
+            page: None,
             outcomes: Vec::new(),
             is_compared: false,
         }
@@ -153,7 +153,11 @@ impl Shown<'_> {
         let [before, after] = sides;
         let comparison = self.compare(before.run, after.run);
         let files = files.map(|path| path.display().to_string());
-        self.add(&files, sides, &comparison, None)?;
+        let outcome = self.outcome(&comparison, after.run);
+        if self.options.html.is_some() {
+            self.page = Some(page::comparison::page(before, after, &comparison, &outcome));
+        }
+        self.add(&files, &comparison, None, outcome)?;
         if self.options.json {
             return Ok(());
         }
@@ -173,7 +177,8 @@ impl Shown<'_> {
                 if one == 0 {
                     let files = [old, new].map(|side| side.name.to_owned());
                     let name = new.name.to_owned();
-                    self.add(&files, [*old, *new], &comparison, Some(name))?;
+                    let outcome = self.outcome(&comparison, new.run);
+                    self.add(&files, &comparison, Some(name), outcome)?;
                 }
                 pairs.push(Pair {
                     runs: [one, other],
@@ -182,6 +187,9 @@ impl Shown<'_> {
             }
         }
         self.is_compared |= pairs.iter().any(|pair| !pair.comparison.rows.is_empty());
+        if self.options.html.is_some() {
+            self.page = Some(page::many::page(sides, &pairs, &self.outcomes));
+        }
         if self.options.json {
             return Ok(());
         }
@@ -204,21 +212,25 @@ impl Shown<'_> {
         compare(before, after, metrics, threshold.unwrap_or(MATTERS))
     }
 
-    /// Takes a comparison to the page, the outcome and the JSON; `name` is that of one later run of
-    /// several.
+    fn outcome(&self, comparison: &Comparison, after: &Run) -> Outcome {
+        Outcome::new(
+            comparison,
+            after,
+            self.options.missing == MissingPoint::Fail,
+        )
+    }
+
+    /// Takes a comparison to the outcomes and the JSON; `name` is that of one later run of several.
     fn add(
         &mut self,
-        files: &[String; 2],
-        [before, after]: [Side<'_>; 2],
+        [before, after]: &[String; 2],
         comparison: &Comparison,
         name: Option<String>,
+        outcome: Outcome,
     ) -> Result<(), Error> {
         self.is_compared |= !comparison.rows.is_empty();
-        let missing_fails = self.options.missing == MissingPoint::Fail;
-        let outcome = self.options.threshold;
-        let outcome = outcome.map(|_| Outcome::new(comparison, after.run, missing_fails));
+        let outcome = self.options.threshold.map(|_| outcome);
         if self.options.json {
-            let [before, after] = files;
             let mut row = json!({"before": before, "after": after, "comparison": comparison});
             if let Some(outcome) = &outcome {
                 row["verdict"] = json!(outcome.verdict);
@@ -226,20 +238,14 @@ impl Shown<'_> {
             }
             writeln!(io::stdout(), "{row}")?;
         }
-        if self.options.html.is_some() {
-            let number = self.sections.len();
-            let section =
-                compare_page::section(number, before, after, comparison, outcome.as_ref());
-            self.sections.push(section);
-        }
         self.outcomes.extend(outcome.map(|outcome| (name, outcome)));
         Ok(())
     }
 
     /// Writes the page and the outcomes, the worst last.
     fn end(mut self) -> Done {
-        if let Some(html) = &self.options.html {
-            files::write_page(html, &compare_page::page(&self.sections))?;
+        if let (Some(html), Some(page)) = (&self.options.html, &self.page) {
+            files::write_page(html, page)?;
         }
         self.outcomes.sort_by_key(|(_, outcome)| outcome.verdict);
         if !self.options.json {

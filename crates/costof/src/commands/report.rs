@@ -15,7 +15,8 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
         anonymous(&mut run);
     }
     let is_page_asked = options.html.is_some();
-    let is_other_asked = options.svg.is_some() || options.csv.is_some() || options.markdown;
+    let other_paths = [&options.handout, &options.svg, &options.csv];
+    let is_other_asked = options.markdown || other_paths.iter().any(|path| path.is_some());
     if is_page_asked || !is_other_asked {
         let name = file.file_name().unwrap_or(file.as_os_str());
         let own = || PathBuf::from(name).with_extension("html");
@@ -23,6 +24,10 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
         files::check_spares(&html, &file)?;
         let doubts: Vec<String> = cut.into_iter().collect();
         files::write_page(&html, &page::page(&run, &doubts))?;
+    }
+    if let Some(handout) = &options.handout {
+        files::check_spares(handout, &file)?;
+        files::write_page(handout, &page::handout::page(&run))?;
     }
     if let Some(folder) = &options.svg {
         let plots = plots::svg(&run);

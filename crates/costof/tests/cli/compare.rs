@@ -125,7 +125,7 @@ fn the_odd_one_of_three_runs_is_named() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
     fs::copy(place.path("before.jsonl"), place.path("again.jsonl")).unwrap();
-    let shown = place.run("compare before.jsonl again.jsonl after.jsonl");
+    let shown = place.run("compare before.jsonl again.jsonl after.jsonl --html page.html");
     assert_contains_all(
         &shown.expect_code(0).out,
         &[
@@ -134,6 +134,8 @@ fn the_odd_one_of_three_runs_is_named() {
             "in 3 of 4 rows (A: 0, B: 0)",
         ],
     );
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert_contains_all(&page, &["C is the odd one", "<th class=\"v\">spread</th>"]);
 }
 
 #[test]

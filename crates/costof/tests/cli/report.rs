@@ -38,10 +38,12 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
         ],
     );
     fs::remove_file(place.path("run.html")).unwrap();
-    let all = "run.jsonl --html page.html --svg plots --csv values.csv --markdown";
+    let all =
+        "run.jsonl --html page.html --svg plots --csv values.csv --markdown --handout sheet.html";
     let (out, _) = report(&place, all, 0);
     assert_contains(&out, "| clock read: counter |");
     assert_eq!(read("page.html"), page);
+    assert_contains_all(&read("sheet.html"), &["Questions to discuss", "clock read"]);
     let plots = fs::read_dir(place.path("plots")).unwrap().flatten();
     let plots: Vec<_> = plots.map(|plot| plot.path()).collect();
     assert!(!plots.is_empty());

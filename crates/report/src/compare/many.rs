@@ -4,7 +4,7 @@ use super::{Side, fact_name, known, titled};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, points_counted};
 use crate::text::{printable_lines, wrapped};
-use costof_model::comparison::{Comparison, FactDifference, Verdict};
+use costof_model::comparison::{Comparison, Verdict};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
@@ -22,40 +22,47 @@ pub struct Pair {
 /// The runs by their letters, which of them is the odd one, what is not the same, the rows in which any
 /// two surely differ (or `all`), the widest spread first, and what only some have.
 pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
+    let runs = Runs::new(sides, pairs);
     let mut text = String::new();
     for (run, side) in sides.iter().enumerate() {
         let _ = writeln!(text, "{}  {}", letter(run), side.name);
     }
-    let known: Vec<HashMap<&Point, &PointRow>> = sides.iter().map(measured).collect();
-    let mut rows = rows(sides, &known, pairs);
-    let _ = writeln!(text, "\n{}\n", odd_one(sides.len(), &rows));
-    text.push_str(&facts(sides.len(), pairs));
-    let count = rows.len();
-    let blind = rows.iter().filter(|row| row.is_blind).count();
-    rows.retain(|row| all || !row.differ.is_empty());
+    let _ = writeln!(text, "\n{}\n", runs.odd_one());
+    text.push_str(&facts(&runs.facts()));
+    let (differ, alike) = runs.by_difference();
+    let rows = if all {
+        runs.rows.iter().collect()
+    } else {
+        differ
+    };
     if !rows.is_empty() {
-        let _ = writeln!(text, "{}", table(sides, &rows));
+        let _ = writeln!(text, "{}", runs.table(&rows));
     }
-    if rows.len() < count {
-        let hidden = count - rows.len();
-        let line = format!(
-            "No two runs surely differ in {hidden} of {count} rows; {blind} of these cannot tell for any two \
-             runs: `--all` shows them."
-        );
+    if !all && !alike.is_empty() {
+        let line = format!("{}: `--all` shows them.", runs.without_difference(&alike));
         text.push_str(&wrapped(&line, ""));
     }
-    text.push_str(&only_some(sides, &known));
+    for line in runs.only_some() {
+        let _ = write!(text, "\n{}", wrapped(&line, ""));
+    }
     printable_lines(&text)
 }
 
-/// What a run has a number of.
-fn measured<'a>(side: &Side<'a>) -> HashMap<&'a Point, &'a PointRow> {
-    let rows = side.run.points.iter().filter(|row| row.state == State::Ok);
-    rows.map(|row| (&row.point, row)).collect()
+fn facts(differences: &[(String, Vec<&str>)]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let lines = differences.iter().map(|(fact, values)| {
+        let values = values.iter().enumerate();
+        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
+        let values = values.collect::<Vec<_>>().join(", ");
+        wrapped(&format!("{fact}: {values}"), "  ")
+    });
+    format!("Not the same in all runs:\n{}\n", lines.collect::<String>())
 }
 
 /// A metric of a point that all runs have a number of.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     point: &'a PointRow,
     metric: &'a str,
     medians: Vec<f64>,
@@ -74,7 +81,7 @@ impl Row<'_> {
     }
 
     /// Whether this run surely differs from every other.
-    fn is_odd(&self, run: usize) -> bool {
+    pub(crate) fn is_odd(&self, run: usize) -> bool {
         let with_it = self.differ.iter().filter(|pair| pair.contains(&run));
         with_it.count() + 1 == self.medians.len()
     }
@@ -82,7 +89,7 @@ impl Row<'_> {
     /// The runs that differ from all others, or the pairs that differ: `C`, `A≠C`.
     fn who(&self) -> String {
         let odd = (0..self.medians.len()).filter(|run| self.is_odd(*run));
-        let odd: Vec<String> = odd.map(|run| letter(run).to_string()).collect();
+        let odd: Vec<String> = odd.map(letter).collect();
         let pairs = self.differ.iter();
         let pairs = pairs.map(|[one, other]| format!("{}≠{}", letter(*one), letter(*other)));
         if odd.is_empty() {
@@ -91,6 +98,164 @@ impl Row<'_> {
             odd.join(" ")
         }
     }
+
+    /// What each run gave, the spread, and which runs differ: the cells beside its name.
+    pub(crate) fn cells(&self) -> Vec<String> {
+        let estimate = self.point.estimate(self.metric);
+        let values = self.medians.iter().map(|median| match estimate {
+            Some(estimate) => estimate.unit.display(*median),
+            None => String::new(),
+        });
+        let spread = format!("{:.2}x", self.spread());
+        values.chain([spread, self.who()]).collect()
+    }
+}
+
+/// Runs of which each two were compared.
+pub(crate) struct Runs<'a> {
+    sides: &'a [Side<'a>],
+    pairs: &'a [Pair],
+    /// What each run has a number of.
+    measured: Vec<HashMap<&'a Point, &'a PointRow>>,
+    /// What all runs have a number of, the widest spread first.
+    rows: Vec<Row<'a>>,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(sides: &'a [Side<'a>], pairs: &'a [Pair]) -> Runs<'a> {
+        let measured: Vec<_> = sides.iter().map(measured).collect();
+        Runs {
+            rows: rows(sides, &measured, pairs),
+            sides,
+            pairs,
+            measured,
+        }
+    }
+
+    /// The rows in which any two runs surely differ, and the others.
+    pub(crate) fn by_difference(&self) -> (Vec<&Row<'a>>, Vec<&Row<'a>>) {
+        self.rows.iter().partition(|row| !row.differ.is_empty())
+    }
+
+    /// What these rows have in common, in which no two runs differ.
+    pub(crate) fn without_difference(&self, rows: &[&Row<'_>]) -> String {
+        let blind = rows.iter().filter(|row| row.is_blind).count();
+        format!(
+            "No two runs surely differ in {} of {} rows; {blind} of these cannot tell for any two runs",
+            rows.len(),
+            self.rows.len()
+        )
+    }
+
+    /// What a row is about.
+    pub(crate) fn name(&self, row: &Row<'_>) -> String {
+        titled(
+            Some(row.point),
+            &row.point.point,
+            row.metric,
+            self.sides[0].run,
+        )
+    }
+
+    /// The headings of the columns beside the name.
+    pub(crate) fn headings(&self) -> Vec<String> {
+        let letters = (0..self.sides.len()).map(letter);
+        letters
+            .chain(["spread", "differs"].map(str::to_owned))
+            .collect()
+    }
+
+    fn table(&self, rows: &[&Row<'_>]) -> String {
+        let headings = self.headings();
+        let align = |position| match position {
+            position if position > self.sides.len() => Align::Left,
+            _ => Align::Right,
+        };
+        let columns = headings.iter().enumerate();
+        let columns = columns.map(|(position, name)| (name.as_str(), align(position)));
+        let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+        for row in rows {
+            grid.add([self.name(row)].into_iter().chain(row.cells()));
+        }
+        grid.text()
+    }
+
+    /// Which run differs from all others most often.
+    pub(crate) fn odd_one(&self) -> String {
+        let (runs, rows) = (self.sides.len(), &self.rows);
+        let odd = |run: usize| rows.iter().filter(|row| row.is_odd(run)).count();
+        let counts: Vec<usize> = (0..runs).map(odd).collect();
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let others = |odd: usize| {
+            let others = (0..runs).filter(|run| *run != odd);
+            let others = others.map(|run| format!("{}: {}", letter(run), counts[run]));
+            others.collect::<Vec<_>>().join(", ")
+        };
+        let mut leading = (0..runs).filter(|run| counts[*run] == most);
+        match (leading.next(), leading.next()) {
+            _ if rows.is_empty() => "All runs together have no row in common.".to_owned(),
+            _ if rows.iter().all(|row| row.differ.is_empty()) => {
+                format!("No two runs surely differ in any of {} rows.", rows.len())
+            }
+            (Some(odd), None) => format!(
+                "{} is the odd one: it surely differs from every other run in {most} of {} rows ({})",
+                letter(odd),
+                rows.len(),
+                others(odd)
+            ),
+            _ => format!("No single run stands out in {} rows.", rows.len()),
+        }
+    }
+
+    /// What is not the same in all runs: each fact with the value of each run. Every run is compared with
+    /// the first.
+    pub(crate) fn facts(&self) -> Vec<(String, Vec<&'a str>)> {
+        let of_first = self.pairs.iter().filter(|pair| pair.runs[0] == 0);
+        let mut by_fact: Vec<(String, Vec<&str>)> = Vec::new();
+        for (run, fact) in of_first.flat_map(|pair| {
+            let facts = pair.comparison.facts.iter();
+            facts.map(|fact| (pair.runs[1], fact))
+        }) {
+            let name = fact_name(fact);
+            let at = by_fact.iter().position(|(first, _)| *first == name);
+            let at = at.unwrap_or_else(|| {
+                by_fact.push((name, vec![known(&fact.before); self.sides.len()]));
+                by_fact.len() - 1
+            });
+            by_fact[at].1[run] = known(&fact.after);
+        }
+        by_fact
+    }
+
+    /// What only some runs have a number of, by the runs, then by probe and count.
+    pub(crate) fn only_some(&self) -> Vec<String> {
+        let mut by_runs: BTreeMap<Vec<usize>, Vec<&Point>> = BTreeMap::new();
+        for (run, side) in self.sides.iter().enumerate() {
+            for row in &side.run.points {
+                let having = |other: &usize| self.measured[*other].contains_key(&row.point);
+                let having: Vec<usize> = (0..self.sides.len()).filter(having).collect();
+                if having.len() < self.sides.len() && having.first() == Some(&run) {
+                    by_runs.entry(having).or_default().push(&row.point);
+                }
+            }
+        }
+        let lines = by_runs.into_iter().map(|(runs, points)| {
+            let letters: Vec<String> = runs.into_iter().map(letter).collect();
+            format!(
+                "Only {}: {} ({}).",
+                letters.join(", "),
+                points_counted(points.len()),
+                by_probe(points.iter().copied())
+            )
+        });
+        lines.collect()
+    }
+}
+
+/// What a run has a number of.
+fn measured<'a>(side: &Side<'a>) -> HashMap<&'a Point, &'a PointRow> {
+    let rows = side.run.points.iter().filter(|row| row.state == State::Ok);
+    rows.map(|row| (&row.point, row)).collect()
 }
 
 /// The verdict of each pair of runs on a metric of a point.
@@ -150,118 +315,8 @@ fn row<'a>(
     }
 }
 
-fn table(sides: &[Side<'_>], rows: &[Row<'_>]) -> String {
-    let letters: Vec<String> = (0..sides.len())
-        .map(|run| letter(run).to_string())
-        .collect();
-    let runs = letters.iter().map(|letter| (letter.as_str(), Align::Right));
-    let columns = [("", Align::Left)].into_iter().chain(runs);
-    let mut grid = Grid::new(columns.chain([("spread", Align::Right), ("differs", Align::Left)]));
-    for row in rows {
-        let estimate = row.point.estimate(row.metric);
-        let values = row.medians.iter().map(|median| match estimate {
-            Some(estimate) => estimate.unit.display(*median),
-            None => String::new(),
-        });
-        let name = titled(Some(row.point), &row.point.point, row.metric, sides[0].run);
-        let spread = format!("{:.2}x", row.spread());
-        grid.add([name].into_iter().chain(values).chain([spread, row.who()]));
-    }
-    grid.text()
-}
-
-/// Which run differs from all others most often.
-fn odd_one(runs: usize, rows: &[Row<'_>]) -> String {
-    let odd = |run: usize| rows.iter().filter(|row| row.is_odd(run)).count();
-    let counts: Vec<usize> = (0..runs).map(odd).collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
-    let others = |odd: usize| {
-        let others = (0..runs).filter(|run| *run != odd);
-        let others = others.map(|run| format!("{}: {}", letter(run), counts[run]));
-        others.collect::<Vec<_>>().join(", ")
-    };
-    let mut leading = (0..runs).filter(|run| counts[*run] == most);
-    match (leading.next(), leading.next()) {
-        _ if rows.is_empty() => "All runs together have no row in common.".to_owned(),
-        _ if rows.iter().all(|row| row.differ.is_empty()) => {
-            format!("No two runs surely differ in any of {} rows.", rows.len())
-        }
-        (Some(odd), None) => format!(
-            "{} is the odd one: it surely differs from every other run in {most} of {} rows ({})",
-            letter(odd),
-            rows.len(),
-            others(odd)
-        ),
-        _ => format!("No single run stands out in {} rows.", rows.len()),
-    }
-}
-
-/// What is not the same in all runs: each fact with the value of each run. Every run is compared with the
-/// first.
-fn facts(runs: usize, pairs: &[Pair]) -> String {
-    let of_first = pairs.iter().filter(|pair| pair.runs[0] == 0);
-    let all = of_first.flat_map(|pair| {
-        pair.comparison
-            .facts
-            .iter()
-            .map(|fact| (pair.runs[1], fact))
-    });
-    let mut by_fact: Vec<(&FactDifference, Vec<&str>)> = Vec::new();
-    for (run, fact) in all {
-        let is_it =
-            |(first, _): &(&FactDifference, _)| first.what == fact.what && first.host == fact.host;
-        let at = by_fact.iter().position(is_it).unwrap_or_else(|| {
-            by_fact.push((fact, vec![known(&fact.before); runs]));
-            by_fact.len() - 1
-        });
-        by_fact[at].1[run] = known(&fact.after);
-    }
-    if by_fact.is_empty() {
-        return String::new();
-    }
-    let lines = by_fact.into_iter().map(|(fact, values)| {
-        let values = values.into_iter().enumerate();
-        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
-        let line = format!(
-            "{}: {}",
-            fact_name(fact),
-            values.collect::<Vec<_>>().join(", ")
-        );
-        wrapped(&line, "  ")
-    });
-    format!("Not the same in all runs:\n{}\n", lines.collect::<String>())
-}
-
-/// What only some runs have a number of, by the runs, then by probe and count.
-fn only_some(sides: &[Side<'_>], known: &[HashMap<&Point, &PointRow>]) -> String {
-    let mut by_runs: BTreeMap<Vec<usize>, Vec<&Point>> = BTreeMap::new();
-    for (run, side) in sides.iter().enumerate() {
-        for row in &side.run.points {
-            let having = (0..sides.len()).filter(|other| known[*other].contains_key(&row.point));
-            let having: Vec<usize> = having.collect();
-            if having.len() < sides.len() && having.first() == Some(&run) {
-                by_runs.entry(having).or_default().push(&row.point);
-            }
-        }
-    }
-    let lines = by_runs.into_iter().map(|(runs, points)| {
-        let letters: String = runs
-            .iter()
-            .map(|run| format!("{}, ", letter(*run)))
-            .collect();
-        let line = format!(
-            "Only {}: {} ({}).",
-            letters.trim_end_matches(", "),
-            points_counted(points.len()),
-            by_probe(points.iter().copied())
-        );
-        format!("\n{}", wrapped(&line, ""))
-    });
-    lines.collect()
-}
-
 /// A run's letter in the table: A to Z, then the number.
-fn letter(run: usize) -> String {
+pub(crate) fn letter(run: usize) -> String {
     let letter = u8::try_from(run).ok().filter(|run| *run < 26);
     letter.map_or_else(
         || format!("#{}", run + 1),
@@ -273,6 +328,7 @@ fn letter(run: usize) -> String {
 mod tests {
     use super::*;
     use crate::compare::tests::row;
+    use costof_model::comparison::FactDifference;
     use costof_model::run_file::Run;
     use costof_model::testing::{run_without_facts, sized_row};
 
@@ -340,5 +396,16 @@ mod tests {
             "{all}"
         );
         assert_eq!([letter(25), letter(26)], ["Z", "#27"]);
+        let page = crate::page::many::page(&sides, &pairs, &[]);
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+        let folded = at("<details ");
+        assert!(at("C is the odd one") < at(">a.slow") && at(">a.slow") < folded);
+        assert!(at("class=\"v odd\">30.0 ns") < folded && folded < at(">a.same"));
+        for part in [
+            "<td>full</td><td>full</td><td>quick</td>",
+            "Only A: 1 point",
+        ] {
+            assert!(at(part) > folded);
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! Two runs compared, as a page without scripts: what surely changed first, the rest folded, then what
-//! differs between the machines, and plots of both.
+//! Two runs compared, as a page without scripts: whether the later one passes, what surely changed, and the
+//! rest folded: the other rows, what differs between the machines, plots of both.
 
 use super::figures;
 use super::lines;
 use super::probes::Room;
-use super::{document, facts};
+use super::{SKIP, document, facts, folded, scroll};
 use crate::choose::overlay::overlaid;
 use crate::compare::outcome::{Outcome, Word};
 use crate::compare::{
@@ -13,77 +13,74 @@ use crate::compare::{
 };
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
-use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
+use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::run_file::Run;
 use maud::{Markup, html};
 
 /// A table has so many rows; what a hostile or huge file has more is counted.
 const ROWS: usize = 3000;
 
-/// What a page says of two runs.
-#[derive(Debug)]
-pub struct Section(Markup);
+/// The page of `after` compared with `before`.
+pub fn page(
+    before: Side<'_>,
+    after: Side<'_>,
+    comparison: &Comparison,
+    outcome: &Outcome,
+) -> String {
+    let mut room = Room::default();
+    let mut plots = overlaid(before.run, after.run);
+    plots.retain(|figure| room.has_for(figure));
+    let differences = comparison.facts.iter().map(|one| {
+        let values = [&one.before, &one.after].map(known);
+        (fact_name(one), values.to_vec())
+    });
+    let differences: Vec<_> = differences.collect();
+    let not_compared = [refused(comparison, after.run), only(comparison)].concat();
+    let content = html! {
+        p.outcome.(outcome_class(outcome)) { (outcome.line(None)) }
+        p.headline { (headline(comparison)) }
+        dl.sides {
+            dt { "before" } dd { (side(before)) }
+            dt { "after" } dd { (side(after)) }
+        }
+        (ratios(comparison, after.run))
+        (lines::list(&missing(comparison, after.run)))
+        @if !not_compared.is_empty() {
+            (folded("refused", "What was not compared", &lines::list(&not_compared)))
+        }
+        (facts_apart(&["before", "after"], &differences))
+        @if !plots.is_empty() {
+            (folded("plots", "Both runs, by what was varied", &html! {
+                (figures::figures(plots.iter().filter(|figure| !figure.folded)))
+                (figures::figures(plots.iter().filter(|figure| figure.folded)))
+                @if room.left_out > 0 {
+                    p.quiet { (room.left_out) " more plots would make this page too large." }
+                }
+            }))
+        }
+        (folded("made", "How the runs were made, and how far to trust this", &html! {
+            p { (trust(comparison)) }
+            @for one in [before, after] { (made(one)) }
+            p.quiet { (method(comparison)) }
+        }))
+    };
+    of_comparison("What became better or worse", &content)
+}
 
-/// The page of all that was compared.
-pub fn page(sections: &[Section]) -> String {
-    let title = "What became better or worse";
+/// A page without scripts.
+pub(super) fn of_comparison(title: &str, content: &Markup) -> String {
     document(
         "",
         title,
         &html! {
+            (SKIP)
             header { h1 { (title) } }
-            main { @for section in sections { (section.0) } }
+            main #main { (content) }
         },
     )
 }
 
-/// What `comparison` says of `after` compared with `before`, and the outcome where there is a threshold, as
-/// the part of a page with this number.
-pub fn section(
-    number: usize,
-    before: Side<'_>,
-    after: Side<'_>,
-    comparison: &Comparison,
-    outcome: Option<&Outcome>,
-) -> Section {
-    let mut room = Room::default();
-    let mut plots = overlaid(before.run, after.run);
-    plots.retain(|figure| room.has_for(figure));
-    for figure in &mut plots {
-        figure.name = format!("{number}-{}", figure.name);
-    }
-    Section(html! {
-        section.compared {
-            @if let Some(outcome) = outcome { p.outcome.(outcome_class(outcome)) { (outcome.line(None)) } }
-            p.headline { (headline(comparison)) }
-            dl.sides {
-                dt { "before" } dd { (side(before)) }
-                dt { "after" } dd { (side(after)) }
-            }
-            @if !comparison.rows.is_empty() {
-                h2 { "After ÷ before" }
-                (ratios(comparison, after.run))
-                p.quiet { (trust(comparison)) }
-            }
-            (not_compared(comparison, after.run))
-            h2 { "What is not the same" }
-            (differences(&comparison.facts))
-            @if !plots.is_empty() {
-                h2 { "Both runs, by what was varied" }
-                (figures::figures(plots.iter().filter(|figure| !figure.folded)))
-                (figures::figures(plots.iter().filter(|figure| figure.folded)))
-            }
-            @if room.left_out > 0 {
-                p.quiet { (room.left_out) " more plots would make this page too large." }
-            }
-            h2 { "How the runs were made" }
-            @for one in [before, after] { (made(one)) }
-            p.quiet { (method(comparison)) }
-        }
-    })
-}
-
-fn outcome_class(outcome: &Outcome) -> &'static str {
+pub(super) fn outcome_class(outcome: &Outcome) -> &'static str {
     match outcome.verdict {
         Word::Pass => "better",
         Word::Fail => "worse",
@@ -108,20 +105,20 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
         unchanged.len(),
         share(comparison.matters)
     );
+    let cannot = format!("{} cannot tell", blind.len());
+    let others = [("unchanged", within, unchanged), ("blind", cannot, blind)];
     html! {
+        h2 { "After ÷ before" }
         p.key {
             span { i.z {} " the ratio with its 95 % interval" }
             span { "left of 1 it is less, right of 1 it is more" }
             span { "a click on a row shows its details" }
         }
-        div.ratios {
-            @if changed.is_empty() { p { "No row surely changed." } }
-            @else { (on_axis(&changed, after)) }
-            @for (rows, summary) in [(unchanged, within), (blind, cannot_tell(comparison).unwrap_or_default())] {
-                @if !rows.is_empty() {
-                    details.folded { summary { (summary) } (on_axis(&rows, after)) }
-                }
-            }
+        @if changed.is_empty() { p { "No row surely changed." } }
+        @else { (on_axis(&changed, after)) }
+        @if let Some(line) = cannot_tell(comparison) { p.quiet { (line) "." } }
+        @for (id, title, rows) in others {
+            @if !rows.is_empty() { (folded(id, &title, &on_axis(&rows, after))) }
         }
         @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, which costof compare --all lists" } }
     }
@@ -131,30 +128,18 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
 fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
     let ruler = Ruler::over(rows);
     html! {
-        div.r.ruler aria-hidden="true" {
-            span.n {} span.w {}
-            span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
-            span.x {} span.v {}
-        }
-        @for row in rows { (ratio(row, after, &ruler)) }
-    }
-}
-
-/// What has no number in one run or cannot be compared, folded, but for what has none any more.
-fn not_compared(comparison: &Comparison, after: &Run) -> Markup {
-    let apart = [refused(comparison, after), only(comparison)].concat();
-    html! {
-        (lines::list(&missing(comparison, after)))
-        @if !apart.is_empty() {
-            details.folded {
-                summary { "What was not compared" }
-                (lines::list(&apart))
+        div.ratios {
+            div.r.ruler aria-hidden="true" {
+                span.n {} span.w {}
+                span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
+                span.x {} span.v {}
             }
+            @for row in rows { (ratio(row, after, &ruler)) }
         }
     }
 }
 
-fn side(side: Side<'_>) -> Markup {
+pub(super) fn side(side: Side<'_>) -> Markup {
     html! {
         code { (side.name) }
         @for line in machine(side.run).lines().filter(|line| !line.is_empty()) { div.quiet { (line) } }
@@ -163,26 +148,27 @@ fn side(side: Side<'_>) -> Markup {
     }
 }
 
-fn differences(differences: &[FactDifference]) -> Markup {
-    let value = |value| shortened(known(value), SENTENCES);
+/// What is not the same: a fact and its value in each of these runs.
+pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Markup {
+    let title = match facts.len() {
+        0 => "Nothing else is different: the machines say the same of themselves".to_owned(),
+        1 => "What else is not the same: 1 fact".to_owned(),
+        count => format!("What else is not the same: {count} facts"),
+    };
+    let shown = facts.iter().take(facts::SHOWN);
+    let table = html! {
+        thead { tr { th { "fact" } @for run in runs { th { (run) } } } }
+        tbody { @for (fact, values) in shown { tr {
+            td { (fact) }
+            @for value in values { td { (shortened(value, SENTENCES)) } }
+        } } }
+    };
     html! {
-        @if differences.is_empty() {
-            p { "Nothing that the machines say of themselves, and on which costs depend." }
-        } @else {
-            div.scroll { table {
-                thead { tr { th { "fact" } th { "before" } th { "after" } } }
-                tbody { @for one in differences.iter().take(facts::SHOWN) {
-                    tr {
-                        td { (fact_name(one)) }
-                        td { (value(&one.before)) }
-                        td { (value(&one.after)) }
-                    }
-                } }
-            } }
-            @if differences.len() > facts::SHOWN {
-                p.quiet { "and " (differences.len() - facts::SHOWN) " more" }
-            }
-        }
+        @if facts.is_empty() { p.quiet { (title) "." } }
+        @else { (folded("facts", &title, &html! {
+            (scroll(&title, &table))
+            @if facts.len() > facts::SHOWN { p.quiet { "and " (facts.len() - facts::SHOWN) " more" } }
+        })) }
     }
 }
 
@@ -227,7 +213,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-fn made(side: Side<'_>) -> Markup {
+pub(super) fn made(side: Side<'_>) -> Markup {
     let run = &side.run.run;
     html! {
         p {
@@ -304,18 +290,13 @@ impl Ruler {
 mod tests {
     use super::*;
     use crate::compare::tests::row as compared;
-    use costof_model::comparison::Refused;
+    use costof_model::comparison::{FactDifference, Refused};
     use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
         let side = |name| Side { name, run };
-        page(&[section(
-            0,
-            side("old.jsonl"),
-            side("new.jsonl"),
-            comparison,
-            None,
-        )])
+        let outcome = Outcome::new(comparison, run, false);
+        page(side("old.jsonl"), side("new.jsonl"), comparison, &outcome)
     }
 
     #[test]
@@ -323,7 +304,7 @@ mod tests {
         let comparison = Comparison {
             rows: vec![
                 compared("a.alike", 1.001, 0.01, Verdict::NoDifference),
-                compared("a.worse", 1.06, 0.01, Verdict::Worse),
+                compared("a.worse", 1.08, 0.01, Verdict::Worse),
                 compared("a.better", 0.9, 0.01, Verdict::Better),
                 compared("a.blind", 0.9, 0.2, Verdict::CannotTell),
             ],
@@ -335,36 +316,21 @@ mod tests {
             page.find(text)
                 .unwrap_or_else(|| panic!("{text} is missing: {page}"))
         };
-        let folded = at("<details class=\"folded\">");
-        assert!(at("a.worse") < at("a.better") && at("a.better") < folded);
+        let folded = at("<details class=\"section\"");
+        assert!(at("FAIL: a.worse") < at("1 worse") && at("1 worse") < at(">a.worse"));
+        assert!(at(">a.worse") < at("a.better") && at("a.better") < folded);
         assert!(folded < at("a.alike") && at("a.alike") < at("a.blind"));
         for text in [
             "old.jsonl",
             "new.jsonl",
-            "1.060",
-            "1.049–1.071",
-            "100 ns → 106 ns",
+            "1.080",
+            "1.069–1.091",
+            "100 ns → 108 ns",
             "1 worse, 1 better, 1 unchanged within 5 %, 1 cannot tell",
         ] {
             at(text);
         }
         assert!(!page.contains("<script") && !page.contains("http://"));
-    }
-
-    #[test]
-    fn the_outcome_of_a_threshold_stands_first() {
-        let comparison = Comparison {
-            rows: vec![compared("a.worse", 1.06, 0.01, Verdict::Worse)],
-            ..Comparison::default()
-        };
-        let run = run();
-        let outcome = Outcome::new(&comparison, &run, false);
-        let side = Side {
-            name: "x",
-            run: &run,
-        };
-        let page = page(&[section(0, side, side, &comparison, Some(&outcome))]);
-        assert!(page.find("FAIL: a.worse").unwrap() < page.find("1 worse").unwrap());
     }
 
     #[test]
@@ -397,7 +363,12 @@ mod tests {
             name: evil,
             run: &run,
         };
-        let page = page(&[section(0, side, side, &comparison, None)]);
+        let page = page(
+            side,
+            side,
+            &comparison,
+            &Outcome::new(&comparison, &run, false),
+        );
         assert!(
             !page.contains("<script") && !page.contains("alert(1)<"),
             "{page}"
@@ -411,7 +382,7 @@ mod tests {
             rows: vec![compared("a.x", 1.0, 0.1, Verdict::NoDifference)],
             ..Comparison::default()
         };
-        assert!(shown(&comparison, &run()).contains("Nothing that the machines say"));
+        assert!(shown(&comparison, &run()).contains("Nothing else is different"));
         comparison.facts.push(FactDifference {
             host: "only".into(),
             what: "kernel".to_owned(),

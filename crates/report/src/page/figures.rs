@@ -34,7 +34,7 @@ fn figure(figure: &Figure) -> Markup {
             div.panels.rows[in_rows].one[figure.panels.len() == 1] {
                 @for panel in &figure.panels {
                     div.panel {
-                        @if !panel.title.is_empty() { h4 { (panel.title) } }
+                        @if !panel.title.is_empty() { p.title { (panel.title) } }
                         (PreEscaped(drawing(figure, panel, PAGE)))
                     }
                 }

@@ -3,9 +3,11 @@
 use super::findings::Found;
 use super::noise::by_grade;
 use super::{latency, lines};
+use crate::known;
 use crate::notes;
 use crate::rows::Rows;
 use costof_model::metric::Estimate;
+use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
 
@@ -16,21 +18,8 @@ const MEANINGS: [&str; 4] = [
     "disturbances that may have moved it",
     "disturbances large enough to decide what it is",
 ];
-/// The probes whose first row of the latency table everybody knows; of memory, the last one too.
-const KNOWN: [&str; 12] = [
-    "cpu.clock",
-    "cpu.branch_miss",
-    "memory.latency",
-    "sync.mutex",
-    "os.syscall",
-    "os.context_switch",
-    "os.page_fault",
-    "os.process",
-    "file.read",
-    "file.sync",
-    "net.rtt",
-    "rpc.rtt",
-];
+/// So many rows stand on an axis, whatever a hostile file calls known.
+const MOST: usize = 20;
 
 pub(super) fn section(rows: &Rows<'_>, found: &Found<'_>) -> Markup {
     html! {
@@ -58,25 +47,9 @@ fn trust(rows: &Rows<'_>) -> Markup {
     }
 }
 
-/// On one axis, the shortest first.
+/// On one axis.
 fn known(rows: &Rows<'_>) -> Markup {
-    let by_probe = rows.by_probe();
-    let of_probe = |probe: &&str| {
-        let (_, positions) = by_probe.iter().find(|(name, _)| name == probe)?;
-        let mut named = positions.iter().filter(|at| rows.row(**at).headline);
-        let last = || positions.iter().rfind(|at| rows.row(**at).headline);
-        let both = [
-            named.next(),
-            (*probe == "memory.latency").then(last).flatten(),
-        ];
-        Some(both.into_iter().flatten().copied())
-    };
-    let positions = KNOWN.iter().filter_map(of_probe).flatten();
-    let mut shown: Vec<(usize, &Estimate)> = positions
-        .filter_map(|at| Some((at, rows.row(at).primary()?)))
-        .filter(|(_, estimate)| estimate.unit == Unit::Nanoseconds)
-        .collect();
-    shown.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+    let shown = known_times(rows);
     html! {
         @if shown.len() > 2 {
             h2 { "Numbers that everybody knows" }
@@ -84,4 +57,25 @@ fn known(rows: &Rows<'_>) -> Markup {
             (latency::bars(rows, &shown, (1.0, 1e9), false))
         }
     }
+}
+
+/// The positions and costs of the rows that everybody knows, the shortest first.
+pub(super) fn known_times<'a>(rows: &Rows<'a>) -> Vec<(usize, &'a Estimate)> {
+    times(rows, known::is_first)
+}
+
+/// The positions and costs of such rows, the shortest first.
+pub(super) fn times<'a>(
+    rows: &Rows<'a>,
+    is_shown: impl Fn(&PointRow) -> bool,
+) -> Vec<(usize, &'a Estimate)> {
+    let rows = rows.all().iter().enumerate();
+    let mut times: Vec<(usize, &Estimate)> = rows
+        .filter(|(_, row)| is_shown(row))
+        .filter_map(|(at, row)| Some((at, row.primary()?)))
+        .filter(|(_, estimate)| estimate.unit == Unit::Nanoseconds)
+        .collect();
+    times.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+    times.truncate(MOST);
+    times
 }

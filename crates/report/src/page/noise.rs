@@ -75,7 +75,7 @@ pub(super) fn section(run: &Run) -> Markup {
             "; measuring threads were preempted " (counts) " times."
         }
         @if !run.launches.is_empty() {
-            div.scroll { table {
+            div.scroll role="region" tabindex="0" aria-label="What disturbed the launches" { table {
                 thead { tr { th { "share of a launch" } th { "median launch" } th { "worst launch" } th { "known of" } } }
                 tbody { @for (name, of) in SHARES {
                     @let values = sorted(run, *of);

@@ -25,12 +25,17 @@ pub(super) fn title(rows: &Rows<'_>) -> String {
     format!("Plots and numbers: {points} of {probes} probes")
 }
 
-pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
-    let (chosen, left_out) = chosen(rows);
+/// `chosen` are the figures, `left_out` is how many others there are.
+pub(super) fn section(
+    rows: &Rows<'_>,
+    of_run: &[Figure],
+    chosen: &[Chosen<'_>],
+    left_out: usize,
+) -> Markup {
     html! {
         (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
-        @for (probe, positions, figures) in &chosen {
-            div.probe {
+        @for (probe, positions, figures) in chosen {
+            div.probe id={ "probe-" (probe) } {
                 h3 { (probe) }
                 @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
                 (figures::figures(figures.iter().filter(|figure| !figure.folded)))
@@ -51,10 +56,10 @@ pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
 }
 
 /// A probe, the positions of its rows, and its figures.
-type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
+pub(super) type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 
 /// The figures of all probes, as far as a page has room, and how many it has none for.
-fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
+pub(super) fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     let mut room = Room::default();
     let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
         let mut figures = choose::probe_figures(rows, probe, &positions);
@@ -114,7 +119,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     html! {
         details.numbers {
             summary { "The numbers (" (points_counted(count)) ")" }
-            div.scroll { table {
+            div.scroll role="region" tabindex="0" aria-label={ "The numbers of " (probe) } { table {
                 thead { tr {
                     @for axis in &axes { th { (axis.replace('_', " ")) } }
                     @if links.len() > 1 { th { "link" } }

@@ -57,7 +57,13 @@
       return point;
     }));
   }
-  for (const point of document.querySelectorAll("svg [data-p]")) point.tabIndex = 0;
+  for (const point of document.querySelectorAll("svg [data-p]")) {
+    read(point);
+    const lines = [...tip.children].map((line) => [...line.childNodes].map((part) => part.textContent).join(" "));
+    point.setAttribute("role", "img");
+    point.setAttribute("aria-label", lines.join(", "));
+    point.tabIndex = 0;
+  }
   document.addEventListener("mouseover", show);
   document.addEventListener("focusin", show);
   document.addEventListener("scroll", hide, { passive: true });
@@ -71,7 +77,7 @@
   };
   // On paper nothing can be unfolded.
   addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("details.section")) part.open = true;
+    for (const part of document.querySelectorAll("details:not(.r)")) part.open = true;
   });
   addEventListener("hashchange", unfold);
   if (location.hash) unfold();

@@ -13,7 +13,7 @@ pub(super) fn section(reproduction: &Reproduction<'_>, rows: &Rows<'_>) -> Marku
         @for table in &reproduction.tables {
             h3 { (table.title) }
             @let columns = table.columns();
-            div.scroll { table {
+            div.scroll role="region" tabindex="0" aria-label=(table.title) { table {
                 thead { tr { th {} @for (name, _) in &columns { th style="text-align:right" { (name) } } th {} } }
                 tbody {
                     @for line in &table.lines {

@@ -1,7 +1,8 @@
 //! What a page shows, and what no run file can make it do.
 
 use super::*;
-use costof_model::testing::run_without_facts as run;
+use costof_model::rows::PointRow;
+use costof_model::testing::{probe_info, run_without_facts as run, sized_row};
 use std::collections::HashMap;
 use std::process::Command;
 
@@ -112,4 +113,42 @@ fn text_and_marks_stand_out_in_every_mode() {
         let contrast = contrast(&file_colours(name), "#fff");
         assert!(contrast >= 3.0, "{name} of a file: {contrast:.2}");
     }
+}
+
+#[test]
+fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
+    let of = |probes: &[&'static str]| {
+        let mut run = run();
+        for probe in probes {
+            let sized = |size| sized_row(*probe, size, size as f64);
+            run.points.extend([64, 128, 256].map(sized));
+        }
+        // What predictions build on is asked by nobody.
+        run.points.push(PointRow {
+            headline: true,
+            ..sized_row("a.base", 1, 1.0)
+        });
+        let mut asks = probe_info("a.x");
+        asks.question = "What is it?".into();
+        asks.after.to_mut().push("a.base".into());
+        run.probes.push(asks);
+        let page = page(&run, &[]);
+        let (first, rest) = page.split_once("id=\"latency\"").unwrap();
+        (first.to_owned(), rest.to_owned())
+    };
+    let (first, rest) = of(&["a.x"]);
+    for part in [
+        "<h1>What is it?</h1>",
+        "<b>64.0 ns</b>",
+        "3 points, from 64.0 ns (a.x) to 256 ns",
+        "id=\"f-a.x-cost-by-size\"",
+    ] {
+        assert!(first.contains(part), "{part}: {first}");
+        assert!(!rest.contains(part), "{part} is there twice");
+    }
+    let (first, rest) = of(&["a.x", "a.y", "a.z", "a.u"]);
+    assert!(
+        first.contains("<h1>What things cost here</h1>") && !first.contains("class=\"answer\"")
+    );
+    assert!(rest.contains("id=\"f-a.x-cost-by-size\""));
 }

@@ -33,39 +33,37 @@ addEventListener("load", () => {
 });
 </script>"#;
 
-/// The page as the browser has it in the end, and what it complained of; none where there is no browser.
-fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, String)> {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("page.html");
-    fs::write(&file, html).unwrap();
-    let profile = format!(
-        "--user-data-dir={}",
-        folder.path().join("profile").display()
-    );
-    let browser = Path::new("/usr/bin/chromium");
-    if !browser.exists() {
+/// A browser whose home is this folder; none where there is no browser.
+pub(crate) fn browser(home: &Path) -> Option<Command> {
+    let chromium = Path::new("/usr/bin/chromium");
+    if !chromium.exists() {
         eprintln!("skipped: there is no chromium here (./check installs it)");
         return None;
     }
-    let out = Command::new(browser)
+    let mut browser = Command::new(chromium);
+    browser
         // The page is our own, and a container may have no sandbox.
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-        ])
-        .args([
-            "--no-first-run",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=4000",
-        ])
-        .arg(profile)
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .args(["--disable-dev-shm-usage", "--no-first-run"])
+        .arg(format!(
+            "--user-data-dir={}",
+            home.join("profile").display()
+        ))
+        .env("HOME", home)
+        .stdin(Stdio::null());
+    Some(browser)
+}
+
+/// The page as the browser has it in the end, and what it complained of; none where there is no browser.
+pub(crate) fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, String)> {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("page.html");
+    fs::write(&file, html).unwrap();
+    let out = browser(folder.path())?
+        .args(["--enable-logging=stderr", "--virtual-time-budget=4000"])
         .arg(format!("--window-size={width},900"))
         .arg("--dump-dom")
         .arg(format!("file://{}#{fragment}", file.display()))
-        .env("HOME", folder.path())
-        .stdin(Stdio::null())
         .output()
         .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -75,7 +73,7 @@ fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, String)> {
 }
 
 /// What the asking script wrote down under this name.
-fn said<'a>(dom: &'a str, name: &str) -> &'a str {
+pub(crate) fn said<'a>(dom: &'a str, name: &str) -> &'a str {
     let start = format!("data-{name}=\"");
     let body = &dom[dom.find("<body").expect("a page has a body")..];
     let found = body.split_once(&start).map(|(_, rest)| rest);
@@ -84,16 +82,18 @@ fn said<'a>(dom: &'a str, name: &str) -> &'a str {
         .unwrap_or("(not said)")
 }
 
-fn asking(html: &str) -> String {
+/// A copy of a page with this script in place of its policy.
+pub(crate) fn asking(html: &str, script: &str) -> String {
     let start = html.find("<meta http-equiv=").expect("a page has a policy");
     let end = start + html[start..].find('>').expect("which ends") + 1;
-    format!("{}{ASK}{}", &html[..start], &html[end..])
+    format!("{}{script}{}", &html[..start], &html[end..])
 }
 
 #[test]
 fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
     for width in [1300, 500] {
-        let Some((dom, complaints)) = opened(&asking(&page(&varied(80).run(), &[])), "", width)
+        let Some((dom, complaints)) =
+            opened(&asking(&page(&varied(80).run(), &[]), ASK), "", width)
         else {
             return;
         };

@@ -1,0 +1,51 @@
+//! The numbers that an engineer reckons with most, from the clock to a remote procedure call: a first look
+//! measures them in seconds, and a page begins with the first of them.
+
+use costof_model::rows::PointRow;
+
+/// Probes, each with the beginning of a headline's label, or with the whole of it where others begin
+/// alike: a disk's label ends with its name. What everybody knows stands first.
+pub const ROWS: [(&str, &str); 20] = [
+    ("cpu.clock", "clock read: clock_gettime"),
+    ("cpu.branch_miss", "branch misprediction"),
+    ("memory.latency", "L1 cache reference"),
+    ("memory.latency", "main memory reference"),
+    ("sync.mutex", "mutex: lock and unlock"),
+    ("os.syscall", "system call: getppid"),
+    ("os.context_switch", "context switch: processes, one core"),
+    ("os.process", "process: fork and exit"),
+    ("net.rtt", "round trip: TCP on loopback, blocked"),
+    ("rpc.rtt", "remote procedure call: gRPC on loopback"),
+    ("file.read", "read 4 KiB randomly from"),
+    ("file.sync", "write 4 KiB and fsync"),
+    ("cpu.call", "procedure call"),
+    ("memory.latency", "L2 cache reference"),
+    ("memory.latency", "L3 cache reference"),
+    ("memory.bandwidth", "memory bandwidth: read"),
+    ("os.thread", "thread: create and join"),
+    ("os.page_fault", "page fault: anonymous memory"),
+    ("ipc.latency", "IPC round trip: pipe"),
+    ("net.bandwidth", "network bandwidth: TCP on loopback"),
+];
+
+/// So many of them stand on a page's first screen.
+const FIRST: usize = 12;
+
+/// Those whose label goes on: with the disk's name, or with what is sent.
+const PREFIXES: [&str; 3] = ["net.bandwidth", "file.read", "file.sync"];
+
+/// Whether the headline of this label is one of them.
+pub fn has(probe: &str, label: &str) -> bool {
+    is_in(&ROWS, probe, label)
+}
+
+/// Whether a page begins with this row.
+pub(crate) fn is_first(row: &PointRow) -> bool {
+    let label = row.label.as_ref().filter(|_| row.headline);
+    label.is_some_and(|label| is_in(&ROWS[..FIRST], &row.point.probe, label))
+}
+
+fn is_in(rows: &[(&str, &str)], probe: &str, label: &str) -> bool {
+    let is_it = |row: &str| label == row || PREFIXES.contains(&probe) && label.starts_with(row);
+    rows.iter().any(|(own, row)| *own == probe && is_it(row))
+}

@@ -1,0 +1,178 @@
+//! Whether everybody can use a page: rules of axe-core on the accessibility tree of a real browser, in light,
+//! in dark and on paper; what is not cut there, and that a handout is one sheet.
+
+use crate::browser::{asking, browser, opened, said};
+use crate::made::varied;
+use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Verdict};
+use costof_model::metric::Selection;
+use costof_model::rows::PointRow;
+use costof_model::run_file::{self, Run};
+use costof_model::unit::Better;
+use costof_report::compare::Side;
+use costof_report::compare::many::Pair;
+use costof_report::compare::outcome::Outcome;
+use costof_report::page;
+use std::fs;
+use tempfile::TempDir;
+
+/// Asks axe-core of the page in each look, with all of it unfolded.
+const ASK: &str = r#"<script>
+addEventListener("load", async () => {
+  const said = top.document.body.dataset;
+  const style = document.querySelector("style");
+  const own = style.textContent;
+  const looks = {
+    light: own,
+    dark: own.replace("@media(prefers-color-scheme:dark)", "@media all"),
+    paper: own.replace("@media print", "@media all"),
+  };
+  for (const part of document.querySelectorAll("details")) part.open = true;
+  const found = [];
+  for (const [look, css] of Object.entries(looks)) {
+    style.textContent = css;
+    const result = await axe.run(document, { resultTypes: ["violations"] });
+    for (const { id, nodes } of result.violations)
+      for (const node of nodes.slice(0, 3)) found.push(`${look}: ${id}: ${node.target}: ${node.failureSummary}`);
+    said.passed = result.passes.length;
+    if (document.documentElement.scrollWidth > innerWidth) found.push(`${look}: it is wider than the window`);
+  }
+  const beyond = (table) => table.getBoundingClientRect().right > innerWidth + 1;
+  for (const table of document.querySelectorAll("table")) if (beyond(table)) found.push(`a table is cut on paper`);
+  said.width = innerWidth;
+  said.found = found.join("\n");
+});
+</script>"#;
+
+/// axe-core, which `./check` fetches.
+fn axe() -> Option<String> {
+    let axe = std::env::var("COSTOF_AXE").ok();
+    let axe = axe.and_then(|path| fs::read_to_string(path).ok());
+    if axe.is_none() {
+        eprintln!("skipped: COSTOF_AXE names no axe-core (./check fetches it and names it)");
+    }
+    axe
+}
+
+/// A run of the real costof.
+fn real() -> Run {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run.jsonl");
+    run_file::read(&fs::read(path).unwrap()[..]).unwrap()
+}
+
+/// A comparison whose rows have this verdict in turn with others.
+fn comparison(run: &Run, verdict: Verdict) -> Comparison {
+    let verdicts = [verdict, Verdict::NoDifference, Verdict::CannotTell];
+    let row = |(row, verdict): (&PointRow, Verdict)| Compared {
+        point: row.point.clone(),
+        metric: row.primary.clone(),
+        unit: row.metrics[0].unit,
+        better: Better::Lower,
+        before: (100.0, 9),
+        after: (106.0, 9),
+        ratio: 1.06,
+        ci95: (1.05, 1.07),
+        p: 0.001,
+        verdict,
+        cause: (verdict == Verdict::CannotTell).then_some(Cause::Noise),
+        visible: 0.02,
+        selection: Selection::All,
+        core_shared: false,
+    };
+    let kernel = FactDifference {
+        host: "only".into(),
+        what: "kernel".to_owned(),
+        before: Some("6.1".to_owned()),
+        after: None,
+    };
+    let rows = run.points.iter().zip(verdicts.into_iter().cycle());
+    Comparison {
+        matters: 0.05,
+        facts: vec![kernel],
+        rows: rows.map(row).collect(),
+        ..Comparison::default()
+    }
+}
+
+/// Each kind of page.
+fn pages() -> Vec<(&'static str, String)> {
+    let (one, other) = (varied(80).run(), varied(60).run());
+    let side = |name, run| Side { name, run };
+    let sides = [
+        side("a.jsonl", &one),
+        side("b.jsonl", &one),
+        side("c.jsonl", &other),
+    ];
+    let verdicts = [
+        ([0, 1], Verdict::Better),
+        ([0, 2], Verdict::Worse),
+        ([1, 2], Verdict::Worse),
+    ];
+    let pairs = verdicts.map(|(runs, verdict)| Pair {
+        runs,
+        comparison: comparison(&other, verdict),
+    });
+    let [before, _, after] = sides;
+    let comparison = &pairs[1].comparison;
+    let outcome = Outcome::new(comparison, &other, false);
+    let named = [(Some("c.jsonl".to_owned()), outcome.clone())];
+    vec![
+        ("run", page::page(&one, &[])),
+        ("real run", page::page(&real(), &["a doubt".to_owned()])),
+        (
+            "comparison",
+            page::comparison::page(before, after, comparison, &outcome),
+        ),
+        ("three runs", page::many::page(&sides, &pairs, &named)),
+        ("handout", page::handout::page(&real())),
+    ]
+}
+
+/// A page in a frame of this width: a browser's window has a least one.
+fn framed(html: &str, width: u32) -> String {
+    let html = html.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!DOCTYPE html><body><iframe style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{html}\">"
+    )
+}
+
+#[test]
+fn no_rule_of_accessibility_is_broken_and_nothing_is_cut() {
+    let Some(axe) = axe() else { return };
+    let script = format!("<script>{axe}</script>{ASK}");
+    let mut all = String::new();
+    for (name, html) in pages() {
+        for width in [400, 1400] {
+            let Some((dom, _)) = opened(&framed(&asking(&html, &script), width), "", 1500) else {
+                return;
+            };
+            assert!(said(&dom, "passed").parse::<u32>().unwrap() > 10, "{name}");
+            assert_eq!(said(&dom, "width"), width.to_string());
+            for found in said(&dom, "found").lines() {
+                all += &format!("{name}, {width} px: {found}\n");
+            }
+        }
+    }
+    assert_eq!(all, "");
+}
+
+#[test]
+fn a_handout_is_one_sheet() {
+    let folder = TempDir::new().unwrap();
+    for (name, run) in [("real", real()), ("made", varied(80).run())] {
+        let file = folder.path().join("page.html");
+        fs::write(&file, page::handout::page(&run)).unwrap();
+        let sheet = folder.path().join("sheet.pdf");
+        let Some(mut browser) = browser(folder.path()) else {
+            return;
+        };
+        let printed = browser
+            .arg(format!("--print-to-pdf={}", sheet.display()))
+            .arg(&file)
+            .output();
+        assert!(printed.unwrap().status.success());
+        let pdf = fs::read(&sheet).unwrap();
+        let text = String::from_utf8_lossy(&pdf);
+        let pages = text.matches("/Type /Page").count() - text.matches("/Type /Pages").count();
+        assert_eq!(pages, 1, "{name}");
+    }
+}
