@@ -2,7 +2,7 @@
 
 use crate::names::points_counted;
 use crate::style::Style;
-use crate::text::{paragraph, printable, printable_lines};
+use crate::text::{paragraph, printable_lines};
 use crate::{colour, conclusion, ladder, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};

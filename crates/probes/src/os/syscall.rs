@@ -12,6 +12,7 @@ use costof_model::facts::Facts;
 use costof_model::failure::{Failure, OrFailure};
 use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::protocol::Offers;
+use costof_model::relation::Relation;
 use costof_model::typed::{At, Words, count, words};
 use costof_model::{headlines, point, words};
 use costof_os::perf::{Group, tracepoint};

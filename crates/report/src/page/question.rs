@@ -56,7 +56,7 @@ pub(super) fn section(rows: &Rows<'_>, asked: &[&str], chosen: &mut [Chosen<'_>]
 /// The times of the probes on an axis.
 fn bars(rows: &Rows<'_>, asked: &[&str]) -> Markup {
     let times = first::times(rows, |row| asked.contains(&&*row.point.probe));
-    html! { @if !times.is_empty() { (latency::bars(rows, &times, (1.0, 1e3))) } }
+    html! { @if !times.is_empty() { (latency::bars(rows, &times, (1.0, 1e3), false)) } }
 }
 
 /// What the headline came to, or else the first point, and from where to where all go.
