@@ -141,7 +141,7 @@ fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
         "<h1>What is it?</h1>",
         "<b>64.0 ns</b>",
         "3 points, from 64.0 ns (a.x) to 256 ns",
-        "id=\"f-a.x-cost-by-size\"",
+        "<b>a.x cost by size</b>",
     ] {
         assert!(first.contains(part), "{part}: {first}");
         assert!(!rest.contains(part), "{part} is there twice");
@@ -150,5 +150,5 @@ fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
     assert!(
         first.contains("<h1>What things cost here</h1>") && !first.contains("class=\"answer\"")
     );
-    assert!(rest.contains("id=\"f-a.x-cost-by-size\""));
+    assert!(rest.contains("<b>a.x cost by size</b>"));
 }
