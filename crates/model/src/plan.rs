@@ -1,7 +1,7 @@
 //! From what was asked to the points of a run.
 
 use crate::axis::{Axes, AxisValue};
-use crate::probe_info::{ProbeInfo, id_now};
+use crate::probe_info::ProbeInfo;
 use crate::{Text, nearest};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,9 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// A sentence that names the pattern and the nearest right name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
     let is_named = |info: &&ProbeInfo| {
-        info.id == id_now(pattern) || info.layer() == pattern || matches_glob(pattern, &info.id)
+        info.id == crate::probe_info::id_now(pattern)
+            || info.layer() == pattern
+            || matches_glob(pattern, &info.id)
     };
     let found: Vec<&ProbeInfo> = infos.iter().copied().filter(is_named).collect();
     if !found.is_empty() {
@@ -128,7 +130,6 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
-    use crate::point::Point;
     use crate::testing::{probe_info, words_axis};
     use crate::typed::bytes;
 
@@ -146,7 +147,7 @@ mod tests {
         let null = probe("harness.null", &[]);
         assert_eq!(select(&[&null], "null"), Ok(vec![&null]));
         let text = r#"{"probe":"null","axes":{},"link":"none"}"#;
-        let point: Point = serde_json::from_str(text).unwrap();
+        let point: crate::point::Point = serde_json::from_str(text).unwrap();
         assert_eq!(point.probe, null.id);
         let text = serde_json::to_string(&null).unwrap();
         let old = text.replace("harness.null", "null");

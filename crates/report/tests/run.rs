@@ -1,10 +1,8 @@
 //! The text of a run, held against what it was when somebody last looked at it.
 
-use costof_model::run_file::{Run, line, read};
-use costof_model::testing::{RowExt, planned, sized_row};
+use costof_model::run_file::Run;
 use costof_report::run::{conclusion, text};
 use costof_report::style::Style;
-use costof_report::{csv, markdown, page};
 use std::io::BufReader;
 
 /// A run that was measured, cut down and given a row of each kind that can be
@@ -116,6 +114,10 @@ fn a_prediction_wider_than_tenfold_is_shown_and_not_scored() {
 
 #[test]
 fn a_row_over_an_emulated_link_says_so_wherever_it_is_shown() {
+    use costof_model::run_file::{line, read};
+    use costof_model::testing::{RowExt, planned, sized_row};
+    use costof_report::{csv, markdown, page};
+
     let mut rows = [1, 2].map(|size| sized_row("net.rtt", size, 5e5).over("lan"));
     // As a costof wrote it that did not mark labels.
     rows[0].label = Some("round trip over lan".to_owned());

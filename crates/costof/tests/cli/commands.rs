@@ -137,7 +137,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         .run("run cpu.frequency cpu.loop --quick")
         .expect_code(0);
     place
-        .run("run harness.null --quick --out null.jsonl")
+        .run("run null --quick --out null.jsonl")
         .expect_code(0);
     let latest = explained("", 0);
     let sum = latest.split("Expected and measured").nth(1).unwrap();
@@ -165,7 +165,7 @@ fn copies_are_drawn_line_by_line() {
     }
     let widest = text.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?}");
-    assert!(!costof("explain harness.null").out.contains("═▶"));
+    assert!(!costof("explain null").out.contains("═▶"));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         "completions zsh",
         "man",
         "run --dry-run",
-        "run harness.null --quick",
+        "run null --quick",
         "--help",
     ] {
         let (code, err) = with_output(line, unread());
@@ -304,10 +304,10 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn output_that_cannot_be_written_is_an_error_that_says_so() {
     for line in [
         "list",
-        "explain harness.null",
+        "explain null",
         "man",
         "completions bash",
-        "run harness.null --quick",
+        "run null --quick",
     ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (code, err) = with_output(line, full);
@@ -321,7 +321,7 @@ fn an_error_or_progress_that_nobody_hears_is_no_panic() {
     for (line, code) in [
         ("run nul", 2),
         ("export none.jsonl", 2),
-        ("run harness.null --quick", 0),
+        ("run null --quick", 0),
     ] {
         let place = Place::new();
         let mut command = place.costof(line);

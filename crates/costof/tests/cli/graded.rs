@@ -19,7 +19,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
                 std::hint::spin_loop();
             }
         });
-        let line = format!("run harness.null cpu.loop --quick --cpu {cpu} --out run.jsonl");
+        let line = format!("run null cpu.loop --quick --cpu {cpu} --out run.jsonl");
         let ended = place.run(&line);
         stop.store(true, Ordering::Relaxed);
         ended.expect_code(0);
@@ -37,7 +37,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
 #[test]
 fn what_waits_by_design_has_no_waiting_as_noise() {
     let place = Place::new();
-    let run = place.measured("harness.null os.thread --set cpus=same");
+    let run = place.measured("null os.thread --set cpus=same");
     let is_counted = std::fs::exists("/proc/thread-self/schedstat").unwrap();
     for launch in &run.launches {
         let waits = launch.points[0].point.probe == "os.thread";

@@ -20,7 +20,7 @@ fn host(command: &str) -> String {
 /// A cheap run on such a host.
 fn on(command: &str, more: &str) -> (Place, Ended) {
     let place = Place::new();
-    let line = format!("run harness.null --quick --out run.jsonl {more} --on");
+    let line = format!("run null --quick --out run.jsonl {more} --on");
     let ended = run(place.costof(&line).arg(host(command)));
     place.expect_nothing_runs();
     (place, ended)
@@ -278,7 +278,7 @@ fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
 
 #[test]
 fn a_namespace_that_is_not_there_is_named() {
-    let line = "run harness.null --quick --on netns:no-such-namespace";
+    let line = "run null --quick --on netns:no-such-namespace";
     let ended = Place::new().run(line).expect_code(3);
     assert_contains_all(&ended.err, &["no-such-namespace", "ip netns list"]);
 }

@@ -32,11 +32,7 @@ fn numbers(run: &Run, block: usize) -> Vec<u32> {
 #[test]
 fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
     let place = Place::new();
-    interleaved(
-        &place,
-        "local local harness.null --quick --launches 7 --out runs",
-    )
-    .expect_code(0);
+    interleaved(&place, "local local null --quick --launches 7 --out runs").expect_code(0);
     for run in both(&place) {
         assert_eq!(run.launches.len(), 8 * run.run.plan.blocks.len());
     }
@@ -46,9 +42,8 @@ fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
 fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let place = Place::new();
     let other = format!("exec:{COSTOF} worker");
-    let line = format!(
-        "local '{other}' harness.null cpu.loop --quick --out runs --seed 5 --html page.html"
-    );
+    let line =
+        format!("local '{other}' null cpu.loop --quick --out runs --seed 5 --html page.html");
     let ended = interleaved(&place, &line).expect_code(0);
     assert_contains_all(
         &ended.out,
@@ -90,10 +85,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
 #[test]
 fn a_host_may_stand_beside_itself_and_json_names_the_files() {
     let place = Place::new();
-    let ended = interleaved(
-        &place,
-        "local local harness.null --quick --json --threshold 100000",
-    );
+    let ended = interleaved(&place, "local local null --quick --json --threshold 100000");
     let json: Value = serde_json::from_str(&ended.expect_code(0).out).unwrap();
     for side in ["before", "after"] {
         // In the history, where no folder was named.
@@ -142,7 +134,7 @@ fn what_cannot_be_measured_says_so_and_why() {
     assert_contains_all(&all, &["On local:", "buy one", "nothing can be compared"]);
     // One host has the probe, the other has not: it is no pass either.
     let line = format!(
-        "local 'exec:{} worker' harness.null --quick --out runs",
+        "local 'exec:{} worker' null --quick --out runs",
         misbehaving()
     );
     let ended = interleaved(&place, &line).expect_code(3);
@@ -178,7 +170,7 @@ fn a_host_that_cannot_be_reached_is_named() {
         ("exec:no-such-program local", "exit code 127"),
         ("local netns:no-such-namespace", "no-such-namespace"),
     ] {
-        let ended = interleaved(&place, &format!("{hosts} harness.null --quick"));
+        let ended = interleaved(&place, &format!("{hosts} null --quick"));
         assert_contains(&ended.expect_code(3).err, named);
     }
     assert!(!place.path("state").exists());
@@ -189,11 +181,8 @@ fn files_that_are_there_are_not_written_over() {
     let place = Place::new();
     fs::create_dir(place.path("runs")).unwrap();
     fs::write(place.path("runs/after.jsonl"), "mine").unwrap();
-    interleaved(
-        &place,
-        "local local harness.null cpu.loop --quick --out runs",
-    )
-    .expect_wrong(&["runs/after.jsonl is there", "another folder by --out"]);
+    interleaved(&place, "local local null cpu.loop --quick --out runs")
+        .expect_wrong(&["runs/after.jsonl is there", "another folder by --out"]);
     // Nor is the other begun, which would be there the next time.
     assert!(!place.path("runs/before.jsonl").exists());
     assert_eq!(fs::read(place.path("runs/after.jsonl")).unwrap(), b"mine");

@@ -199,7 +199,7 @@ fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
     };
     let place = Place::new();
     let measured = |cpus: &str, file: &str| {
-        let line = format!("run harness.null sync.core_to_core --quick --cpu {cpus} --out {file}");
+        let line = format!("run null sync.core_to_core --quick --cpu {cpus} --out {file}");
         place.run(&line).expect_code(0);
         place.read(file)
     };

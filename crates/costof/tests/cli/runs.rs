@@ -20,7 +20,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let other = place.path("other.jsonl");
     for line in ["--seed 1", "--seed 2 --out other.jsonl"] {
         place
-            .run(&format!("run harness.null --quick {line}"))
+            .run(&format!("run null --quick {line}"))
             .expect_code(0);
     }
     let runs = place.run("runs").expect_code(0).out;
