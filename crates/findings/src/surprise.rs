@@ -28,12 +28,10 @@ pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
     rows.map(of_row).fold(0.0, f64::max)
 }
 
-/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not, or where
-/// nothing may be concluded from it.
+/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not.
 pub fn of_row(row: &PointRow) -> f64 {
     let off = row.missed_by().map(|ratio| ratio.ln().abs());
-    off.filter(|off| off.is_finite() && row.is_sound())
-        .unwrap_or(0.0)
+    off.filter(|off| off.is_finite()).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::axis::{Axes, AxisValue};
 use crate::{List, Text};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What holds between points of one run on every machine. Rows that say otherwise contradict each other.
 /// A rate costs less where it is greater.
@@ -59,6 +60,26 @@ impl Relation {
     pub fn rises_with(mut self, axis: &'static str) -> Relation {
         self.rises_with = Some(Text::Borrowed(axis));
         self
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Relation {
+            these,
+            those,
+            because,
+            ..
+        } = self;
+        match (&self.rises_with, &self.probe) {
+            (Some(axis), _) => write!(f, "{these} costs no less than with less {axis}: {because}"),
+            (None, None) => write!(f, "{these} costs no less than {those}: {because}"),
+            (None, Some(probe)) => {
+                let those = Some(those.to_string()).filter(|those| !those.is_empty());
+                let those = those.map_or_else(String::new, |those| format!(" {those}"));
+                write!(f, "{these} costs no less than {probe}{those}: {because}")
+            }
+        }
     }
 }
 

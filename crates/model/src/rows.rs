@@ -349,15 +349,15 @@ impl PointRow {
         Some(format!("grade D: {what}: {advice}"))
     }
 
-    /// What was predicted, and what was measured of that. None where either is so wide that a hit
-    /// would say nothing; of shares and counts, as of their intervals, width is no fault. None either
-    /// where it only gives back what an emulated link was set to.
+    /// What was predicted, and what was measured of that. None where noise decides the row, and where
+    /// either is so wide that a hit would say nothing; of shares and counts, as of their intervals, width
+    /// is no fault. None either where it only gives back what an emulated link was set to.
     pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;
         let is_narrow = measured.unit == Unit::One || !expected.is_too_wide();
         let says_something = is_narrow && !measured.disagrees() && !self.gives_back_setting();
-        (says_something && self.is_usable()).then_some((expected, measured))
+        (says_something && self.is_sound()).then_some((expected, measured))
     }
 
     /// By which factor the prediction was missed, as [`Prediction::missed_by`] has it; none where it

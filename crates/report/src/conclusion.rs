@@ -55,8 +55,10 @@ pub(crate) fn matters<'a>(
     points: &Points<'_>,
     findings: &[&'a Finding],
 ) -> Vec<Matter<'a>> {
+    // These are about the rows as a whole, as the verdict is.
+    let others = [Kind::PredictionScore, Kind::CrossoverDisturbed];
     let found = findings.iter();
-    let found = found.filter(|found| found.kind != Kind::PredictionScore);
+    let found = found.filter(|found| !others.contains(&found.kind));
     let found = found.map(|found| (order(surprise(points, found)), Matter::Found(found)));
     let missed = missed(run, findings).map(|row| (order(of_row(row)), Matter::Missed(row)));
     let mut matters: Vec<_> = found.chain(missed).collect();
@@ -79,9 +81,7 @@ fn order(surprise: f64) -> Reverse<u64> {
 /// Of each probe the prediction that was missed by most, unless a finding speaks of that point.
 fn missed<'r>(run: &'r Run, findings: &[&Finding]) -> impl Iterator<Item = &'r PointRow> {
     let covered: HashSet<&Point> = findings.iter().flat_map(|found| &found.evidence).collect();
-    let counts = |row: &&PointRow| {
-        row.is_sound() && row.missed_by().is_some() && !covered.contains(&row.point)
-    };
+    let counts = |row: &&PointRow| row.missed_by().is_some() && !covered.contains(&row.point);
     let mut missed: Vec<&PointRow> = in_order(run).filter(counts).collect();
     missed.sort_by_key(|row| order(of_row(row)));
     let mut known = HashSet::new();

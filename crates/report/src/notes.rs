@@ -32,6 +32,7 @@ pub(crate) fn summary(run: &Run) -> String {
     let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
     let width = mean_width(&rows().collect::<Vec<_>>());
     let predictions = match predicted {
+        0 if rows().any(|row| row.prediction.is_some()) => "no prediction is scored".to_owned(),
         0 => format!("none was predicted{}", what_predictions_build_on(run)),
         _ => format!("{hits} of {predicted} predictions held"),
     };

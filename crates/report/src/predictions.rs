@@ -40,6 +40,7 @@ pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
         Some(true) => "which fits",
         Some(false) if estimate.median < expected.low => "which is less",
         Some(false) => "which is more",
+        None if row.is_usable() && !row.is_sound() => "not scored: grade D",
         None if row.gives_back_setting() => {
             "not scored: most of it is what the emulated link was set to"
         }

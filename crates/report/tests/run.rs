@@ -1,5 +1,7 @@
 //! The text of a run, held against what it was when somebody last looked at it.
 
+use costof_model::noise::Grade;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_report::run::{conclusion, text};
 use costof_report::style::Style;
@@ -77,7 +79,7 @@ fn colours_are_on_the_grade_and_what_was_missed_and_change_no_letter() {
         |text, part| text + part.split_once('m').expect("a colour").1,
     );
     assert_eq!(plain, TEXT);
-    for colour in ["\u{1b}[31m✗", "\u{1b}[31mD", "\u{1b}[32mA"] {
+    for colour in ["\u{1b}[31m✗", "\u{1b}[33mC", "\u{1b}[32mA"] {
         assert!(coloured.contains(colour), "{coloured:?}");
     }
 }
@@ -101,15 +103,24 @@ fn a_row_without_a_usable_interval_is_dim_and_in_no_finding_and_no_score() {
 }
 
 #[test]
-fn a_prediction_wider_than_tenfold_is_shown_and_not_scored() {
-    let mut run = run();
-    let row = run.points.iter_mut().find(|row| row.missed_by().is_some());
-    let expected = row.and_then(|row| row.prediction.as_mut());
-    let expected = expected.expect("a missed prediction");
-    expected.low = expected.high / 11.0;
-    let text = shown(&run, NOTES);
-    assert!(text.contains("0.022 ns – 0.245 ns  "), "{text}");
-    assert!(text.contains("3 of 3 predictions held"), "{text}");
+fn a_prediction_wider_than_tenfold_or_of_a_row_that_noise_decides_is_shown_and_not_scored() {
+    let shown = |change: fn(&mut PointRow)| {
+        let mut run = run();
+        let mut rows = run.points.iter_mut();
+        let row = rows.find(|row| row.missed_by().is_some());
+        change(row.expect("a missed prediction"));
+        shown(&run, NOTES)
+    };
+    let wide = shown(|row| {
+        let expected = row.prediction.as_mut().expect("it is predicted");
+        expected.low = expected.high / 11.0;
+    });
+    assert!(wide.contains("0.022 ns – 0.245 ns  "), "{wide}");
+    let noisy = shown(|row| row.grade = Grade::D);
+    assert!(noisy.contains("0.242 ns – 0.245 ns  "), "{noisy}");
+    for text in [wide, noisy] {
+        assert!(text.contains("3 of 3 predictions held"), "{text}");
+    }
 }
 
 #[test]

@@ -73,6 +73,12 @@ fn explain(info: &ProbeInfo) -> String {
     let peers = info.needs_link().then_some(between);
     section(&mut text, "Two ends", peers);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
+    let relations = info.relations.iter().map(ToString::to_string);
+    section(
+        &mut text,
+        "What must hold, or rows contradict each other",
+        relations,
+    );
     section(&mut text, "Measured after", info.after.iter());
     section(&mut text, "Needs", info.needs.iter());
     section(&mut text, "Sources", info.sources.iter());
