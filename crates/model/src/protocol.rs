@@ -79,11 +79,7 @@ pub struct Launch {
     /// The clock to use, as it was calibrated for this run.
     pub clock: ClockInfo,
     /// How the roles find each other, if there are several.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        rename = "rendezvous"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "meeting")]
     pub rendezvous: Option<Rendezvous>,
 }
 

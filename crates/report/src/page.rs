@@ -56,14 +56,14 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
         .next()
         .unwrap_or("a machine that the file does not describe");
     let (mut chosen, left_out) = probes::chosen(&rows);
-    let asked = question::asked(&rows);
-    let answers = question::section(&rows, &asked, &mut chosen);
-    let info = match asked[..] {
-        [probe] => rows.info(probe),
-        _ => None,
+    // A study asks its own questions.
+    let asked = match reproduction {
+        Some(_) => Vec::new(),
+        None => question::asked(&rows),
     };
-    let question = info.map_or("What things cost here", |info| &info.question);
-    let question = reproduction.map_or(question, |study| &study.study.title);
+    let answers = question::section(&rows, &asked, &mut chosen);
+    let own = question::title(&rows, &asked);
+    let question = reproduction.map_or(own, |study| &study.study.title);
     let title = format!("{question}: {heading}");
     document(
         &policy,

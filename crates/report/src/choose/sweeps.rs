@@ -251,7 +251,7 @@ impl<'a> Probe<'a> {
         };
         figure.panels.iter_mut().for_each(without_empty_words);
         if kind != Kind::Rows && !words.is_empty() {
-            beside_each_other(&mut figure);
+            figure.panels.iter_mut().for_each(beside_each_other);
         }
         Some(figure)
     }
@@ -366,14 +366,12 @@ fn without_empty_words(panel: &mut Panel) {
     }
 }
 
-/// The bars of several series at one word stand beside each other.
-fn beside_each_other(figure: &mut Figure) {
-    let count = figure.series.len() as f64;
-    for line in figure.panels.iter_mut().flat_map(|panel| &mut panel.lines) {
-        let shift = (line.series as f64 - (count - 1.0) / 2.0) * 0.8 / count;
-        for dot in &mut line.dots {
-            dot.x += shift;
-        }
+/// The bars of several lines at one word stand beside each other.
+fn beside_each_other(panel: &mut Panel) {
+    let count = panel.lines.len() as f64;
+    for (position, line) in panel.lines.iter_mut().enumerate() {
+        let shift = (position as f64 - (count - 1.0) / 2.0) * 0.8 / count;
+        line.dots.iter_mut().for_each(|dot| dot.x += shift);
     }
 }
 

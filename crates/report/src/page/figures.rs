@@ -16,7 +16,7 @@ fn figure(figure: &Figure) -> Markup {
     let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
     let in_rows = lines.any(|line| line.kind == Kind::Rows);
     let drawn = html! {
-        figure class=[(figure.panels.len() > 1).then_some("many")] {
+        figure class=[(figure.panels.len() > 1).then_some("many")] id={ "f-" (figure.name) } {
             figcaption {
                 @if !figure.folded { b { (figure.title) } }
                 @if !figure.about.is_empty() { p.quiet { (figure.about) } }

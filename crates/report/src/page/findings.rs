@@ -135,7 +135,7 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
 }
 
 /// A sentence begins with a capital, unless with a name that has a dot or an underscore.
-fn begun(sentence: &str) -> String {
+pub(super) fn begun(sentence: &str) -> String {
     let first = sentence.split(' ').next().unwrap_or_default();
     if first.contains(['.', '_']) {
         return sentence.to_owned();

@@ -2,6 +2,7 @@
 //! beneath it, and three questions to discuss.
 
 use super::bars::Ruler;
+use super::findings::begun;
 use super::{document, first, lines};
 use crate::choose;
 use crate::conclusion;
@@ -9,7 +10,7 @@ use crate::plot::{PAGE, drawing};
 use crate::rows::Rows;
 use crate::run::machine;
 use crate::table::{interval_of, measured};
-use crate::text::{capital, shortened};
+use crate::text::shortened;
 use costof_model::metric::Estimate;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
@@ -103,7 +104,7 @@ fn questions(
     known: &[(usize, &Estimate)],
 ) -> Vec<(String, &'static str)> {
     let found = conclusion::lines(run).into_iter();
-    let found = found.map(|line| capital(&shortened(&(line + "."), FOUND)));
+    let found = found.map(|line| begun(&shortened(&(line + "."), FOUND)));
     let mut asked: Vec<(String, &str)> = found.zip(ASKS).collect();
     if let (true, Some((least, _)), Some((most, _))) =
         (asked.len() < ASKS.len(), known.first(), known.last())

@@ -191,7 +191,7 @@ fn range(unit: Unit, (low, high): (f64, f64)) -> String {
 }
 
 /// What was measured and predicted, where the time goes, and what speaks against it. What is alike for all
-/// rows of a probe stands once, where the link leads.
+/// rows of a probe stands once, where the link leads: the method, and what each number is.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
     let others = row
@@ -206,10 +206,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let cycles = cycles(row);
     html! {
         div.m {
-            p {
-                a href={ "#p" (at) } { (rows.name(at)) } ", "
-                a href={ "#how-" (row.point.probe) } { "method" }
-            }
+            p { a href={ "#p" (at) } { (rows.name(at)) } }
             dl {
                 dt { "Measured" }
                 dd {

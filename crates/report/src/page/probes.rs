@@ -35,7 +35,7 @@ pub(super) fn section(
     html! {
         (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
         @for (probe, positions, figures) in chosen {
-            div.probe id={ "probe-" (probe) } {
+            div.probe {
                 h3 { (probe) }
                 @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
                 (figures::figures(figures.iter().filter(|figure| !figure.folded)))
@@ -132,9 +132,9 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                     @for at in positions.iter().take(ROWS) {
                         @let row = rows.row(*at);
                         tr id={ "p" (at) } {
-                            @for axis in &axes { th { (axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str()))) } }
+                            @for axis in &axes { (head(&axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str())))) }
                             @if links.len() > 1 { th { (row.point.link) (mark(&row.point.link)) } }
-                            @if is_labelled { th { (row.label.clone().unwrap_or_default()) } }
+                            @if is_labelled { (head(row.label.as_deref().unwrap_or_default())) }
                             @for metric in &metrics { td {
                                 @if let Some(estimate) = row.estimate(metric) {
                                     (estimate.unit.display(estimate.median))
@@ -155,7 +155,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
         }
         @if let Some(info) = rows.info(probe) {
             @let is_measured = |name: &str| positions.iter().any(|at| rows.row(*at).estimate(name).is_some());
-            details.how id={ "how-" (probe) } {
+            details.how {
                 summary { "Method and sources" }
                 p { (info.how) }
                 @for metric in info.metrics.iter().filter(|metric| is_measured(&metric.name)) {
@@ -165,6 +165,11 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
             }
         }
     }
+}
+
+/// What a row is about; a heading without words is none.
+fn head(text: &str) -> Markup {
+    html! { @if text.is_empty() { td {} } @else { th { (text) } } }
 }
 
 /// The axes on which the points differ, in the order in which the probe has them, as far as a table

@@ -19,14 +19,25 @@ pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
     let infos = || probes.iter().filter_map(|(probe, _)| rows.info(probe));
     let is_base = |probe: &str| infos().any(|info| info.after.iter().any(|id| id == probe));
     let has_more = |at: &usize| !rows.row(*at).headline;
-    let mut asked = probes.clone();
-    asked.retain(|(probe, positions)| !is_base(probe) || positions.iter().any(has_more));
-    let asked: Vec<&str> = asked.into_iter().map(|(probe, _)| probe).collect();
-    if (1..=FEW).contains(&asked.len()) {
-        asked
-    } else {
-        Vec::new()
+    let is_asked = |(probe, positions): &&(&str, Vec<usize>)| {
+        !is_base(probe) || positions.iter().any(has_more)
+    };
+    let mut asked: Vec<&str> = probes
+        .iter()
+        .filter(is_asked)
+        .map(|(probe, _)| *probe)
+        .collect();
+    if asked.len() > FEW {
+        asked.clear();
     }
+    asked
+}
+
+/// What the page is called: the question, where it is one.
+pub(super) fn title<'a>(rows: &Rows<'a>, asked: &[&str]) -> &'a str {
+    let info = asked.first().filter(|_| asked.len() == 1);
+    let info = info.and_then(|probe| rows.info(probe));
+    info.map_or("What things cost here", |info| &info.question)
 }
 
 /// The questions with their answers, and the first plot, which is taken from those of the probes.

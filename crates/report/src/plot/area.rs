@@ -179,7 +179,7 @@ impl Area {
             }
             Kind::Cells => line.dots.iter().for_each(|dot| self.cell(svg, dot, how)),
             Kind::Bars => {
-                let width = self.column() * 0.8 / (figure.series.len().max(1) as f64 + 0.4);
+                let width = self.column() * 0.8 / (panel.lines.len() as f64 + 0.4);
                 let look = format!(" stroke-width=\"{:.1}\"{said}", width.clamp(2.0, 40.0));
                 let bar = |(x, y)| joined([(x, self.bottom), (x, y)]);
                 let bars = line.dots.iter().map(|dot| bar(at(dot)));

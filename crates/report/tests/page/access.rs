@@ -2,7 +2,7 @@
 //! in dark and on paper; what is not cut there, and that a handout is one sheet.
 
 use crate::browser::{asking, browser, opened, said};
-use crate::made::varied;
+use crate::made::{Point, varied};
 use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::rows::PointRow;
@@ -11,7 +11,9 @@ use costof_model::unit::Better;
 use costof_report::compare::Side;
 use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
+use costof_report::known::ROWS;
 use costof_report::page;
+use serde_json::json;
 use std::fs;
 use tempfile::TempDir;
 
@@ -158,7 +160,23 @@ fn no_rule_of_accessibility_is_broken_and_nothing_is_cut() {
 #[test]
 fn a_handout_is_one_sheet() {
     let folder = TempDir::new().unwrap();
-    for (name, run) in [("real", real()), ("made", varied(80).run())] {
+    let mut full = varied(20);
+    let stacks = ["udp", "tcp", "rudp", "thrift", "grpc"];
+    let calls = stacks.map(|stack| {
+        let axes = json!({"stack": stack, "payload": "string64"});
+        ("rpc.rtt", axes, None)
+    });
+    let known = ROWS.map(|(probe, label)| (probe, json!({"label": label}), Some(label)));
+    for (probe, axes, label) in known.into_iter().chain(calls) {
+        full.add(&Point {
+            probe,
+            axes,
+            link: "loopback",
+            measured: ("latency", "ns", 1234.0),
+            label,
+        });
+    }
+    for (name, run) in [("real", real()), ("full", full.run())] {
         let file = folder.path().join("page.html");
         fs::write(&file, page::handout::page(&run)).unwrap();
         let sheet = folder.path().join("sheet.pdf");
