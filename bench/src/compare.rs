@@ -80,7 +80,7 @@ type Judged = Vec<(String, Verdict)>;
 /// costof beside itself, again and again.
 fn same(bench: &Bench, what: &str, tries: usize) -> Result<Judged> {
     bench.introduce(&format!(
-        "costof compare --interleave local local {what} --quick on processor {}: a difference is a false alarm",
+        "costof compare --interleave local local {what} --quick on CPU {}: a difference is a false alarm",
         bench.cpu
     ));
     let cpus = bench.cpu_list();
@@ -111,7 +111,7 @@ fn same(bench: &Bench, what: &str, tries: usize) -> Result<Judged> {
 /// What is 5 % slower beside what is not, at first sight and by ten launches of each.
 fn planted(bench: &Bench) -> Result<Judged> {
     bench.introduce(&format!(
-        "bench.planted beside itself with {PLANTED_PERCENT} % more work on processor {}",
+        "bench.planted beside itself with {PLANTED_PERCENT} % more work on CPU {}",
         bench.cpu
     ));
     let program = program()?;
@@ -161,7 +161,7 @@ fn planted(bench: &Bench) -> Result<Judged> {
 /// The same twice, an hour apart: no bound is set to what comes of it.
 fn apart(bench: &Bench) -> Result<Judged> {
     bench.introduce(&format!(
-        "costof run {CHEAP} --quick twice, an hour apart, on processor {}",
+        "costof run {CHEAP} --quick twice, an hour apart, on CPU {}",
         bench.cpu
     ));
     let cpus = bench.cpu_list();

@@ -65,7 +65,7 @@ type Outcome = std::result::Result<Found, String>;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(&format!(
-        "from which size on zero_copy takes the sender less processor time than two_copy, by TCP \
+        "from which size on zero_copy takes the sender less CPU time than two_copy, by TCP \
          into a sink, on processor {}",
         bench.cpu
     ));
@@ -160,7 +160,7 @@ fn outcome(run: &Run) -> Outcome {
         }) => Ok(Found { low, about, high }),
         Some(other) => Err(format!("no interval with two ends: {other:?}")),
         None => Err(format!(
-            "too few sizes for which the processors were free{}",
+            "too few sizes for which the CPUs were free{}",
             failures(run)
         )),
     }

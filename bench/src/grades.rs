@@ -28,7 +28,7 @@ struct Load {
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(&format!(
-        "the grades of {} --quick on processor {}, without and with a neighbour's load",
+        "the grades of {} --quick on CPU {}, without and with a neighbour's load",
         PROBES.join(" "),
         bench.cpu
     ));
@@ -71,10 +71,10 @@ fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
     };
     let mut loads = vec![
         load("no load", Vec::new()),
-        load("a neighbour on the measured processor", vec![measured]),
+        load("a neighbour on the measured CPU", vec![measured]),
     ];
     if !others.is_empty() {
-        loads.push(load("a neighbour on every other processor", others));
+        loads.push(load("a neighbour on every other CPU", others));
     }
     loads
 }

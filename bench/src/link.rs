@@ -66,7 +66,7 @@ fn is_quiet() -> bool {
     machine::was_quiet(&watch)
 }
 
-/// Round trips with nothing else under way, and beside 50 Mb/s.
+/// Round trips with nothing else in flight, and beside 50 Mb/s.
 fn delays(bench: &Bench) -> Result<Vec<Found>> {
     let up = Up::new(bench, "delay=95ms", 1)?;
     let idle = up.round_trips("idle")?;

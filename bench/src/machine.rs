@@ -20,7 +20,7 @@ pub(crate) fn describe(now: SystemTime) -> String {
     let cpus = CpuInfo::current().ok();
     let model = cpus.as_ref().and_then(|cpus| cpus.model_name(0));
     format!(
-        "{}, Linux {}, {}, {} processors",
+        "{}, Linux {}, {}, {} CPUs",
         humantime::format_rfc3339_seconds(now),
         rustix::system::uname().release().to_string_lossy(),
         model.unwrap_or(std::env::consts::ARCH),
@@ -127,7 +127,7 @@ impl fmt::Display for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Meanwhile others used {:.1} % of the processors, and the hypervisor took {:.1} %",
+            "Meanwhile others used {:.1} % of the CPUs, and the hypervisor took {:.1} %",
             100.0 * self.others,
             100.0 * self.steal
         )?;

@@ -1,5 +1,5 @@
 //! The library `rudp`, by itself: on loopback beside raw UDP, TCP and QUIC, and over links that
-//! hold up, lose and limit, where what it delivers is held against what the link can carry.
+//! hold up, lose and limit, where what it delivers is compared with what the link can carry.
 //!
 //! Both ends are this program again ([`end`]). On loopback the sender or client is on the measured
 //! processor and the other end on the next one; over a link nothing is pinned, since the relay
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::verdict::Verdict;
 use clap::ValueEnum;
 
-/// Longest datagrams and what is queued ahead: of an Ethernet frame, and as much as fits under way
+/// Longest datagrams and what is queued ahead: of an Ethernet frame, and as much as fits in flight
 /// on a link and in its queue, twice.
 const RATE: &str = "rudp:rate:1452:16777216";
 const CUBIC: &str = "rudp:cubic:1452:16777216";

@@ -102,7 +102,7 @@ impl Verdict {
         if quiet {
             return self;
         }
-        let why = "the machine was not quiet: stop what else runs, and measure again";
+        let why = "the machine was not quiet: stop other programs, and measure again";
         Verdict::Undecided(why.to_owned())
     }
 

@@ -35,7 +35,7 @@ impl Contest {
         let (what, unit) = (self.what, self.task.unit());
         let stay_awake = matches!(self.task, Task::Calls { .. });
         bench.introduce(&format!(
-            "{what}, in {unit}; the client on processor {client}, the server on {server}{}",
+            "{what}, in {unit}; the client on CPU {client}, the server on {server}{}",
             if stay_awake { ", both kept awake" } else { "" }
         ));
         // Waking one that sleeps takes as long as much of a stack, and differs more. The ends of a
@@ -91,7 +91,7 @@ fn line(name: &str, end: &str, launches: &[[Usage; 2]], of: usize) -> String {
         median(&numbers).unwrap_or(f64::NAN)
     };
     format!(
-        "{name:>5}, {end}: {:.2} µs of processor time, slept {:.2} times, was pushed off {:.2} times; \
+        "{name:>5}, {end}: {:.2} µs of CPU time, slept {:.2} times, was pushed off {:.2} times; \
          {} threads",
         middle(|used| used.cpu_ns) / 1e3,
         middle(|used| used.sleeps),

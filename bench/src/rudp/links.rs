@@ -26,7 +26,7 @@ const START_S: Band = Band::at_most(10.0);
 
 const ECHO_ROUNDS: usize = 15;
 const ECHOES: usize = 1000;
-/// With a thousand under way always, so many.
+/// With a thousand in flight always, so many.
 const ECHOES_ALL: usize = 10_000;
 const ECHO_BYTES: usize = 64;
 const ECHO_ROUND_TRIPS: Band = Band::at_most(4.0);
@@ -134,17 +134,17 @@ impl Steady<'_> {
     }
 }
 
-/// A thousand questions at once, each answered as it comes; and a thousand under way always.
+/// A thousand questions at once, each answered as it comes; and a thousand in flight always.
 pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
     let link = format!("{LONG_LINK},loss=10%");
     bench.introduce(&format!(
         "{ECHOES} echoes of {ECHO_BYTES} bytes at once over {link}, in round trips of the link: the \
-         connection's first, and {ECHOES_ALL} of which as many are under way always"
+         connection's first, and {ECHOES_ALL} of which as many are in flight always"
     ));
     let watch = Watch::start();
     let mut found = Vec::new();
     for kind in [FIXED, RATE, CUBIC] {
-        for (all, which) in [(ECHOES, "the first"), (ECHOES_ALL, "always under way")] {
+        for (all, which) in [(ECHOES, "the first"), (ECHOES_ALL, "always in flight")] {
             // Who takes every loss for congestion has no window for so many.
             if kind == CUBIC && all > ECHOES {
                 continue;

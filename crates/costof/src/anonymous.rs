@@ -113,7 +113,7 @@ fn place_in(word: &str) -> Option<&str> {
     })
 }
 
-/// A place, and of an URL its host and paths, as reasons of failures name them.
+/// A place, and of a URL its host and paths, as reasons of failures name them.
 fn named_by(place: &str) -> Vec<String> {
     let mut names = vec![place.to_owned()];
     if let Some((_, rest)) = place.split_once("://")
@@ -137,7 +137,7 @@ fn named_by(place: &str) -> Vec<String> {
     names
 }
 
-/// A path of an URL as reasons name it: `%2C` and the like are single bytes.
+/// A path of a URL as reasons name it: `%2C` and the like are single bytes.
 fn decoded(path: &str) -> String {
     let mut pieces = path.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();

@@ -41,10 +41,13 @@ use values::{address, launches, percent, ports, run_file, seconds, time};
     after_help = "Begin with `costof run`: it measures this machine in under a minute.\n\
                   `costof list` shows what can be measured, `costof explain PROBE` how.\n\
                   A probe may be named by an everyday word, such as fsync.\n\
-                  A run may be named by its number in `costof runs`: @1 is the latest one.\n\n\
-                  Exit codes: 0 done; 1 a check failed (regression or problem found); 2 the command \
-                  or an input is wrong;\n3 nothing could be measured, or --require-quiet found a busy machine; \
-                  130 interrupted, with what was\nmeasured kept."
+                  @1 is the latest run, @2 the one before: `costof runs` lists them.\n\n\
+                                    Exit codes:\n    \
+                  0  done\n    \
+                  1  a check failed (regression or problem found)\n    \
+                  2  the command or an input is wrong\n    \
+                  3  nothing could be measured, or --require-quiet found a busy machine\n  \
+                  130  interrupted; what was measured is kept"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -59,7 +62,7 @@ pub(crate) enum Command {
     Show(ShowOptions),
     /// List the runs that were made, the latest first
     Runs(RunsOptions),
-    /// Show what can be measured, or what has to do with a word
+    /// Show what can be measured, or search it for a word
     List(ListOptions),
     /// Say how a probe measures, and where the method comes from
     Explain(ExplainOptions),
@@ -67,31 +70,31 @@ pub(crate) enum Command {
     Ask(AskOptions),
     /// Estimate a sum of costs, such as '10 * net.rtt + 3 * file.sync'
     Estimate(EstimateOptions),
-    /// Say what here makes numbers worse or missing, and the way out
+    /// Say what spoils measurements on this machine, and how to fix it
     Doctor(DoctorOptions),
-    /// Make a link between two network namespaces, for people to enter
+    /// Make a link between two network namespaces, for your own tools
     #[command(subcommand)]
     Link(LinkCommand),
-    /// Send messages by hand, as copy.send does, between terminals
+    /// Send messages between two terminals, as copy.send does
     Send(SendOptions),
-    /// Say what became better or worse from one run to another
+    /// Say what became better or worse between runs
     Compare(CompareOptions),
     /// Compare costof with other programs that measure the same
     Verify(VerifyOptions),
-    /// Reproduce a published study. Without arguments: the list of them
+    /// Reproduce a published study. Without arguments: the list
     Study(StudyOptions),
-    /// Make a page of a run, its plots as files, or a table
+    /// Turn a run into a page, plots, CSV or Markdown
     Report(ReportOptions),
-    /// Write a run without its launches: small, anonymous if asked
+    /// Write a run without its launches: a small file to share
     Export(ExportOptions),
-    /// Write completions for a shell
+    /// Print completions for a shell
     Completions {
         /// For which shell
         shell: Shell,
     },
-    /// Write the manual page
+    /// Print the manual page
     Man,
-    /// Say which costof this is
+    /// Print the version
     Version,
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
@@ -114,24 +117,23 @@ pub(crate) enum Command {
 /// How a machine is measured, whatever the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Measuring {
-    /// A first look: fewer launches; without a PROBE, the 20 rows that matter most, in at most 20
-    /// seconds; for a study less of what takes long
+    /// A first look: fewer launches. Without a PROBE: the 20 rows that matter most, in at most 20
+    /// seconds. For a study: less of what takes long
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// More and longer launches: what a result to publish deserves; without a PROBE, of every point
-    /// of every probe
+    /// More and longer launches, for results to publish. Without a PROBE: every point of every probe
     #[arg(long)]
     pub(crate) full: bool,
-    /// CPUs to measure on, such as 1 or 2,4-6 [default: one that usually has little else to do]
+    /// CPUs to measure on, such as 1 or 2,4-6 [default: one that is usually idle]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The seed of every random choice, such as the order of launches [default: a new one]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// End, instead of waiting, where another costof measures the machine
+    /// If another costof is measuring the machine, end instead of waiting
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// How long a worker may take for one answer before it is ended
+    /// How long a worker may take to answer before it is killed
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
 }
@@ -139,8 +141,7 @@ pub(crate) struct Measuring {
 /// What to do where a machine is busy before it is measured.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Quiet {
-    /// Wait up to this long, such as 5m, until other processes leave the machine alone; measure
-    /// anyway after that
+    /// Wait up to this long, such as 5m, until no other process uses the machine; then measure anyway
     #[arg(long, value_name = "DURATION", value_parser = time)]
     pub(crate) wait_quiet: Option<Duration>,
     /// End with exit code 3 instead of measuring a busy machine; with --wait-quiet, after the wait
@@ -165,20 +166,20 @@ impl Measuring {
 /// Which points are measured, how often, and over which links.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Chosen {
-    /// Launches per point, regardless of the time budget; with four times as many an interval is
-    /// about half as wide [default: up to 20, with --quick up to 6]
+    /// Launches per point, regardless of the time budget; four times as many halve the width of an
+    /// interval [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
-    /// Values for an axis instead of the probe's own plan; several axes are crossed, each with all that
+    /// Values for an axis, instead of the probe's own plan. Several axes are crossed, also with what
     /// the probe compares, such as the primitives of copy.send
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
     /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as
-    /// delay=10ms,loss=1%,up.rate=100Mbit; sink has the sender's half only, for copy.send;
-    /// several are measured in turns
+    /// delay=10ms,loss=1%,up.rate=100Mbit; for copy.send also sink, which has only the sender's half.
+    /// Several links take turns
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
-    /// The costof to start on hosts that ssh reaches [default: the one that a login there finds]
+    /// The costof to start on ssh: hosts [default: the one in the PATH of a login there]
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_costof: Option<String>,
 }
@@ -187,7 +188,7 @@ pub(crate) struct Chosen {
 #[command(group(ArgGroup::new("path").args(["links", "peer"])))]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os), a glob ('*.latency') or a word (fsync)
-    /// [default: the latency table, or with --set what has such an axis]
+    /// [default: the latency table; with --set, every probe with such an axis]
     #[arg(value_name = "PROBE")]
     pub(crate) probes: Vec<String>,
     #[command(flatten)]
@@ -196,30 +197,30 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
-    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
-    /// output reach a `costof worker`); several hosts do the same, each with a run of its own
+    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, or exec:COMMAND (which starts a
+    /// `costof worker`). Each of several hosts measures the same, into a run of its own
     #[arg(long, value_name = "HOST")]
     pub(crate) on: Vec<Host>,
-    /// Where the other peer runs, the server's or receiver's
+    /// Where the other peer, the server or receiver, runs
     #[arg(long, value_name = "HOST")]
     pub(crate) peer: Option<Host>,
     /// The address at which the other peer listens, such as fd00:c057::1 over a link that costof
-    /// makes [default: loopback, the one by which ssh came there, or its first]
+    /// makes [default: loopback, the one that ssh connected to, or the host's first]
     #[arg(long, value_name = "ADDRESS", requires = "path", value_parser = address)]
     pub(crate) peer_address: Option<IpAddr>,
-    /// The ports on which the other peer may listen, where a firewall lets only some through
+    /// The ports on which the other peer may listen, if a firewall is in the way
     #[arg(long, value_name = "FIRST-LAST", requires = "peer",
           conflicts_with = "links", value_parser = ports)]
     pub(crate) peer_port: Option<(u16, u16)>,
-    /// CPUs for the other peer, as --cpu for the leading one
+    /// CPUs for the other peer, as --cpu is for the first one
     #[arg(long, value_name = "LIST", requires = "peer", conflicts_with = "links")]
     pub(crate) peer_cpu: Option<String>,
-    /// Where the run is kept, with several hosts a folder for one file each
+    /// Where to write the run; with several hosts a folder for one file each
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
           conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Continue an interrupted run: only what is missing is measured
+    /// Continue an interrupted run: measure only what is missing
     #[arg(
         long,
         value_name = "RUN",
@@ -231,8 +232,8 @@ pub(crate) struct RunOptions {
         ]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Resume although the costof, the host, the CPU model or the kernel differs, or although the
-    /// file names commands that start workers
+    /// Resume even if costof, the host, the CPU model or the kernel is another one, or if the file
+    /// names commands that start workers
     #[arg(long, requires = "resume")]
     pub(crate) force: bool,
     /// Show the points, and what measuring them takes, without measuring
@@ -265,7 +266,7 @@ impl RunOptions {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct StudyOptions {
-    /// Which: a name of the list, or a file of your own
+    /// Which study: a name from the list, or a file of your own
     #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) study: Option<String>,
     #[command(flatten)]
@@ -275,15 +276,15 @@ pub(crate) struct StudyOptions {
     /// The folder for run.jsonl, page.html and study.md [default: study-NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub(crate) out: Option<PathBuf>,
-    /// Show an existing run next to the study, instead of measuring
+    /// Compare an existing run with the study, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
           requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
-    /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that are of
-    /// one
+    /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that were
+    /// measured without optimisation
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) unoptimised: Option<PathBuf>,
-    /// Write comma-separated values too: a file for each point, and a summary, into FOLDER/csv
+    /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
     #[arg(long)]
     pub(crate) csv: bool,
     /// Show the points, and what measuring them takes, without measuring
@@ -293,12 +294,12 @@ pub(crate) struct StudyOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
-    /// Write what was found as JSON, one finding a line
+    /// Print JSON: one line for each finding
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What a point means that has no number any more.
+/// What follows if a point has no number any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum MissingPoint {
     /// The comparison fails
@@ -311,7 +312,7 @@ pub(crate) enum MissingPoint {
 #[command(
     override_usage = "costof compare [OPTIONS] [BEFORE AFTER…]\n       \
                             costof compare [OPTIONS] --interleave HOST HOST [PROBE]…",
-    after_help = "Two builds of costof, launch beside launch, and a page of it:\n  \
+    after_help = "Compare two builds of costof in turns, and write a page:\n  \
                         costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
                         os --html page.html",
     mut_group("Measuring", |group| group.requires("interleave")),
@@ -319,26 +320,26 @@ pub(crate) enum MissingPoint {
     mut_group("Chosen", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
-    /// The baseline run and those to compare with it: two give a row for each metric, three and more a
-    /// column for each run [default: the run before the latest one, and the latest]; with --interleave
-    /// what to measure, as `costof run` takes it
+    /// The baseline run and those to compare with it: two runs give a row for each metric, three or
+    /// more give a column for each run [default: the last two runs]. With --interleave: what to
+    /// measure, as for `costof run`
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) what: Vec<PathBuf>,
-    /// Measure two hosts in one go, launch beside launch, and compare the second with the first:
-    /// hosts as `costof run --on` takes them, such as local and 'exec:/old/costof worker'
+    /// Measure two hosts in turns, launch by launch, and compare the second with the first: hosts as
+    /// for `costof run --on`, such as local and 'exec:/old/costof worker'
     #[arg(long, value_names = ["HOST", "HOST"], num_args = 2)]
     pub(crate) interleave: Vec<Host>,
     /// Compare every metric, not only those that answer the probes' questions
     #[arg(long)]
     pub(crate) all_metrics: bool,
-    /// Show all rows, also those that cannot tell whether anything changed
+    /// Show all rows, also those that cannot tell whether they changed
     #[arg(long)]
     pub(crate) all: bool,
-    /// End with PASS or FAIL and the reason, and with exit code 1 if anything surely became worse by
-    /// more than this, in percent. It is the smallest change that matters [default for that: 5]
+    /// End with PASS or FAIL and the reason; with exit code 1 if anything surely became worse by more
+    /// than this many percent. Without it, 5 % is the smallest change that matters
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What a point does to --threshold that has no number any more
+    /// What --threshold does if a point has no number any more
     #[arg(
         long,
         value_name = "WHAT",
@@ -346,22 +347,22 @@ pub(crate) struct CompareOptions {
         requires = "threshold"
     )]
     pub(crate) missing: MissingPoint,
-    /// Write JSON, one object for each run after the first, instead of a table
+    /// Print JSON instead of a table: one object for each run after the first
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a page too: one file that needs no network, with plots of both
+    /// Write a page too: one file that needs no network, with plots of both runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     #[command(
         flatten,
-        next_help_heading = "Options of --interleave, as of `costof run`"
+        next_help_heading = "Options of --interleave, as for `costof run`"
     )]
     pub(crate) measuring: Measuring,
     #[command(flatten)]
     pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
-    /// A folder for before.jsonl and after.jsonl, the runs [default: the history]
+    /// A folder for the two runs, before.jsonl and after.jsonl [default: the history]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "interleave")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -369,34 +370,34 @@ pub(crate) struct CompareOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, lmbench. \
-                        One that is not installed is named with its Debian package.\n\n\
-                        Exit codes beside the usual: 0 whatever could be compared was; 1 with \
-                        --threshold, a ratio surely lies further from what is expected, or a tool that \
-                        is here gave no number; 3 nothing could be compared."
+                        For a tool that is not installed, the output names its Debian package.\n\n\
+                        Exit codes: 0 everything that could be compared was compared; 1 with \
+                        --threshold, a ratio is surely further off than that, or an installed tool \
+                        gave no number; 3 nothing could be compared."
 )]
 pub(crate) struct VerifyOptions {
-    /// Which: tools (perf) or probes, by an id (os.syscall), a layer (os) or a glob [default: all]
+    /// What to compare: tools (perf), or probes by id (os.syscall), layer (os) or glob [default: all]
     #[arg(value_name = "TOOL|PROBE")]
     pub(crate) which: Vec<String>,
-    /// How often both sides of each comparison are measured; an interval takes three
+    /// How often to measure both sides of each comparison; an interval needs three rounds
     #[arg(long, value_name = "N", default_value = "6",
           value_parser = value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,
-    /// CPUs to measure on, such as 1 or 2,4-6: the first is measured, the second serves the other
-    /// peer
+    /// CPUs to measure on, such as 1 or 2,4-6: the first is measured, the other peer runs on the
+    /// second
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// End with exit code 1 if a ratio surely lies further than this, in percent, from the range that
-    /// is expected of it, or a tool that is here gave no number
+    /// End with exit code 1 if a ratio surely lies more than this many percent outside its expected
+    /// range, or if an installed tool gave no number
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// How long a tool, or costof beside it, may take for one number before it is ended, and how long
-    /// another costof that measures this machine is waited for before
+    /// How long a tool, or costof, may take for one number before it is killed; also how long to wait
+    /// for another costof that measures this machine
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) quiet: Quiet,
-    /// Write JSON, one object for each comparison, instead of text
+    /// Print JSON instead of text: one object for each comparison
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -406,20 +407,19 @@ pub(crate) struct ReportOptions {
     /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
     #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
-    /// Write the page there: one file that needs no network. Without this and the others, it goes
-    /// into the current folder, by the name of the run file
+    /// Write the page to this file, which needs no network. Without any of these options the page
+    /// goes into the current folder, named after the run file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Write a handout there, for a course: one sheet of paper with the machine, the numbers that
-    /// everybody knows, and three questions to discuss
+    /// Write a handout for a course to this file: one sheet of paper with the machine, the numbers
+    /// that everybody knows, and three questions to discuss
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) handout: Option<PathBuf>,
-    /// Write every plot into this folder as SVG, for a paper
+    /// Write every plot as SVG into this folder, for a paper
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
-    /// Write comma-separated values: into a file, a row for each point and metric; into a folder
-    /// (which is there, or whose name ends in /), a file for each point with all that its launches
-    /// measured, and a summary
+    /// Write CSV. Into a file: a row for each point and metric. Into a folder (an existing one, or a
+    /// name that ends in /): a file for each point with all that its launches measured, and a summary
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) csv: Option<PathBuf>,
     /// Print the table as Markdown, for a README or an issue

@@ -38,7 +38,7 @@ pub(crate) fn write_all(
 pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     if resolved(path) == resolved(run_file) {
         bail!(
-            "{} is the run itself: name another file for what is made of it",
+            "{} is the run itself: name another file for the output",
             path.display()
         );
     }

@@ -157,7 +157,7 @@ fn folder() -> Result<PathBuf, Error> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
         (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
         (_, Some(home)) => Path::new(&home).join(".local/state"),
-        _ => bail!("there is no HOME to keep the run in: name a file by --out"),
+        _ => bail!("HOME is not set, so the run has no place: name a file with --out"),
     };
     Ok(state.join("costof/runs"))
 }

@@ -196,8 +196,7 @@ impl Machine {
 
     fn is_elsewhere(&self, link: &Link, because: &str) -> Failure {
         Failure::unsupported(format!(
-            "the link {link} is made where costof itself runs, and {} leads elsewhere (run costof \
-             there){because}",
+            "costof makes the link {link} on the machine on which it runs, and {} leads to another one (run costof there){because}",
             self.host
         ))
     }

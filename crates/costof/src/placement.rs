@@ -28,8 +28,7 @@ pub(crate) fn decide(
             placement.0.insert(Text::Borrowed(PEER), cpus);
         }
         Some(_) if peer_cpus.is_some() => bail!(
-            "--peer-cpu is for a peer that is another machine: on one, --cpu names the \
-             CPUs of both peers, the leading one's first"
+            "--peer-cpu is for a peer on another machine: on one machine, --cpu names the CPUs of both peers, the leading one's first"
         ),
         _ => {}
     }
@@ -102,8 +101,7 @@ fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<()
         .collect();
     if !missing.is_empty() {
         bail!(
-            "the run was begun on CPUs that this process may not use now: {} (taskset, \
-             cpusets and containers limit them; it may use {})",
+            "the run was begun on CPUs that this process may not use now: {} (taskset, cpusets and containers limit them; now it may use {})",
             listed(&missing),
             listed(allowed)
         );

@@ -28,7 +28,7 @@ impl Record {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| {
                 wrong(format!(
-                    "cannot make the folder {}: {error} (name another place by --out)",
+                    "cannot make the folder {}: {error} (name another place with --out)",
                     folder.display()
                 ))
             })?;
@@ -37,9 +37,9 @@ impl Record {
         let file = options.append(true).create_new(true).open(path);
         let file = file.map_err(|error| {
             let way_out = if path.is_file() {
-                "name another by --out, or go on with it by --resume"
+                "name another with --out, or continue it with --resume"
             } else {
-                "name a file that does not exist yet by --out"
+                "with --out, name a file that does not exist yet"
             };
             wrong(format!(
                 "cannot create {}: {error} ({way_out})",
@@ -102,7 +102,7 @@ impl Record {
     fn append(&mut self, row: &Row) -> Result<(), Error> {
         self.file.write_all(&run_file::line(row)).map_err(|error| {
             wrong(format!(
-                "cannot write to {}: {error} (what was written before is kept; go on by --resume)",
+                "cannot write to {}: {error} (what was written before is kept; continue with --resume)",
                 self.path.display()
             ))
         })

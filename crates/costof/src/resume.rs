@@ -25,8 +25,7 @@ pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
         .chain(&hosts.remote_costof);
     match commands.next() {
         Some(command) if !force => bail!(
-            "going on with this run executes a command that its file names: {} (--force, if you \
-             trust it)",
+            "resuming this run executes a command that its file names: {} (--force, if you trust it)",
             command.escape_debug()
         ),
         _ => Ok(()),
@@ -65,8 +64,7 @@ pub(crate) fn check(
     }
     match plan.launches {
         Some(asked) if !(LEAST_LAUNCHES..=MOST_LAUNCHES).contains(&asked) => bail!(
-            "the run asks for {asked} launches of each point, and may for {LEAST_LAUNCHES} to \
-             {MOST_LAUNCHES}: start a new run"
+            "the run asks for {asked} launches of each point, but {LEAST_LAUNCHES} to {MOST_LAUNCHES} are allowed: start a new run"
         ),
         _ => {}
     }
@@ -76,8 +74,7 @@ pub(crate) fn check(
     let differences = differences(run, machines);
     if !differences.is_empty() && !force {
         bail!(
-            "the run was begun with another {}: its launches would not be alike (--force resumes all \
-             the same, or start a new run)",
+            "the run was begun with another {}, so its launches would not be alike: start a new run (--force resumes all the same)",
             differences.join(" and another ")
         );
     }

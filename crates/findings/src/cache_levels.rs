@@ -21,7 +21,7 @@ last_level = "{cost} from {from} on[ ({still}{server})]"
 end = "the {name} at {found} ({claimed} claimed)"
 
 [cache_smaller_than_claimed]
-sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}this process sees no level of its own for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, half-way and more from {inner_cost} to what {outer} costs, {outer_cost}]"
+sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}the curve shows no level for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, at least half-way from {inner_cost} to what {outer} costs, {outer_cost}]"
 advice = "{why}: count on {rely_on} of it, and measure again at another time"
 
 [cache_larger_than_claimed]
@@ -303,7 +303,7 @@ mod tests {
         };
         assert_eq!(
             gone.sentence(),
-            "CPUID claims 32MiB of L3, and on 2MiB pages this process sees no level of its own for it: from 2560KiB on a load costs about what main memory costs, 147 ns"
+            "CPUID claims 32MiB of L3, and on 2MiB pages the curve shows no level for it: from 2560KiB on a load costs about what main memory costs, 147 ns"
         );
         assert!(
             gone.advice()

@@ -19,7 +19,7 @@ counted = "of the misses that the CPU counts"
 timed = "of what the sender's caches held before"
 counted_and_timed = "of the misses that the CPU counts, and of what the sender's caches held before"
 sure = "compared with two_copy over {place} at {size}: {ways|; }"
-unsure = "over {place} at {size} no way of sending surely spares any level"
+unsure = "over {place} at {size} no way of sending surely spares any cache level"
 unknown_way = "with {primitive} {unknown} is unknown"
 way = "with {primitive} {levels}, so that {gains}[ ({unknown} is unknown)]"
 misses = "{level} {middle} % ({low} % to {high} %)"
@@ -284,7 +284,7 @@ mod tests {
         }
         assert_eq!(
             cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, over sink at 1MiB no way of sending surely spares any level"
+            "of what the sender's caches held before, over sink at 1MiB no way of sending surely spares any cache level"
         );
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);

@@ -11,10 +11,10 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [cache_reference_too_dear]
-sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][, where at most {expected} were expected: as much as was expected of {other}]"
+sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][, where at most {expected} was expected: as much as was expected of {other}]"
 cache_reference = "an {cache} reference ({size} of the {claimed} claimed)"
 memory_reference = "a main memory reference ({size})"
-advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and on 2MiB pages without most of the TLB misses that may be part of it]"
+advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and measures on 2MiB pages too, which avoid most TLB misses]"
 "#;
 
 /// A cache saves something where a reference costs less than this share of one to the next level.
@@ -204,7 +204,7 @@ mod tests {
         };
         assert_eq!(
             finding.sentence(),
-            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at most 5.00 ns were expected: as much as was expected of an L3 reference (16MiB of the 32MiB claimed)"
+            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at most 5.00 ns was expected: as much as was expected of an L3 reference (16MiB of the 32MiB claimed)"
         );
         assert!(
             finding

@@ -17,8 +17,8 @@ sentence = "core shared: something else used the measured core {share} % of the 
 first = "{name} takes {more} % longer then"
 other = "{name} {more} %"
 advice = "{advice}"
-another_cpu = "measure on another core (`--cpu`), keep others off both CPUs (`isolcpus={cpu},{sibling}`), or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{sibling}/online`)"
-another_machine = "the numbers shown were measured while the core was alone; for the same cost at all times use an instance with cores of its own, or another host"
+another_cpu = "measure on another core (`--cpu`), keep other processes off both CPUs (`isolcpus={cpu},{sibling}`), or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{sibling}/online`)"
+another_machine = "the numbers shown were measured while the core was alone; for the same cost at all times use an instance with dedicated cores, or another host"
 unknown_cause = "the numbers shown were measured while the core was alone; measure on another core (`--cpu`) to see whether it is this one"
 "#;
 

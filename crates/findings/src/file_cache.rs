@@ -12,11 +12,11 @@ pub(crate) const SENTENCES: &str = r#"
 [file_cache_size]
 sentence = "{what}"
 cliff = "a file that is read again comes from memory up to about {size} MiB, at {cached} GB/s, and from the device beyond, at {device} GB/s[{limit}]"
-by_group = ": the limit is the control group's memory limit, {limit} MiB; nothing of it was dirty, so no limit on dirty pages applies"
-by_memory = ": the limit is the memory that was available, {limit} MiB; nothing of it was dirty, so no limit on dirty pages applies"
-by_something = ", where the facts have {limit} MiB: the limit is something that they do not show"
-no_cliff = "files of up to {largest} come from memory when they are read again, which is no limit: the facts leave {leave} MiB"
-advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks for one, in minutes, and needs as much of the disk]"
+by_group = ": the limit is the control group's memory limit, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
+by_memory = ": the limit is the memory that was available, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
+by_something = ", although the machine reports {limit} MiB: what limits it is not known"
+no_cliff = "files of up to {largest} come from memory when they are read again: the limit was not reached, and the machine reports {leave} MiB"
+advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks for the limit; it takes minutes, and as much disk space]"
 "#;
 
 const MIB: f64 = (1 << 20) as f64;
@@ -160,7 +160,7 @@ mod tests {
                 .contains("memory that was available")
         );
         with_limit(&mut run, None, 8 << 30);
-        assert!(file_cache(&run)[0].sentence().contains("do not show"));
+        assert!(file_cache(&run)[0].sentence().contains("is not known"));
     }
 
     #[test]

@@ -13,10 +13,10 @@ use costof_model::select::Select;
 pub(crate) const SENTENCES: &str = r#"
 [window_limit]
 sentence = "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of {round_trip}[, of which the link's delays are {delays}][, where a small message takes {small} there and back][; with {larger} in flight it is {faster}][{own}; with a window of its own it is {faster}][; to fill the link, {to_fill} have to be in flight]"
-advice = "have more in flight, as much as the rate times the round trip, or send longer messages"
+advice = "keep more in flight (as much as the rate times the round trip), or send longer messages"
 
 [loss_starves]
-sentence = "over {link}, of the link's rate times the share that it does not lose, less than half reaches {starved}[; not starved: {fed}]"
+sentence = "over {link}, less than half of what the link can deliver after its losses reaches {starved}[; not starved: {fed}]"
 each = "{contender} ({share} %)"
 
 [round_trips_above_a_second]
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], of the link's rate times the share that it does not lose, less than half reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
+                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], less than half of what the link can deliver after its losses reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);

@@ -11,7 +11,7 @@ use costof_model::unit::{Better, Unit};
 
 pub(crate) const SENTENCES: &str = r#"
 [missing_term]
-sentence = "{point} takes {measured} where {low} to {high} were predicted: [at least {more} more than all that was counted in that prediction][at least {less} less than the least that was counted in that prediction]"
+sentence = "{point} takes {measured} where {low} to {high} were predicted: [the prediction leaves out at least {more}][the prediction counts at least {less} too much]"
 "#;
 
 /// What is off by less takes a little more; nothing was forgotten.
@@ -85,8 +85,8 @@ mod tests {
         assert_eq!(
             sentences(missing_term, &rows),
             [
-                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: at least 292 µs more than all that was counted in that prediction",
-                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: at least 19.8 µs less than the least that was counted in that prediction",
+                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: the prediction leaves out at least 292 µs",
+                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: the prediction counts at least 19.8 µs too much",
             ]
         );
     }

@@ -15,17 +15,17 @@ use costof_model::unit::Unit;
 pub(crate) const SENTENCES: &str = r#"
 [modes]
 sentence = "{modes}"
-one = "{point} comes in two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
-several = "{count} answers come in two modes each, and nothing that was recorded is known to go with them: {points|; }[; and {more} more]"
+one = "{point} has two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
+several = "{count} rows have two modes each, and nothing that costof recorded explains them: {points|; }[; and {more} more]"
 point = "{point} ({lesser} in {lesser_share} % and {greater} in {greater_share} %)"
-no_launches = "the run has none of its launches, so what goes with them is not seen"
-preempted = "the greater one is that of batches that were preempted"
-all_have_both = "all {all} launches have both, so nothing that is the same for a launch from its beginning to its end makes them; what does is not seen in what was recorded"
-many_have_both = "{both} of {all} launches have both; what makes them is not seen in what was recorded"
-all_alike = "all {all} launches are mostly of the same one; what makes the other is not seen in what was recorded"
-too_few = "they are of {lesser} and {greater} launches, which are too few to distinguish what goes with them from chance"
-nothing_separates = "they are of {lesser} and {greater} launches, and nothing that was recorded of launches separates these: {names}"
-separated = "they are of {lesser} and {greater} launches, and every launch of the greater one had {separating| and } than any of the lesser"
+no_launches = "the run file has none of its launches, so the cause cannot be seen"
+preempted = "the greater one is that of preempted batches"
+all_have_both = "all {all} launches have both, so the cause changes within a launch; nothing that costof recorded shows it"
+many_have_both = "{both} of {all} launches have both; nothing that costof recorded shows the cause"
+all_alike = "all {all} launches are mostly in the same mode; nothing that costof recorded shows what causes the other"
+too_few = "{lesser} launches have the lesser one and {greater} the greater: too few to distinguish a cause from chance"
+nothing_separates = "{lesser} launches have the lesser one and {greater} the greater, and nothing that costof recorded separates them: {names}"
+separated = "{lesser} launches have the lesser one and {greater} the greater, and each of the latter had {separating| and } than any of the former"
 more_of = "more {name}"
 less_of = "less {name}"
 "#;
@@ -350,12 +350,12 @@ mod tests {
         let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         assert_eq!(
             shown,
-            "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 launches, and every launch of the greater one had less core clock than any of the lesser"
+            "os.pin has two modes, 100 ns in 50 % and 200 ns in 50 %: 7 launches have the lesser one and 7 the greater, and each of the latter had less core clock than any of the former"
         );
         let shown = sentence(&MANY, |_| noise(4e9, 1));
         contains(
             &shown,
-            "nothing that was recorded of launches separates these: core clock",
+            "nothing that costof recorded separates them: core clock",
         );
     }
 
@@ -364,7 +364,10 @@ mod tests {
         let shown = sentence(&MANY[..6], |cost| {
             noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
         });
-        contains(&shown, "3 and 3 launches, which are too few");
+        contains(
+            &shown,
+            "3 launches have the lesser one and 3 the greater: too few",
+        );
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
         let shown = sentence(&[], |_| Noise::default());
@@ -385,7 +388,7 @@ mod tests {
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
         assert_eq!(
             found[0].sentence(),
-            "2 answers come in two modes each, and nothing that was recorded is known to go with them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
+            "2 rows have two modes each, and nothing that costof recorded explains them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
         );
     }
 
@@ -403,7 +406,7 @@ mod tests {
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
         let shown = found[0].sentence();
-        begins(&shown, "9 answers come in two modes each");
+        begins(&shown, "9 rows have two modes each");
         ends(&shown, "; and 3 more");
         assert_eq!(shown.matches("os.pin").count(), 6);
     }
@@ -440,16 +443,16 @@ mod tests {
         let shown = of_launches(&three, &[]);
         contains(
             &shown,
-            "all 3 launches have both, so nothing that is the same",
+            "all 3 launches have both, so the cause changes within a launch",
         );
         let shown = of_launches(&[both.clone(), both.clone(), other], &[]);
         ends(
             &shown,
-            "2 of 3 launches have both; what makes them is not seen in what was recorded",
+            "2 of 3 launches have both; nothing that costof recorded shows the cause",
         );
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
             let shown = of_launches(launches, &[]);
-            assert!(!shown.contains("so nothing"), "{shown}");
+            assert!(!shown.contains("so the cause"), "{shown}");
         }
     }
 
@@ -462,7 +465,7 @@ mod tests {
 
     #[test]
     fn launches_that_have_both_modes_are_no_cause_and_preempted_batches_are_one() {
-        assert!(batches(&[3, 4, 5]).ends_with("is that of batches that were preempted"));
+        assert!(batches(&[3, 4, 5]).ends_with("is that of preempted batches"));
         for disturbed in [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4, 5]] {
             let shown = batches(disturbed);
             contains(&shown, "2 of 2 launches have both");

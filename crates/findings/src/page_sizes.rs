@@ -9,7 +9,7 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [small_pages]
-sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} by TLB misses[{virtual} (the host's own pages are in both)]"
+sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} by TLB misses[{virtual} (the host's page tables are part of both)]"
 advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)"
 
 [tlb_reach]
@@ -100,7 +100,7 @@ mod tests {
         };
         assert_eq!(
             finding.sentence(),
-            "with 512MiB in use a random load costs 157 ns on 4KiB pages and 146 ns on 2MiB pages: small pages add 4.94 ns to 17.1 ns by TLB misses (the host's own pages are in both)"
+            "with 512MiB in use a random load costs 157 ns on 4KiB pages and 146 ns on 2MiB pages: small pages add 4.94 ns to 17.1 ns by TLB misses (the host's page tables are part of both)"
         );
         assert_eq!(sizes_kib(&finding.evidence), [524_288, 524_288]);
     }

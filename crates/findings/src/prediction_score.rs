@@ -9,7 +9,7 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [prediction_score]
-sentence = "of {all} predictions {held} held; the upper end of half of them is at most {width} times the lower one, of the widest {widest} times: of the {narrow} narrower ones {narrow_held} held, of the {wide} wider ones {wide_held}"
+sentence = "{held} of {all} predictions held: {narrow_held} of the {narrow} narrower ones (upper end at most {width} times the lower one) and {wide_held} of the {wide} wider ones (up to {widest} times)"
 "#;
 
 /// Of fewer predictions a share says nothing.
@@ -82,7 +82,7 @@ mod tests {
         let found = with(&predictions);
         assert_eq!(
             found[0].sentence(),
-            "of 10 predictions 9 held; the upper end of half of them is at most 1.2 times the lower one, of the widest 4 times: of the 5 narrower ones 4 held, of the 5 wider ones 5"
+            "9 of 10 predictions held: 4 of the 5 narrower ones (upper end at most 1.2 times the lower one) and 5 of the 5 wider ones (up to 4 times)"
         );
         assert_eq!(found[0].evidence.len(), 10);
     }

@@ -18,12 +18,12 @@ longer = "{middle} times as long at {size} ({low} to {high}; {time})"
 as_long = "as long at {size}, as far as can be seen ({low} to {high}; {time})"
 
 [reliable_ends]
-sentence = "by rudp over {place}, a datagram takes more than a plain one does, by the kernel's timestamps: {sizes|; }"
+sentence = "by the kernel's timestamps, a datagram by rudp over {place} takes longer than a plain one: {sizes|; }"
 at_size = "at {size} {ends| and }"
 at_client = "{more} at the client"
 at_server = "{more} at the server"
 more = "{middle} ({low} to {high})"
-up_to = "nothing that can be seen (up to {high})"
+up_to = "nothing measurable (up to {high})"
 nothing = "nothing"
 "#;
 
@@ -189,7 +189,7 @@ mod tests {
         let found = found_of(5.1);
         assert_eq!(
             found[0].sentence(),
-            "by rudp over loopback, a datagram takes more than a plain one does, by the kernel's timestamps: at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing that can be seen (up to 243 ns) at the server"
+            "by the kernel's timestamps, a datagram by rudp over loopback takes longer than a plain one: at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
         );
         assert!(
             found_of(4.0)[0]

@@ -20,7 +20,7 @@ by_link_or_server = "the link or the server: this end's CPU is busy {busy} % of 
 advice = "[{try_depth}measure it with several in flight (--set depth=1,16)]"
 
 [remote_read_parts]
-sentence = "of the {latency} that a block of {size} of {path} takes by itself, {handshake} are a handshake's round trip, {call} more what the server and being woken take for a call that does nothing, and {block} the block"
+sentence = "a block of {size} of {path} by itself takes {latency}: {handshake} for a handshake's round trip, {call} more for a call that does nothing (the server, and waking up), and {block} for the block"
 "#;
 
 /// From which share of its time on this end's CPU limits.
@@ -149,7 +149,7 @@ mod tests {
         );
         assert_eq!(
             found[1],
-            "of the 40.0 µs that a block of 4KiB of nfs://h/e/f takes by itself, 8.00 µs are a handshake's round trip, 22.0 µs more what the server and being woken take for a call that does nothing, and 10.0 µs the block"
+            "a block of 4KiB of nfs://h/e/f by itself takes 40.0 µs: 8.00 µs for a handshake's round trip, 22.0 µs more for a call that does nothing (the server, and waking up), and 10.0 µs for the block"
         );
     }
 
@@ -161,7 +161,7 @@ mod tests {
             row(4096, 16, 101e6, 500.0, QUIET),
         ]);
         contains(&server, "is the server: no packets wait");
-        // What is under way before makes nothing faster.
+        // What is in flight before makes nothing faster.
         let server = limit(&[
             row(4096, 1, 102e6, 500.0, QUIET),
             row(4096, 16, 101e6, 500.0, QUIET),

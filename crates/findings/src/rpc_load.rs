@@ -10,7 +10,7 @@ use costof_model::select::Group;
 
 pub(crate) const SENTENCES: &str = r#"
 [rpc_load]
-sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; at {unloaded}/s, a tenth of that or less, the 99th percentile is {unloaded_p99}, and ten times that between {before}/s ({before_p99}) and {left}/s ({left_p99})"
+sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; the 99th percentile is {unloaded_p99} at {unloaded}/s, a tenth of that or less, and grows tenfold between {before}/s ({before_p99}) and {left}/s ({left_p99})"
 advice = "plan for {before}/s at most, where latency counts"
 "#;
 
@@ -129,7 +129,7 @@ mod tests {
         ]);
         assert_eq!(
             found[0].sentence(),
-            "calls by grpc with string64 over loopback: at most 49000/s are answered; at 2000/s, a tenth of that or less, the 99th percentile is 50.0 µs, and ten times that between 40000/s (400 µs) and 50000/s (2.00 ms)"
+            "calls by grpc with string64 over loopback: at most 49000/s are answered; the 99th percentile is 50.0 µs at 2000/s, a tenth of that or less, and grows tenfold between 40000/s (400 µs) and 50000/s (2.00 ms)"
         );
         assert_eq!(found[0].evidence.len(), 4);
         assert!(found[0].advice().as_ref().unwrap().contains("40000/s"));

@@ -17,7 +17,7 @@ by_sender = "the limit is the sender's CPU: the sender ran {sender} % of the tim
 by_receiver = "the limit is the receiver's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
 by_both = "both ends' CPUs are at their limit: the sender ran {sender} % of the time, the receiver {receiver} %"
 by_rate = "the limit is the link's {mbit_per_s} Mbit/s: the sender ran {sender} % of the time, the receiver {receiver} %"
-by_neither = "neither end's CPU is the limit: the sender ran {sender} % of the time, the receiver {receiver} %, and both waited meanwhile, for the link, its window or each other"
+by_neither = "neither end's CPU is the limit: the sender ran {sender} % of the time, the receiver {receiver} %, and both waited for the link, its window or each other"
 "#;
 
 /// From which share of the time on a thread that runs has no more to give.

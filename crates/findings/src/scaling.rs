@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 
 pub(crate) const SENTENCES: &str = r#"
 [scaling]
-sentence = "[{threads} threads get {middle} times as much as one ({low} to {high}) by {what}, {efficiency} % of {threads} times][{longer}with {threads} threads each operation of {what} takes {middle} times as long as with one ({low} to {high}): what they share goes from one to the other][: {limit}]"
+sentence = "[{threads} threads get {middle} times as much as one ({low} to {high}) by {what}, {efficiency} % of {threads} times][{longer}with {threads} threads each operation of {what} takes {middle} times as long as with one ({low} to {high}), because what they share moves between them][: {limit}]"
 "#;
 
 /// The probes whose points differ in their threads.
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(
             sentences(scaling, &[mutex(1, 5.0), mutex(2, 50.0)]),
             [
-                "with 2 threads each operation of sync.mutex takes 10.0 times as long as with one (9.9 to 10.1): what they share goes from one to the other"
+                "with 2 threads each operation of sync.mutex takes 10.0 times as long as with one (9.9 to 10.1), because what they share moves between them"
             ]
         );
         assert!(sentences(scaling, &[mutex(1, 5.0), mutex(2, 5.0)]).is_empty());

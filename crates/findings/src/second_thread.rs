@@ -9,8 +9,8 @@ use costof_model::select::Group;
 
 pub(crate) const SENTENCES: &str = r#"
 [second_thread]
-sentence = "a second thread, which sleeps, makes {call} {middle} % more expensive ({low} to {high}): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
-advice = "where small reads and writes are most of the work, several processes of one thread do more than one of several"
+sentence = "a second thread, which sleeps, makes {call} {middle} % more expensive ({low} to {high}): the kernel then counts the users of each file, and the C library checks for cancellation"
+advice = "if small reads and writes are most of the work, several single-threaded processes do more than one with several threads"
 "#;
 
 /// Calls that use a file, and what a sentence calls them.
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "a second thread, which sleeps, makes a read of 1 byte 34 % more expensive (32 to 36): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
+                "a second thread, which sleeps, makes a read of 1 byte 34 % more expensive (32 to 36): the kernel then counts the users of each file, and the C library checks for cancellation"
             ]
         );
     }

@@ -19,7 +19,7 @@ by_nontemporal_vectors = "{done} in {time} ({vector}-byte vectors, non-temporal)
 
 [memory_modules_share]
 sentence = "[{threads} threads read][{alone}one thread reads] main memory at {read}, {share} % of the {modules} that its modules can deliver according to the firmware"
-advice = "[{too_much}the firmware is wrong: a hypervisor may have made it up]"
+advice = "[{too_much}the firmware's figure is wrong: a hypervisor may have invented it]"
 "#;
 
 const MEBIBYTE: f64 = 1_048_576.0;

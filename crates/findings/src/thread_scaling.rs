@@ -14,7 +14,7 @@ use costof_model::select::Group;
 
 pub(crate) const SENTENCES: &str = r#"
 [thread_scaling]
-sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight one thread waits for the other end and for being woken (it ran {one_ran} % of the time), and others run meanwhile][{limit}]"
+sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is only a hint]"
 contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other[, with {misses| and }]"
 contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other, or switches between them take it[, with {misses| and }]"
 less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {misses| and }]"
@@ -352,7 +352,7 @@ mod tests {
         contains(&shown, "an efficiency of 125 %");
         contains(
             &shown,
-            "one thread waits for the other end and for being woken (it ran 25 %",
+            "one thread mostly waits for the other end and for its wake-up (it ran 25 %",
         );
         let many = |threads, rate| {
             let mut row = echo(threads, rate, 0.25);

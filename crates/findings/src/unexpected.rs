@@ -15,11 +15,11 @@ use costof_model::unit::Better;
 pub(crate) const SENTENCES: &str = r#"
 [unexpected]
 sentence = "{result}"
-nothing = "nothing of {what} was unexpected: {all} predictions held"
+nothing = "nothing about {what} was unexpected: {all} predictions held"
 furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, at least a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
-cheaper = "a piece costs less here than where it was measured alone"
-waiting = "no end's CPU was busy all the time, so it is waiting that no piece has"
-busy = "the {ends} had no time left, so something it does is in no piece, or costs more here than where it was measured alone"
+cheaper = "a part costs less here than where it was measured alone"
+waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part counts"
+busy = "the {ends} had no time left, so no part counts something that it does, or a part costs more here than where it was measured alone"
 "#;
 
 /// Probes whose predictions are sums of pieces that others have measured.
@@ -158,9 +158,9 @@ mod tests {
         contains(&shown[0], "the sender had no time left");
         let shown = sentences(rows[..2].to_vec());
         contains(&shown[0], "a factor of 1.1 more than the 4");
-        contains(&shown[0], "a piece costs less here");
+        contains(&shown[0], "a part costs less here");
         let shown = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
-        contains(&shown[0], "waiting that no piece has");
+        contains(&shown[0], "missing time is waiting");
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         };
         let less = latency(1e9);
         contains(&less, "less than the 4");
-        contains(&less, "a piece costs less here");
+        contains(&less, "a part costs less here");
         let more = latency(20e9);
         contains(&more, "more than the 4");
         contains(&more, "the sender had no time left");
@@ -184,7 +184,7 @@ mod tests {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
         assert_eq!(
             sentences(rows.clone()),
-            ["nothing of copy.send over sink was unexpected: 5 predictions held"]
+            ["nothing about copy.send over sink was unexpected: 5 predictions held"]
         );
         assert!(sentences(rows[1..].to_vec()).is_empty());
     }

@@ -15,11 +15,11 @@ use costof_model::unit::display_bytes;
 
 pub(crate) const SENTENCES: &str = r#"
 [zero_copy]
-sentence = "{primitive} by {over} over {link}[ at {smallest}][ to {largest}]: {verdict}[; the sender's CPU time is {cpu_times| to } of that of two copies][{doubt}][; {fallbacks} % of the messages were copied at once, as there was no room for one more send without (ENOBUFS)]"
+sentence = "{primitive} by {over} over {link}[ at {smallest}][ to {largest}]: {verdict}[; the sender's CPU time is {cpu_times| to } of that of two copies][{doubt}][; the kernel copied {fallbacks} % of the messages at once, because it had no room for another uncopied send (ENOBUFS)]"
 copied = "copied {percent} %: {causes|, and }, so this measures a deferred copy"
 not_copied = "{not_copied_count} of {asked} sends{counted} not copied"
 partly_copied = "copied {percent} %, in part: {causes|, and }"
-no_room = "none was sent without a copy: ENOBUFS, as the socket's memory for options or that of locked pages had no room, so this measures a copy"
+no_room = "none was sent without a copy, so this measures a copy (ENOBUFS: the socket's memory for options, or that of locked pages, was used up)"
 by_loopback = "the receiver is on this machine (loopback)"
 by_veth = "the receiver is on this machine, in another namespace (veth)"
 by_emulation = "the packets go through this machine's own emulation"
@@ -535,7 +535,7 @@ mod tests {
         let found = zero_copy(&run).remove(0);
         assert_eq!(
             found.sentence(),
-            "zero_copy by tcp over sink at 64KiB: none was sent without a copy: ENOBUFS, as the socket's memory for options or that of locked pages had no room, so this measures a copy"
+            "zero_copy by tcp over sink at 64KiB: none was sent without a copy, so this measures a copy (ENOBUFS: the socket's memory for options, or that of locked pages, was used up)"
         );
         assert!(found.advice().unwrap().starts_with("more room by"));
         run.points[0].metrics[1].median = 0.0;

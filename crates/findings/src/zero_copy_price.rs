@@ -20,9 +20,9 @@ place = "over {place} {sizes}"
 more = "{time} more at {size}"
 less = "{time} less at {size}"
 as_much = "about as much at {size}"
-copied = "pages are held and completions come, and the copy is made all the same, later"
-not_copied = "holding pages and taking completions has its price for the smallest message too, and a copy grows with the size"
-of_parts = "of what asking for no copy takes: {parts|; }"
+copied = "pages are held and completions arrive, and the kernel makes the copy later all the same"
+not_copied = "holding pages and handling completions cost as much for the smallest message, while a copy grows with the size"
+of_parts = "parts of this cost: {parts|; }"
 completion = "a completion {first} {first_at}[ to {last} {last_at}]"
 pages = "finding and holding pages {first} at {first_at}[ to {last} at {last_at}]"
 "#;
@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "zero_copy instead of two_copy takes the sender, over sink 1.40 µs more at 4KiB, 60.4 µs less at 1MiB: holding pages and taking completions has its price for the smallest message too, and a copy grows with the size",
-                "of what asking for no copy takes: a completion 600 ns alone to 12.0 ns in batches of 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
+                "zero_copy instead of two_copy takes the sender, over sink 1.40 µs more at 4KiB, 60.4 µs less at 1MiB: holding pages and handling completions cost as much for the smallest message, while a copy grows with the size",
+                "parts of this cost: a completion 600 ns alone to 12.0 ns in batches of 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
             ]
         );
     }
@@ -228,6 +228,6 @@ mod tests {
             &sentence,
             "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
         );
-        ends(&sentence, "the copy is made all the same, later");
+        ends(&sentence, "makes the copy later all the same");
     }
 }

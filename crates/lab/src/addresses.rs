@@ -47,7 +47,7 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
         None => {
             let host = far.host;
             let missing = || {
-                format!("{host} has no address by which others reach it (--peer-address names one)")
+                format!("{host} has no address that others can reach (--peer-address names one)")
             };
             let found = reached(far, near).or_else(|| common(near, far));
             found.ok_or_else(missing)?

@@ -46,11 +46,11 @@ impl FromStr for Host {
             ),
             Some(("exec", command)) => Ok(Host::Exec(command.to_owned())),
             Some((kind, _)) => Err(format!(
-                "`{kind}:` is no kind of host{} (hosts: {USAGE})",
+                "`{kind}:` is not a kind of host{} (hosts: {USAGE})",
                 costof_model::nearest::hint(kind, ["netns", "ssh", "exec"].into_iter())
             )),
             None => Err(format!(
-                "`{text}` is no host (hosts: {USAGE}); a machine is reached by ssh:{text}"
+                "`{text}` is not a host (hosts: {USAGE}); to reach a machine by ssh, write ssh:{text}"
             )),
         }
     }
@@ -59,7 +59,7 @@ impl FromStr for Host {
 fn namespace(name: &str) -> Result<Host, String> {
     if name.is_empty() || name.starts_with('.') || name.contains('/') {
         return Err(format!(
-            "`{name}` is no name of a network namespace (`ip netns list` shows them)"
+            "`{name}` is not the name of a network namespace (`ip netns list` shows them)"
         ));
     }
     Ok(Host::Namespace(name.to_owned()))
@@ -77,8 +77,7 @@ fn ssh(destination: &str, without_scheme: &str) -> Result<Host, String> {
         || destination.contains(|c: char| c.is_whitespace() || c.is_control())
     {
         return Err(format!(
-            "`{destination}` is no [USER@]HOST for ssh (a port: ssh://HOST:PORT; all else is said \
-             in ssh's own configuration)"
+            "`{destination}` is not [USER@]HOST for ssh (with a port: ssh://HOST:PORT; everything else belongs into ssh's configuration)"
         ));
     }
     Ok(Host::Ssh(destination.to_owned()))
@@ -109,16 +108,14 @@ impl Host {
     pub(crate) fn way_out(&self, code: i32) -> Option<String> {
         match (self, code) {
             (Host::Ssh(destination), 255) => Some(format!(
-                "ssh did not get through: it must need no password and know the host's key, try \
-                 `ssh -o BatchMode=yes {destination} true`"
+                "ssh could not connect: it must work without a password and know the host's key, try `ssh -o BatchMode=yes {destination} true`"
             )),
             (Host::Ssh(_), 126 | 127) => Some(
-                "costof must be installed there, where a login by ssh finds it, or be named by \
-                 --remote-costof PATH"
+                "costof must be installed there, in the PATH of a login by ssh, or be named with --remote-costof PATH"
                     .to_owned(),
             ),
             (Host::Exec(_), 126 | 127) => {
-                Some("the shell did not find what the command names".to_owned())
+                Some("the shell did not find the program that the command names".to_owned())
             }
             _ => None,
         }
@@ -279,11 +276,11 @@ mod tests {
     #[test]
     fn what_is_no_host_says_so() {
         for (text, says) in [
-            ("", "is no host"),
+            ("", "is not a host"),
             ("there", "ssh:there"),
             ("shh:there", "ssh"),
-            ("netns:", "no name"),
-            ("netns:../etc", "no name"),
+            ("netns:", "not the name"),
+            ("netns:../etc", "not the name"),
             ("ssh:", "[USER@]HOST"),
             ("ssh:me@", "[USER@]HOST"),
             ("ssh:-oProxyCommand=reboot", "[USER@]HOST"),

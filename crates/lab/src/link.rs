@@ -167,7 +167,7 @@ pub fn addresses(link: &Link, asked: Option<IpAddr>) -> Result<(IpAddr, IpAddr),
         Link::Sink => &[V4],
         Link::Remote => {
             return Err(
-                "the link remote is the network to another host: name that host by --peer"
+                "the link remote is the network to another host: name that host with --peer"
                     .to_owned(),
             );
         }

@@ -216,12 +216,11 @@ impl Worker {
     /// its introduction may be somebody else's, who stands between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
-            return self.protocol_error(&format!("what is no message of the protocol: `{line}`"));
+            return self.protocol_error(&format!("sent a malformed message: `{line}`"));
         }
         self.end();
         NoAnswer::Failed(Failure::error(format!(
-            "the first line from {} is `{line}` and no message of the protocol: what starts the \
-             worker (a wrapper, a shell's start-up files) must print nothing to standard output",
+            "the first line from {} is `{line}`, which is not a message of the protocol: what starts the worker (a wrapper, a shell's start-up files) must print nothing to standard output",
             self.name()
         )))
     }
@@ -443,7 +442,7 @@ fn signal_name(signal: i32) -> String {
         1 => "SIGHUP",
         2 => "SIGINT",
         3 => "SIGQUIT",
-        4 => "SIGILL, an instruction that this processor does not have",
+        4 => "SIGILL, an instruction that this CPU does not have",
         5 => "SIGTRAP",
         6 => "SIGABRT",
         7 => "SIGBUS",

@@ -111,7 +111,7 @@ fn a_banner_before_the_introduction_is_quoted() {
     let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
     let quoted = ["first line", "`Last login: .Tue`"];
     let why = [
-        "no message of the protocol",
+        "not a message of the protocol",
         "print nothing to standard output",
     ];
     expect(&failure, FailureKind::Error, &[quoted, why].concat());
@@ -139,7 +139,7 @@ fn a_program_that_is_not_there_is_named() {
 fn a_line_without_end_is_cut_off() {
     let endless = "tr '\\0' x < /dev/zero | head -c 100000000; sleep 1000.02";
     let failure = no_description(&[endless], LONG);
-    let named = ["no message of the protocol", "`xxxxxxxx"];
+    let named = ["malformed message", "`xxxxxxxx"];
     expect(&failure, FailureKind::Error, &named);
     assert!(failure.reason.len() < 300, "{}", failure.reason.len());
     expect_none_runs("1000.02");

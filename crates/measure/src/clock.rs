@@ -43,7 +43,7 @@ pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
     };
     let (hz, spread_ppm) = calibrate();
     if spread_ppm > SPREAD_MAX_PPM {
-        let reason = format!("calibrations of the counter lie {spread_ppm:.0} ppm apart");
+        let reason = format!("calibrations of the counter differ by {spread_ppm:.0} ppm");
         return monotonic(reason);
     }
     let ns_per_tick = 1e9 / hz;

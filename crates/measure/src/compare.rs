@@ -255,13 +255,12 @@ impl Given {
         let sides = || ["before", "after"].into_iter().zip(self.launches);
         if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
             return Err(format!(
-                "the run {which} holds no launch of it: an export has none (compare the run itself)"
+                "the run {which} has no launches of it: an export has none (compare the run itself)"
             ));
         }
         match sides().find(|(_, count)| *count < LEAST_LAUNCHES as usize) {
             Some((which, count)) => Err(format!(
-                "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: \
-                 its failures say what became of the others, and --full makes more"
+                "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: its failures say why the others are missing, and --full makes more"
             )),
             None => Ok(()),
         }
@@ -288,8 +287,7 @@ fn compared(
     let [old, new] = rows.map(|row| row.method);
     if old != new {
         return Err(format!(
-            "measured by method {old} before and by method {new} after, which are not the same \
-             thing: measure both with one costof"
+            "measured by method {old} before and by method {new} after, which do not measure the same thing: measure both with one costof"
         ));
     }
     given.suffices()?;

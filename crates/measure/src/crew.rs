@@ -227,7 +227,7 @@ impl Drop for Crew {
 fn refused(position: usize, all: usize, error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "cannot start thread {} of {all}: {error} (ulimit -u and the cgroup's pids.max limit \
-         threads, --cpu chooses their processors)",
+         threads, --cpu chooses their CPUs)",
         position + 1
     ))
 }

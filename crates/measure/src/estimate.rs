@@ -202,9 +202,7 @@ fn twice_the_work_takes_twice_the_time(
             && !(is_disturbed && ratio > 2.0)
         {
             costof_model::fail!(
-                "twice the work took {ratio:.2} times as long for {name} (95 % interval {low:.2} to \
-                 {high:.2}), so the time is not that of the work: the compiler removed it, or \
-                 something else is timed"
+                "twice the work took {ratio:.2} times as long for {name} (95 % interval {low:.2} to {high:.2}), so this is not the time of the work: the compiler removed it, or something else is timed"
             );
         }
     }
@@ -302,12 +300,12 @@ fn estimated_core_cycles(
 fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
     let allocations: u64 = points.iter().map(|point| point.allocations).sum();
     (allocations > 0).then(|| {
-        let what = format!("{allocations} allocations happened inside what was timed");
+        let what = format!("{allocations} allocations happened while it was timed");
         grade::warning(
             "allocations",
             Grade::C,
             what,
-            "the probe is to blame: report it",
+            "this is a fault of the probe: please report it",
         )
     })
 }

@@ -72,13 +72,13 @@ const CAUSES: &[Cause] = &[
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
         what: "CPU contention: ready but not running {} of the time",
-        advice: "stop what else runs, or choose a free processor by --cpu",
+        advice: "stop other programs, or choose a free CPU with --cpu",
         ..OF_THE_TIME
     },
     Cause {
         kind: "throttled",
         recorded: |noise| share(noise, |n| n.throttled_ns),
-        what: "the cgroup's processor quota held the worker back {} of the time",
+        what: "the cgroup's CPU quota held the worker back {} of the time",
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
         ..OF_THE_TIME
     },
@@ -89,7 +89,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.06, 0.15],
         what: "other processes used the measured CPU {} of the time",
         left_out: LeftOut::KeepingCpu,
-        advice: "stop what else runs, or choose a free processor by --cpu",
+        advice: "stop other programs, or choose a free CPU with --cpu",
         ..OF_THE_TIME
     },
     Cause {
@@ -99,7 +99,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.15, 0.5, f64::INFINITY],
         what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
-        advice: "stop what else runs: it shares caches, memory and the power budget",
+        advice: "stop other programs: they share caches, memory and the power budget",
         ..OF_THE_TIME
     },
     Cause {
@@ -120,7 +120,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.08, 0.25],
         what: "the core clock moved by {}",
         left_out: LeftOut::Never,
-        advice: "fix the frequency (governor performance, turbo off), or read the cycles",
+        advice: "fix the core clock (governor performance, turbo off), or compare cycles",
         ..OF_THE_TIME
     },
     Cause {
@@ -253,8 +253,7 @@ pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
     (launches > 0).then(|| {
         let all = launches + others;
         let what = format!(
-            "the CPUs moved: {launches} of {all} launches, in which they lay at another distance, are \
-             left out"
+            "the CPUs moved: {launches} of {all} launches, in which their distance was another one, are left out"
         );
         warning("distance", Grade::B, what, DISTANCE_ADVICE)
     })

@@ -286,7 +286,7 @@ impl OpenLaunch {
         if let Some(cpu) = launch.cpus.first()
             && let Err(error) = affinity::pin(&[*cpu])
         {
-            fail!("cannot run on processor {cpu}: {error} (choose others by --cpu)");
+            fail!("cannot run on CPU {cpu}: {error} (choose others by --cpu)");
         }
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;

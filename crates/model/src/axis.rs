@@ -34,7 +34,7 @@ pub enum Domain {
         #[serde(rename = "usual")]
         defaults: List<u64>,
     },
-    /// A place: one of these words, an absolute path, or an URL of one of these schemes.
+    /// A place: one of these words, an absolute path, or a URL of one of these schemes.
     Place {
         /// The words, each for a place that the machine or the probe chooses.
         words: List<Choice>,

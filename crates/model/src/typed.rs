@@ -242,7 +242,7 @@ fn number<T>(unit: Unit, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisO
     })
 }
 
-/// A path, an URL of one of `schemes`, or one of these words with what they stand for.
+/// A path, a URL of one of `schemes`, or one of these words with what they stand for.
 pub fn place(words: &[(&'static str, &'static str)], schemes: &'static [Text]) -> AxisOf<Text> {
     let choice = |(value, about): &(&'static str, &'static str)| Choice {
         value: Text::Borrowed(value),

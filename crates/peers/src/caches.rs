@@ -43,8 +43,7 @@ impl BeyondCaches {
         BeyondCaches {
             mib: needs_mib,
             lacks: Some(format!(
-                "it needs {needs_mib} MiB, so that no cache holds them, and a quarter of the memory \
-                 that is free is {spare_mib} MiB"
+                "it needs {needs_mib} MiB, more than the caches hold, and a quarter of the free memory is {spare_mib} MiB"
             )),
         }
     }

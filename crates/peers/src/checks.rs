@@ -76,12 +76,9 @@ const MESSAGE_BYTES: u32 = 56;
 const PINGS: u32 = 300;
 const FILE_BYTES: u64 = 64 << 20;
 
-const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, draws its place and keeps books of it in between, which the \
-     caches feel; costof divides a batch of reads by their number";
-const FIO_SAME_READS: &str = "the same reads of a file of the same length in the same folder, stamped one by one; a \
-     device's own cache and queues may be in different moods";
-const VECTORS: &str = "sysbench takes words of 8 bytes in one loop, costof the fastest of its loops, with vectors \
-     where there are some";
+const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, and between reads chooses the next place and does bookkeeping, which disturbs the caches; costof divides the time of a batch of reads by their number";
+const FIO_SAME_READS: &str = "the same reads of a file of the same length in the same folder, stamped one by one; a device's own cache and queues may be in different states";
+const VECTORS: &str = "sysbench takes words of 8 bytes in one loop, costof the fastest of its loops, with vectors if there are any";
 
 /// All that `costof verify` makes, in this order.
 pub fn checks() -> Vec<Check> {
@@ -199,8 +196,7 @@ pub fn context_switch(between: &str) -> Check {
 
 /// A child process that ends at once.
 pub fn vfork(seconds: u32) -> Check {
-    let loops = "stress-ng counts a loop that also looks at its clock and at whether its time is over; \
-         costof stamps each vfork and wait by itself";
+    let loops = "stress-ng counts a loop that also reads its clock and checks whether its time is over; costof stamps each vfork and wait by itself";
     let peers = vec![Peer::new(stress_ng::vfork(seconds), 0.6, 1.05, loops)];
     let axes = "how=vfork exec=no resident=0";
     Check::new("os.process", axes, "latency", peers)
@@ -341,15 +337,14 @@ pub fn file_read(read: &FileRead, effort: Effort) -> Check {
 pub fn round_trip(over: &str, wait: &str, wake: &str, effort: Effort) -> Check {
     let tool = sockperf::ping_pong(over, wait == "spin", MESSAGE_BYTES, effort.seconds);
     let whole =
-        "whole round trips of both; sockperf stamps each of them and keeps books of it in between";
+        "whole round trips of both; sockperf stamps each of them and does bookkeeping in between";
     let axes = format!("over={over} size={MESSAGE_BYTES} wait={wait} cpus=cross wake={wake}");
     let peers = vec![Peer::new(tool, 0.85, 1.1, whole)];
     Check::new("net.rtt", axes, "latency", peers).on_two_cpus()
 }
 
 fn ping() -> Check {
-    let pauses = "ping pauses 2 ms between requests, in which caches forget, and prints whole microseconds of \
-         so short a time; costof sends the next request at once";
+    let pauses = "ping pauses 2 ms between requests, while caches lose their content, and prints whole microseconds of so short a time; costof sends the next request at once";
     let tool = ping::loopback(MESSAGE_BYTES, PINGS);
     let axes = format!("size={MESSAGE_BYTES} wait=block");
     let peers = vec![Peer::new(tool, 0.2, 1.0, pauses)];

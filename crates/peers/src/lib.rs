@@ -1,5 +1,5 @@
 //! Programs of others that measure what costof measures: how each is started, bounded in time and
-//! read, and what costof is held against them.
+//! read, and what costof is compared with them.
 //!
 //! It starts programs and does arithmetic with what they print. It never measures by itself, and
 //! prints nothing.

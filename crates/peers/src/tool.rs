@@ -122,7 +122,7 @@ impl<'a> Tool<'a> {
             .ok_or_else(|| {
                 failed((self.why_not)(&printed).unwrap_or_else(|| {
                     format!(
-                        "it printed no number that is known here, but: {}",
+                        "it printed no number that costof knows, but: {}",
                         tools::shortened(&printed, SHOWN_CHARS)
                     )
                 }))
@@ -196,7 +196,7 @@ mod tests {
     fn what_is_no_number_is_named_with_what_was_printed() {
         for script in ["echo fast", "echo 0 ns", "echo inf ns", "echo -1 ns"] {
             let error = measure(script).unwrap_err().to_string();
-            assert!(error.contains("no number that is known here"), "{error}");
+            assert!(error.contains("no number that costof knows"), "{error}");
         }
         let error = measure("echo rubbish; exit 3").unwrap_err().to_string();
         assert!(error.contains("exit status: 3"), "{error}");

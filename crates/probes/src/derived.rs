@@ -84,7 +84,7 @@ pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
     }
 }
 
-/// The other end took the processor from this thread: that is what was measured,
+/// The other end took the CPU from this thread: that is what was measured,
 /// and no disturbance.
 pub(crate) fn forget_disturbances(report: &mut Report) {
     for measured in &mut report.metrics {

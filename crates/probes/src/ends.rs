@@ -1,5 +1,5 @@
 //! What probes between two ends share: where the other end runs, and whether
-//! the processors between which something goes to and fro are kept awake.
+//! the CPUs between which something goes to and fro are kept awake.
 
 use crate::setup::FirstError;
 use crate::threads;
@@ -14,9 +14,9 @@ use std::io;
 costof_model::words! {
     /// Where two ends run.
     pub(crate) enum Cpus {
-        /// both on one processor, which switches between them
+        /// both on one CPU, which switches between them
         Same = "same",
-        /// each on a processor of its own, the nearest one to the first
+        /// each on a CPU of its own, the nearest one to the first
         Cross = "cross",
         /// both in one thread, which never waits: what is sent is there when it is looked for
         OneThread = "one_thread",
@@ -24,7 +24,7 @@ costof_model::words! {
 }
 
 impl Cpus {
-    /// On how many processors the two ends run.
+    /// On how many CPUs the two ends run.
     pub(crate) fn count(self) -> usize {
         match self {
             Cpus::Same | Cpus::OneThread => 1,
@@ -32,7 +32,7 @@ impl Cpus {
         }
     }
 
-    /// The axis `cpus`, for what is about one processor.
+    /// The axis `cpus`, for what is about one CPU.
     pub(crate) fn same_first() -> AxisOf<Cpus> {
         words_of(&[Cpus::Same, Cpus::Cross]).about(ABOUT_CPUS)
     }
@@ -50,7 +50,7 @@ impl Cpus {
 
 const ABOUT_CPUS: &str = "where the two ends run";
 
-/// The processor of the other end. The first of `cpus` is this thread's own.
+/// The CPU of the other end. The first of `cpus` is this thread's own.
 ///
 /// # Errors
 /// Where the run has too few.
@@ -58,7 +58,7 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
     Ok(threads::on(ends.count(), cpus)?[ends.count() - 1])
 }
 
-/// Keeps the processors on which the ends run, the first ones of `cpus`, so.
+/// Keeps the CPUs on which the ends run, the first ones of `cpus`, so.
 ///
 /// # Errors
 /// Why they cannot be.
@@ -67,12 +67,12 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
         (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
         (Cpus::Same | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
         (Cpus::Same | Cpus::OneThread, _) => unsupported!(
-            "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)"
+            "the CPU that both ends share is never idle (--set cpus=cross, or wake=awake)"
         ),
     }
 }
 
-/// Two ends that spin need a processor each, and keep them awake themselves.
+/// Two ends that spin need a CPU each, and keep them awake themselves.
 ///
 /// # Errors
 /// Where they share one, or it is to be idle.
@@ -80,11 +80,11 @@ pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
         (Cpus::Same, _) => unsupported!(
-            "two ends that spin on one processor wait for the end of each other's time slice \
+            "two ends that spin on one CPU wait for the end of each other's time slice \
              (--set cpus=cross, or wait=block)"
         ),
         (Cpus::Cross | Cpus::OneThread, Wake::Idle | Wake::Polling) => {
-            unsupported!("an end that spins keeps its processor awake (--set wake=awake)")
+            unsupported!("an end that spins keeps its CPU awake (--set wake=awake)")
         }
     }
 }
@@ -133,7 +133,7 @@ impl TokenExchange {
 pub(crate) fn cannot_start(error: io::Error) -> Failure {
     Failure::unsupported(format!(
         "the other end cannot be started: {error} (ulimit -u, ulimit -n and the cgroup's pids.max \
-         limit processes and descriptors; --cpu chooses the processors)"
+         limit processes and descriptors; --cpu chooses the CPUs)"
     ))
 }
 

@@ -19,7 +19,7 @@ mod copy {
     pub(crate) const TWO_COPIES: &str = include_str!("copy/send/two_copies.txt");
 }
 mod cpu {
-    //! The processor.
+    //! The CPU.
 
     pub(crate) mod branch_miss;
     pub(crate) mod call;

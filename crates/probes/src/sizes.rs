@@ -12,7 +12,7 @@ pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
     sizes
 }
 
-/// A size well inside the cache that the processor claims at a level; none where
+/// A size well inside the cache that the CPU claims at a level; none where
 /// it claims none. A last level is shared, and its outer part often with
 /// strangers: four times the level before is far enough into it.
 pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
@@ -28,7 +28,7 @@ pub(crate) fn beyond(facts: &Facts) -> u64 {
     last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30))
 }
 
-/// Whether so many bytes lie inside the cache that the processor claims at a
+/// Whether so many bytes lie inside the cache that the CPU claims at a
 /// level, with some of it left to others.
 pub(crate) fn fit_into_level(bytes: u64, facts: &Facts, level: u32) -> bool {
     let claimed = facts.claimed_cache(level);

@@ -1,4 +1,4 @@
-//! How many threads, and on which processors.
+//! How many threads, and on which CPUs.
 
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, OrFailure};
@@ -17,12 +17,12 @@ pub(crate) fn more(most: u64) -> impl Iterator<Item = u64> {
         .take_while(move |threads| *threads <= most)
 }
 
-/// How many processors the run has.
+/// How many CPUs the run has.
 pub(crate) fn processors(facts: &Facts) -> u64 {
     facts.planned_cpus().len() as u64
 }
 
-/// The first `needed` of a run's processors.
+/// The first `needed` of a run's CPUs.
 ///
 /// # Errors
 /// Where the run has fewer.
@@ -31,7 +31,7 @@ pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
         .ok_or_else(|| too_few(needed, cpus.len()))
 }
 
-/// Whether so many threads have a processor each, where they are pinned to
+/// Whether so many threads have a CPU each, where they are pinned to
 /// `cpus` or, without those, where the kernel places them.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failur
     Ok(())
 }
 
-/// The processors that so many threads run on and may share. Two or more need
+/// The CPUs that so many threads run on and may share. Two or more need
 /// two of them, or they would take turns by the scheduler's clock and share
 /// nothing at the same time.
 ///
@@ -96,8 +96,8 @@ impl Drop for Sleeper {
 
 fn too_few(needed: usize, has: usize) -> Failure {
     let processors = match needed {
-        1 => "a processor".to_owned(),
-        _ => format!("{needed} processors"),
+        1 => "a CPU".to_owned(),
+        _ => format!("{needed} CPUs"),
     };
     Failure::unsupported(format!(
         "this needs {processors} to be pinned to, and this run has {has} (--cpu names them, as \
@@ -123,14 +123,11 @@ mod tests {
         assert_eq!(sharing(2, &[7, 5, 6]).unwrap(), [7, 5]);
         assert_eq!(sharing(8, &[7, 5]).unwrap(), [7, 5]);
         for (failure, says) in [
-            (
-                on(8, &[7, 5]),
-                "8 processors to be pinned to, and this run has 2",
-            ),
-            (on(1, &[]), "a processor to be pinned to"),
+            (on(8, &[7, 5]), "8 CPUs to be pinned to, and this run has 2"),
+            (on(1, &[]), "a CPU to be pinned to"),
             (
                 sharing(2, &[7]),
-                "2 processors to be pinned to, and this run has 1",
+                "2 CPUs to be pinned to, and this run has 1",
             ),
         ] {
             let failure = failure.unwrap_err();

@@ -1,11 +1,11 @@
-//! Whether the processors on which something waits are kept awake.
+//! Whether the CPUs on which something waits are kept awake.
 
 use costof_model::failure::{Failure, OrFailure};
 use costof_model::typed::{AxisOf, words, words_of};
 use costof_os::cpu::awake::{PollingIdle, Spinners};
 
 costof_model::words! {
-    /// What a processor does while something waits on it.
+    /// What a CPU does while something waits on it.
     pub(crate) enum Wake {
         /// a process of the lowest policy (SCHED_IDLE) spins on it and gives way at once, so that it
         /// never halts; a wake-up interrupts it
@@ -20,15 +20,17 @@ costof_model::words! {
 
 /// The axis `wake`, for what goes to and fro between two ends.
 pub(crate) fn of_two_ends() -> AxisOf<Wake> {
-    words().about("what a processor does while its end waits; with cpus=same there is always the other end to run")
+    words().about(
+        "what a CPU does while its end waits; with cpus=same there is always the other end to run",
+    )
 }
 
 /// The axis `wake`, for a thread that sleeps.
 pub(crate) fn of_a_sleeper() -> AxisOf<Wake> {
-    words_of(&[Wake::Idle, Wake::Awake]).about("what the processor does while the thread sleeps")
+    words_of(&[Wake::Idle, Wake::Awake]).about("what the CPU does while the thread sleeps")
 }
 
-/// What keeps processors awake, until dropped.
+/// What keeps CPUs awake, until dropped.
 #[derive(Debug)]
 pub(crate) enum Awake {
     /// Nothing does.
@@ -39,7 +41,7 @@ pub(crate) enum Awake {
     Polling { _request: PollingIdle },
 }
 
-/// Keeps these processors so.
+/// Keeps these CPUs so.
 ///
 /// # Errors
 /// Why they cannot be kept awake.
@@ -56,7 +58,7 @@ pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
         ),
     };
     awake.or_unsupported_hint(
-        format_args!("{what} cannot keep a processor awake"),
+        format_args!("{what} cannot keep a CPU awake"),
         "--set wake=idle needs nothing",
     )
 }

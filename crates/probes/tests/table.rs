@@ -315,7 +315,7 @@ const NEED_A_QUIET_CORE: [(&str, &str); 2] = [
     // Two chains of instructions must agree to 2 % to give the core clock.
     ("cpu.frequency", "the two chains never agreed"),
     // Six costs must lie on a straight line.
-    ("cpu.branch_miss", "are on no line"),
+    ("cpu.branch_miss", "are not on a line"),
 ];
 
 /// Whether a point may go without a number in a test: where it is not to be had

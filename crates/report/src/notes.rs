@@ -64,7 +64,7 @@ fn what_predictions_build_on(run: &Run) -> String {
     }
     let missing: Vec<&str> = missing.into_iter().collect();
     format!(
-        ", as what predictions build on is not in this run (add {})",
+        ", because this run lacks what predictions build on (add {})",
         missing.join(" ")
     )
 }
@@ -119,7 +119,7 @@ pub(crate) fn distributions(run: &Run) -> String {
         {
             let _ = writeln!(
                 text,
-                "{name} is {} without the batches that were preempted",
+                "{name}: {} excluding preempted batches",
                 estimate.unit.display(undisturbed)
             );
         }
@@ -143,10 +143,7 @@ pub(crate) fn instruments(run: &Run) -> String {
     };
     let clock = &attempt.clock;
     let name = match clock.source {
-        ClockSource::Counter => format!(
-            "the processor's counter at {}",
-            Unit::Hertz.display(clock.hz)
-        ),
+        ClockSource::Counter => format!("the CPU's counter at {}", Unit::Hertz.display(clock.hz)),
         ClockSource::Monotonic => "CLOCK_MONOTONIC".to_owned(),
     };
     let mut text = format!(
@@ -160,8 +157,8 @@ pub(crate) fn instruments(run: &Run) -> String {
     }
     if counters.user_only.iter().any(|name| name == "cycles") {
         text.push_str(
-            "No counted cycles: those in user mode alone are counted (cycles_user in the run \
-             file); sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON gives the kernel's too\n",
+            "No counted cycles: only those in user mode are counted (cycles_user in the run \
+             file); sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON adds the kernel's\n",
         );
     }
     text

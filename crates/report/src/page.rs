@@ -165,7 +165,7 @@ fn head(run: &Run) -> String {
     };
     let end = match &run.end {
         Some(_) => "",
-        None => " The run did not come to its end: what is missing was not measured.",
+        None => " The run was interrupted: what is missing was not measured.",
     };
     format!(
         "Begun {}, precision {}. {summary}.{end}",

@@ -167,7 +167,7 @@ fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
     counters.user_only = vec!["cycles".into()];
     let text = text(&run, NOTES);
     assert!(
-        text.contains("No counted cycles: those in user mode alone"),
+        text.contains("No counted cycles: only those in user mode"),
         "{text}"
     );
     assert!(text.contains("perf_event_paranoid=1"), "{text}");

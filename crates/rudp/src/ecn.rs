@@ -99,7 +99,7 @@ impl EcnValidation {
     ///
     /// RFC 9000 section 13.4.2.1 holds what one acknowledgement adds to the counts against what
     /// it acknowledges. Ours report a packet of long ago where they had no room for it before, so
-    /// it is sums that are held against each other: what is acknowledged by now was counted by
+    /// it is sums that are compared: what is acknowledged by now was counted by
     /// now, in whatever order they arrived.
     pub(crate) fn acknowledged(&mut self, marked: u64) -> u64 {
         self.acked += marked;

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct AskOptions {
-    /// Which question: a name of the list
+    /// Which question: a name from the list
     #[arg(value_name = "QUESTION")]
     pub(crate) question: Option<String>,
     /// The size of a message or block, such as 32KiB
     #[arg(long, value_name = "BYTES", requires = "question")]
     pub(crate) size: Option<String>,
-    /// The path between client and server, as of `costof run`
+    /// The path between client and server, as for `costof run`
     #[arg(long, value_name = "LINK", requires = "question")]
     pub(crate) link: Option<Link>,
     /// Answer from an existing run, instead of measuring
@@ -25,7 +25,7 @@ pub(crate) struct AskOptions {
     pub(crate) measuring: Measuring,
     #[command(flatten)]
     pub(crate) quiet: Quiet,
-    /// Write the answer as JSON
+    /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -5,18 +5,18 @@ use costof_model::link::Link;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinkCommand {
-    /// Make it: network namespaces costof-server (10.0.0.1, fd00:c057::1) and costof-client
-    /// (10.0.0.2, fd00:c057::2), joined
+    /// Make the link. It joins the network namespaces costof-server (10.0.0.1, fd00:c057::1) and
+    /// costof-client (10.0.0.2, fd00:c057::2)
     Up {
-        /// Which: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
+        /// Which link: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
         #[arg(default_value = "veth")]
         link: Link,
-        /// The seed that decides which packets are lost, late or duplicated
+        /// The seed that decides which packets the link loses, delays or duplicates
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
-    /// Say which one is up, and what it has done to packets since
+    /// Show which link is up, and what it has done to packets so far
     Status,
-    /// Take it away
+    /// Remove the link
     Down,
 }

@@ -6,28 +6,28 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsOptions {
-    /// All of them, not only the latest
+    /// Show all runs, not only the latest
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
-    /// Only these: an id, a layer, a glob, or what has to do with a word (zerocopy)
+    /// Show only these: an id, a layer, a glob, or a word to search for (zerocopy)
     #[arg(value_name = "PROBE|WORD")]
     pub(crate) probes: Vec<String>,
-    /// Write the probes' full descriptions as JSON
+    /// Print the probes' full descriptions as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainOptions {
-    /// Which: an id, a layer, a glob, or a word for what it measures (fsync)
+    /// Which probe: an id, a layer, a glob, or a word for what it measures (fsync)
     #[arg(value_name = "PROBE|WORD")]
     pub(crate) probe: String,
-    /// Show the sums behind this run's predictions [default: those of the latest run in the history
-    /// that has measured the probe]
+    /// Show the sums behind the predictions of this run [default: the latest run in the history that
+    /// measured the probe]
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) run: Option<PathBuf>,
 }

@@ -5,17 +5,17 @@ use clap::{Args, ColorChoice};
 /// How a run is printed.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Printing {
-    /// Print all notes, instead of their number: missed predictions, disturbed batches, links, what has
-    /// no number, findings, what cost a grade
+    /// Print all notes instead of their count: missed predictions, disturbed batches, links, what has
+    /// no number, findings, reasons for grades
     #[arg(long)]
     pub(crate) notes: bool,
-    /// Print each row's probe and axes besides its label
+    /// Print each row's probe and axes too
     #[arg(long)]
     pub(crate) ids: bool,
-    /// Whether grades and missed predictions are coloured
+    /// Whether to colour grades and missed predictions
     #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
-    /// Write the points, and those that have no number, as JSON, one a line, instead of a table
+    /// Print JSON instead of a table: one line for each point, also for those without a number
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("mode").args(["listen", "to"]).required(true)),
           after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
-                        In another one, with the token that the first one shows:\n  \
+                        In another, with the token that the first one prints:\n  \
                         COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
                         `costof explain copy.send` says what is sent and measured, and how.")]
 pub(crate) struct SendOptions {
@@ -20,28 +20,28 @@ pub(crate) struct SendOptions {
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: Option<Address>,
     /// Connections without this token are refused [default: COSTOF_TOKEN or a file; a receiver
-    /// generates one and shows it]
+    /// generates one and prints it]
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     pub(crate) token: Option<String>,
-    /// The file that holds the token; a receiver writes one there if there is none, and removes it
-    /// at its end
+    /// The file that holds the token; a receiver creates it if it does not exist, and removes it when
+    /// it ends
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token")]
     pub(crate) token_file: Option<PathBuf>,
     /// Accept every sender, without a token
     #[arg(long, conflicts_with_all = ["to", "token", "token_file"])]
     pub(crate) open: bool,
-    /// How many senders may be served at a time
+    /// How many senders may connect at a time
     #[arg(long, value_name = "N", conflicts_with = "to", default_value = "16",
           value_parser = value_parser!(u16).range(1..=256))]
     pub(crate) max_clients: u16,
-    /// The ports on which messages may come, where a firewall lets only some through
+    /// The ports on which messages may arrive, if a firewall is in the way
     #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
     pub(crate) data_port: Option<(u16, u16)>,
     #[command(flatten)]
     pub(crate) axes: SendAxes,
     #[command(flatten)]
     pub(crate) sending: SendingOptions,
-    /// Write what was measured as JSON, one object a line, instead of a table
+    /// Print JSON instead of a table, one object a line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -51,13 +51,13 @@ pub(crate) struct SendOptions {
 #[group(requires = "to")]
 #[command(next_help_heading = SENDING)]
 pub(crate) struct SendingOptions {
-    /// End after so many messages of each connection
+    /// End after this many messages on each connection
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// A value on any axis of copy.send, such as source=cold
+    /// A value for any axis of copy.send, such as source=cold
     #[arg(long = "set", value_name = "AXIS=V", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
 }

@@ -100,7 +100,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     match number.parse::<f64>() {
         Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(percent),
-        _ => Err("a number of percent that is not below zero, such as 5".to_owned()),
+        _ => Err("not a percentage of zero or more, such as 5".to_owned()),
     }
 }
 
@@ -108,7 +108,9 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
         .filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400))
-        .ok_or_else(|| format!("`{text}` is no time of up to a day, such as 500ms, 10s or 1min"))
+        .ok_or_else(|| {
+            format!("`{text}` is not a duration of up to a day, such as 500ms, 10s or 1min")
+        })
 }
 
 /// A token goes in one line, and on a command line.
@@ -117,7 +119,7 @@ pub(crate) fn token(text: &str) -> Result<String, String> {
     match text.len() {
         1..=MOST if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
         _ => Err(format!(
-            "a token is 1 to {MOST} letters, digits and signs of ASCII without blanks"
+            "a token has 1 to {MOST} ASCII letters, digits and signs, without spaces"
         )),
     }
 }
@@ -133,8 +135,7 @@ pub(super) fn address(text: &str) -> Result<IpAddr, String> {
     };
     text.parse().ok().filter(is_one_host).ok_or_else(|| {
         format!(
-            "`{text}` is no address of one host, such as 192.0.2.1 or 2001:db8::1 (nor can it be a \
-             link-local one)"
+            "`{text}` is not the address of one host, such as 192.0.2.1 or 2001:db8::1 (a link-local one is not enough)"
         )
     })
 }
@@ -145,7 +146,7 @@ pub(super) fn ports(text: &str) -> Result<(u16, u16), String> {
     match (first.trim().parse(), last.trim().parse()) {
         (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
         _ => Err(format!(
-            "`{text}` is no range of ports from 1 to 65535, such as 5000-5010"
+            "`{text}` is not a range of ports from 1 to 65535, such as 5000-5010"
         )),
     }
 }

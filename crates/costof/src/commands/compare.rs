@@ -30,8 +30,7 @@ fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
         [] => history::last_two()?,
         [only] => bail!(
-            "{} is the only run: AFTER is missing, a run to compare with it (@1 is the latest run, \
-             `costof runs` lists all)",
+            "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
             only.display()
         ),
         files => files.to_vec(),
@@ -102,7 +101,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     let out = options.out.clone();
     if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
         bail!(
-            "{} is a file: with two hosts, --out names a folder for a file of each",
+            "{} is a file: with two hosts, --out names a folder for both runs",
             folder.display()
         );
     }

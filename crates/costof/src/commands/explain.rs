@@ -65,8 +65,7 @@ fn explain(info: &ProbeInfo) -> String {
     });
     section(&mut text, "Axes", axes);
     let between = format!(
-        "a {}, which leads, and a {}, each in a process of its own; --link says what lies between \
-         them: {LINKS}, such as delay=10ms,loss=1%; --peer HOST lets the other end run there",
+        "a {}, which leads, and a {}, each in a process of its own; --link names the path between them: {LINKS}, such as delay=10ms,loss=1%; --peer HOST runs the other end there",
         info.roles.last().map_or("", |role| role),
         info.roles.first().map_or("", |role| role),
     );
@@ -89,7 +88,7 @@ fn explain(info: &ProbeInfo) -> String {
 fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
         return format!(
-            "\nIn none of the last {} runs here: `costof run {}` measures it\n",
+            "\nNone of the last {} runs here has it: `costof run {}` measures it\n",
             history::LOOK_BACK,
             info.id
         );

@@ -40,7 +40,7 @@ pub(super) fn measure(
     let mut files = files.iter().flatten();
     if let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) {
         bail!(
-            "{} is there already: name another folder by --out",
+            "{} exists already: name another folder with --out",
             file.display()
         );
     }
@@ -85,7 +85,7 @@ pub(super) fn measure(
     if interrupted.load(Ordering::Relaxed) {
         let [one, other] = records.each_ref().map(|record| record.path().display());
         log(format!(
-            "what was measured is in {one} and {other}; it does not go on in turns, begin anew"
+            "what was measured is in {one} and {other}; a comparison in turns cannot be resumed: start it again"
         ));
         return Err(Error::Interrupted);
     }
@@ -98,8 +98,7 @@ fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
     let mut words = options.probes.iter();
     match words.find(|word| word.parse::<Host>().is_ok()) {
         Some(word) => bail!(
-            "--interleave takes two hosts, and {word} is a third: what stands behind them is what \
-             to measure"
+            "--interleave takes two hosts, and {word} is a third one: what follows the two hosts is what to measure"
         ),
         None => Ok(()),
     }

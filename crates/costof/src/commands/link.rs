@@ -25,7 +25,9 @@ pub(crate) fn run(command: &LinkCommand) -> Done {
 
 fn up(link: &Link, seed: u64) -> Result<String, Error> {
     if matches!(link, Link::Loopback | Link::Remote | Link::Sink) {
-        bail!("the link {link} has no two ends to enter (veth, lan, wan, or spelt out)");
+        bail!(
+            "the link {link} has no namespaces at both ends (use veth, lan, wan, or a spelt-out link)"
+        );
     }
     let holder = own_executable(&["hold"])?;
     let (up, was_up) = named::up(link, seed, &holder).map_err(wrong)?;

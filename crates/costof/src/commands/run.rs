@@ -129,7 +129,7 @@ fn show(record: &Record, printing: &Printing) -> Done {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if run.points.is_empty() {
-        let why = "nothing could be measured; the reasons stand above";
+        let why = "nothing could be measured; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
     Ok(ExitCode::SUCCESS)

@@ -62,7 +62,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
         io::stdout().write_all(text::summary(&rows).as_bytes())?;
     }
     if !rows.iter().any(is_compared) {
-        let why = "nothing could be compared; the reasons stand above";
+        let why = "nothing could be compared; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
     let is_further = |percent: f64| rows.iter().any(|row| is_beyond(row, percent / 100.0));

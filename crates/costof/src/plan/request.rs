@@ -58,8 +58,7 @@ impl<'a> Request<'a> {
         let links_asked = !options.chosen.links.is_empty();
         if (links_asked || options.peer.is_some()) && !infos.iter().any(|info| info.needs_link()) {
             bail!(
-                "{} is for probes with two ends, and none of the chosen ones has (`costof list net` \
-                 shows those that have)",
+                "{} is for probes with two ends, and none of the chosen ones has two (`costof list net` shows some that have)",
                 if links_asked { "--link" } else { "--peer" }
             );
         }

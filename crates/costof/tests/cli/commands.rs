@@ -72,7 +72,7 @@ fn help_says_what_each_command_is_for() {
         "\nDecide:\n",
         "\nPrepare:\n",
         "\nOptions:\n",
-        "Exit codes: 0 done",
+        "Exit codes:",
     ] {
         assert_contains(grouped, heading);
     }

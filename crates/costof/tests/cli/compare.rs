@@ -1,4 +1,4 @@
-//! `costof compare`: runs of the real costof, held against each other.
+//! `costof compare`: runs of the real costof, compared with each other.
 
 use crate::common::{Place, assert_contains, assert_contains_all};
 use costof_model::metric::Data;

@@ -172,7 +172,9 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         assert_eq!(measured, is_here, "{command}: {:?}", run.failures);
         let is_named = failures.any(|row| {
             row.kind == FailureKind::Unsupported
-                && row.reason.contains("leads elsewhere (run costof there)")
+                && row
+                    .reason
+                    .contains("leads to another one (run costof there)")
         });
         assert_eq!(is_named, !is_here, "{command}: {:?}", run.failures);
     }

@@ -182,7 +182,7 @@ fn files_that_are_there_are_not_written_over() {
     fs::create_dir(place.path("runs")).unwrap();
     fs::write(place.path("runs/after.jsonl"), "mine").unwrap();
     interleaved(&place, "local local null cpu.loop --quick --out runs")
-        .expect_wrong(&["runs/after.jsonl is there", "another folder by --out"]);
+        .expect_wrong(&["runs/after.jsonl exists", "another folder with --out"]);
     // Nor is the other begun, which would be there the next time.
     assert!(!place.path("runs/before.jsonl").exists());
     assert_eq!(fs::read(place.path("runs/after.jsonl")).unwrap(), b"mine");

@@ -195,7 +195,7 @@ fn what_is_too_much_for_this_machine_or_run_is_absent_and_the_rest_goes_on() {
 fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
     let allowed = affinity::allowed().unwrap();
     let [.., other, last] = *allowed else {
-        return skipped("this process may use one processor only");
+        return skipped("this process may use one CPU only");
     };
     let place = Place::new();
     let measured = |cpus: &str, file: &str| {

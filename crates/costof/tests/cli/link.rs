@@ -299,7 +299,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     assert_contains(&says("down"), "is down");
     expect_nothing_named(&place);
     assert_contains(&says("down"), "no link was up");
-    link("up loopback").expect_wrong(&["no two ends"]);
+    link("up loopback").expect_wrong(&["no namespaces at both ends"]);
 
     let emulated = link("up up.loss=30%,duplicate=5% --seed 7");
     if emulated.code != Some(0) {
@@ -330,7 +330,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     // Jitter is never left to netem, so there is a relay. Whatever comes next clears away what is left.
     for next in ["down", "up delay=1ms,jitter=0.1ms"] {
         kill_all(&place);
-        link("status").expect_wrong(&["not all of it", "costof link down"]);
+        link("status").expect_wrong(&["only partly there", "costof link down"]);
         says(next);
         if next == "down" {
             expect_nothing_named(&place);
@@ -465,7 +465,7 @@ fn reaches(address: &str, packets: &str) {
 
 /// Which of a hundred packets are answered, and how often. It goes on until a
 /// hundred were, those that are sent later among them: order is kept, so that
-/// nothing is under way any more of the first hundred, however slow the link is.
+/// nothing is in flight any more of the first hundred, however slow the link is.
 fn answers_of_hundred() -> Vec<String> {
     let ended = ping("-c 100 -i 0.01 -w 60 10.0.0.1");
     let mut answers = answers(&ended);

@@ -13,6 +13,7 @@ mod copies;
 mod copy_calls;
 mod copy_verdicts;
 mod datagrams;
+mod documents;
 mod ends;
 mod estimate;
 mod export;

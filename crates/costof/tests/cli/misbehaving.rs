@@ -116,7 +116,7 @@ fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
     for row in lost {
         assert_eq!(row.kind, FailureKind::Error);
         // Quoted, with nothing that would move a terminal's cursor.
-        let named = ["no message of the protocol", "`nonsense.[31m`"];
+        let named = ["malformed message", "`nonsense.[31m`"];
         assert_contains_all(&row.reason, &named);
     }
 }

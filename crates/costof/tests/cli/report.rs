@@ -123,7 +123,7 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
     let (_, err) = report(&place, "torn.jsonl", 0);
     assert!(!err.contains("was read up to"), "{err}");
     let page = fs::read_to_string(place.path("torn.html")).unwrap();
-    assert!(page.contains("The run did not come to its end"));
+    assert!(page.contains("The run was interrupted"));
     // Broken in the middle, and a line of a gigabyte.
     let broken = format!("{text}{{\"type\":\"end\"}}\n{text}");
     fs::write(place.path("broken.jsonl"), &broken).unwrap();

@@ -134,10 +134,9 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     assert_contains(&text("csv/summary.csv"), "os.syscall");
 
     // What was measured is not measured over, and can be shown again.
-    place.run(command).expect_wrong(&[
-        "study-own/run.jsonl is there already",
-        "study own.toml --run",
-    ]);
+    place
+        .run(command)
+        .expect_wrong(&["study-own/run.jsonl exists already", "study own.toml --run"]);
     let again = place.run("study own.toml --run study-own/run.jsonl --out again");
     let again = again.expect_code(0);
     assert_eq!(again.out, *out);
@@ -193,9 +192,9 @@ fn what_is_no_unoptimised_build_is_refused_before_anything_is_measured() {
     };
     for (build, named) in [
         ("plain", "ermission denied"),
-        ("other", "no costof to ask"),
+        ("other", "names no costof that answers"),
         ("later", "protocol 99"),
-        ("release", "is an optimised build"),
+        ("release", "names an optimised build"),
     ] {
         study(build).expect_wrong(&["--unoptimised", named]);
         assert!(!place.path("o").exists(), "{build}");
@@ -203,7 +202,7 @@ fn what_is_no_unoptimised_build_is_refused_before_anything_is_measured() {
     // Nor is what is left of another.
     fs::create_dir(place.path("o")).unwrap();
     fs::write(place.path("o/unoptimised.jsonl"), "mine").unwrap();
-    study(COSTOF).expect_wrong(&["o/unoptimised.jsonl is there already", "--out"]);
+    study(COSTOF).expect_wrong(&["o/unoptimised.jsonl exists already", "--out"]);
     assert!(!place.path("o/run.jsonl").exists());
 }
 
@@ -256,7 +255,7 @@ rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
     assert!(line(&shown, "unoptimised  ")[0].ends_with(" ns"), "{shown}");
     expect_complete(&place.read("o/unoptimised.jsonl"));
     assert_eq!(fs::read(place.path("o/run.jsonl")).unwrap(), first);
-    again(&both).expect_wrong(&["o/run.jsonl is there already"]);
+    again(&both).expect_wrong(&["o/run.jsonl exists already"]);
 }
 
 #[test]

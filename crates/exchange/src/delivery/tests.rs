@@ -173,7 +173,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
     for cpus in [&cpus[..1], &cpus[..cpus.len().min(2)]] {
         for primitive in Primitive::ALL {
             for threads in [1, 2, 4, 8, 16] {
-                let what = format!("{primitive:?}, {threads} threads, processors {cpus:?}");
+                let what = format!("{primitive:?}, {threads} threads, CPUs {cpus:?}");
                 let met = try_meet(Transport::Tcp, threads, shape(10_001, 3), primitive);
                 let Some(mut ends) = there(met, &what) else {
                     continue;

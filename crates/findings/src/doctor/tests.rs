@@ -152,13 +152,13 @@ fn what_uses_the_core_is_as_likely_as_the_machine_says() {
     assert_eq!(
         after_text("core", &guest).what,
         "something else used the core of CPU 3 for 62.0 % of the time just now and took 34.5 % of \
-         its execution slots then (by a gauge with a floor of 0.250 cycles an addition): most \
-         likely another virtual machine on its second hardware thread"
+         its execution slots then (gauge floor: 0.250 cycles an addition): most \
+         likely another virtual machine on the core's second hardware thread"
     );
     let mut unhealthy = FILE.cases.unhealthy.iter();
     let sibling = unhealthy.find(|case| case.advice.contains("cpu7"));
     let visible = sibling.unwrap().diagnosis();
-    let ran = ": on CPU 7, which shares it, ran make (process 123) for 80.0 % of the time";
+    let ran = ": make (process 123) ran on CPU 7, which shares the core, for 80.0 % of the time";
     assert!(visible.what.ends_with(ran), "{visible:?}");
     let bare = after_text("core", SHARED);
     assert!(bare.what.ends_with("an addition)"), "{bare:?}");
@@ -167,5 +167,8 @@ fn what_uses_the_core_is_as_likely_as_the_machine_says() {
         "probed.core.floor = 'unset'\nprobed.core.shared = 'unset'",
     );
     assert_eq!(unknown.state, NotChecked);
-    assert!(unknown.what.contains("on CPU 3 the floor"), "{unknown:?}");
+    assert!(
+        unknown.what.contains("uses the core of CPU 3"),
+        "{unknown:?}"
+    );
 }

@@ -77,8 +77,7 @@ impl Ends {
         let tuns = open(&self.near).and_then(|near| Ok((near, open(&self.far)?)));
         let tuns = tuns.map_err(|error| {
             format!(
-                "a TUN device: {error} (it needs the kernel's tun driver, and /dev/net/tun that \
-                 may be opened: chmod 666 /dev/net/tun, or root)"
+                "a TUN device: {error} (it needs the kernel's tun driver, and the right to open /dev/net/tun: chmod 666 /dev/net/tun, or root)"
             )
         })?;
         // What the relay has not read yet waits there: some milliseconds of packets.

@@ -128,8 +128,9 @@ impl Holder {
                     Namespace::at(user.as_deref(), Path::new(&network))
                 };
                 let ends = of(near).and_then(|near| Ok((near, of(far)?)));
-                let (near, far) = ends
-                    .map_err(|error| refused(format!("its namespaces cannot be had: {error}")))?;
+                let (near, far) = ends.map_err(|error| {
+                    refused(format!("its namespaces cannot be opened: {error}"))
+                })?;
                 Ok((holder, near, far))
             }
             Ok(Reply::Refused { reason }) => Err(refused(reason)),

@@ -79,8 +79,7 @@ pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), 
             let names = [NEAR_NAME, FAR_NAME];
             if let Some(name) = names.into_iter().find(|name| path(name).exists()) {
                 return Err(format!(
-                    "there is a network namespace {name} that is no part of a whole link (costof \
-                     link down removes it)"
+                    "there is a network namespace {name} that belongs to no complete link (costof link down removes it)"
                 ));
             }
         }
@@ -128,8 +127,7 @@ pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
             let report = up.pid.map_or(Ok(None), |pid| {
                 report().map_err(|reason| {
                     format!(
-                        "the link {} is up, but its relay (process {pid}) says nothing of it: \
-                         {reason} (costof link down takes it away)",
+                        "the link {} is up, but its relay (process {pid}) does not report on it: {reason} (costof link down removes the link)",
                         up.link
                     )
                 })
@@ -138,8 +136,7 @@ pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
         }
         None if !is_left => Ok(None),
         _ => Err(format!(
-            "something is left of a link, but not all of it ({RECORD}, {NEAR_NAME}, {FAR_NAME}): \
-             costof link down removes it"
+            "a link is only partly there ({RECORD}, {NEAR_NAME}, {FAR_NAME}): costof link down removes it"
         )),
     }
 }

@@ -104,7 +104,7 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
     for name in ["delay_ns", "lateness_ns"] {
         say(
             name,
-            "netem does not time packets: that they were held up for as long as was asked is not known",
+            "netem does not time packets: whether they were delayed as requested is not known",
         );
     }
     for name in ["duplicated", "reordered"] {
@@ -113,7 +113,7 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
     if up.loss + down.loss > 0.0 {
         say(
             "queue_drops",
-            "netem counts what its queue drops among the losses that were asked for",
+            "netem counts what its queue drops as requested losses",
         );
     }
     absent

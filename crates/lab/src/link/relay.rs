@@ -138,7 +138,7 @@ impl Emulator for Relay {
             relaying.cpus.clear();
             affinity::pin(&cpus)
         })?;
-        pinned.map_err(|error| format!("the relay may not run on its processors: {error}"))
+        pinned.map_err(|error| format!("the relay may not run on its CPUs: {error}"))
     }
 
     fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {

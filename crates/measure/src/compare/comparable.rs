@@ -110,7 +110,6 @@ pub(super) fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result
     }
     let which = if old > new { "before" } else { "after" };
     Err(format!(
-        "the run {which} never had the core to itself, as the floor of its gauge says \
-         ({old:.3} cycles an addition before, {new:.3} after): measure it again"
+        "the run {which} never had the core to itself, by the floor of its gauge ({old:.3} cycles an addition before, {new:.3} after): measure it again"
     ))
 }

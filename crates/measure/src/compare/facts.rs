@@ -45,7 +45,7 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
 fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
     let facts = |run: &Run| {
         [
-            ("processors of the run", Some(processors(run, in_turns))),
+            ("CPUs of the run", Some(processors(run, in_turns))),
             ("precision", Some(run.run.plan.precision.to_string())),
             // Each side of what took turns loses launches by chance.
             ("launches of a point", launches(run).filter(|_| !in_turns)),

@@ -26,8 +26,8 @@ const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 /// them: what it does while the ends wait for it costs them little.
 const SHARED: [f64; 3] = [0.03, 0.15, f64::INFINITY];
 
-const OWN_PROCESSOR: &str = "measure where the link has a processor of its own";
-const FASTER: &str = "measure where the link has a processor of its own, or ask for a lower rate";
+const OWN_PROCESSOR: &str = "measure where the link has a CPU of its own";
+const FASTER: &str = "measure where the link has a CPU of its own, or ask for a lower rate";
 
 /// What in the links of a point's launches costs it a grade: in the mean over
 /// them, so that one bad launch among many is diluted and not hidden, and by
@@ -49,7 +49,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
         .iter()
         .filter_map(|launch| Some(on_measured(launch)?.0 / launch.noise.duration_ns.max(1.0)));
     let late_advice = if relays().all(|(_, relay)| relay.real_time) {
-        "stop what else runs, or measure where the link has a processor of its own"
+        "stop other programs, or measure where the link has a CPU of its own"
     } else {
         "let costof run it in real time: root, or a limit of real-time priority (ulimit -r) above 10"
     };
@@ -61,7 +61,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
     let shared = graded_mean(shared, SHARED).map(|(grade, shared)| {
         let percent = shared * 100.0;
         let what =
-            format!("the link's relay used the measured processors for {percent:.1} % of the time");
+            format!("the link's relay used the measured CPUs for {percent:.1} % of the time");
         warning("link_shares", grade, what, OWN_PROCESSOR)
     });
     let late = worse([late(&up), late(&down)]).map(|(grade, late_ns)| {

@@ -96,9 +96,7 @@ impl<'de> Deserialize<'de> for CpuSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!(
-                "`{text}` is not a list of processors such as 0-3,8"
-            ))
+            serde::de::Error::custom(format!("`{text}` is not a list of CPUs such as 0-3,8"))
         })
     }
 }

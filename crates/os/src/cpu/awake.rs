@@ -172,8 +172,7 @@ fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
         };
         if name.trim() != "POLL" {
             return Err(unsupported(format!(
-                "the shallowest idle state is {} ({}), not POLL, so that a processor halts all the \
-                 same",
+                "the shallowest idle state is {} ({}), not POLL, so a CPU halts all the same",
                 name.trim(),
                 state.display()
             )));

@@ -33,7 +33,7 @@ pub fn enable(socket: &impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of send(2): ENOBUFS where too much is under way (net.core.optmem_max, and the limit of
+/// Those of send(2): ENOBUFS where too much is in flight (net.core.optmem_max, and the limit of
 /// locked memory); complete something first.
 #[inline]
 pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {

@@ -66,7 +66,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
     let most = MOST_WORDS * BITS;
     match cpus.iter().find(|&&cpu| cpu >= most) {
-        Some(cpu) => Err(invalid(format!("there is no processor {cpu}"))),
+        Some(cpu) => Err(invalid(format!("there is no CPU {cpu}"))),
         None => Ok(words(cpus)),
     }
 }

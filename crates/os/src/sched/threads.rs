@@ -71,7 +71,7 @@ impl Started {
     #[inline]
     pub fn join(self) -> usize {
         match self {
-            Self::Std(thread) => thread.join().expect("reading the processor does not panic"),
+            Self::Std(thread) => thread.join().expect("reading the CPU does not panic"),
             Self::Pthread(thread) => {
                 let mut cpu = ptr::null_mut();
                 // SAFETY: the thread was started here and is joined once; the pointer is valid to

@@ -41,7 +41,7 @@ fn median_ns(output: &str) -> Option<f64> {
 fn lost(output: &str) -> Option<String> {
     let messages = dropped(output).filter(|messages| *messages > 0)?;
     Some(format!(
-        "{messages} of its messages were lost, and it waits for none that is"
+        "{messages} of its messages were lost, and it does not wait for lost ones"
     ))
 }
 

@@ -34,20 +34,20 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Parts>();
 
 point! {
-    /// What do the pieces cost of which a send with fewer copies is made?
+    /// What do the pieces of a send with fewer copies cost?
     ///
-    /// iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by send,
-    /// into a Unix datagram socket, out of which a receive of one byte takes it each time. The
-    /// difference of the two medians of a launch has the message header and its 8 entries read and
-    /// checked by the kernel, and 8 copies instead of one; nothing of the socket or of the copied
-    /// bytes, which are in both. serialise: the C library's memcpy for each field, always from the
-    /// same fields. reap: 256 UDP sockets have each sent so many datagrams with MSG_ZEROCOPY, and
-    /// what is timed is recvmsg on their error queues until there is nothing more: the kernel joins
-    /// neighbouring completions, so that is two calls for each batch, and the cost is a batch's
-    /// time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a
-    /// registered one, over UDP to a socket of this machine that nobody reads: the page tables'
-    /// entries looked up and the pages' counts raised and lowered. The copy that the kernel makes
-    /// after all is in both. What pinning costs for long is os.pin.
+    /// iovec: a message of 8 fields is sent by sendmsg, and one of as many bytes in one field by
+    /// send, into a Unix datagram socket; each time a receive of one byte takes it out. The
+    /// difference of the two medians of a launch is the message header and its 8 entries, which the
+    /// kernel reads and checks, and 8 copies instead of one. The socket and the copied bytes are in
+    /// both, and cancel. serialise: the C library's memcpy for each field, always from the same
+    /// fields. reap: 256 UDP sockets have each sent a number of datagrams with MSG_ZEROCOPY, and
+    /// recvmsg on their error queues is timed until nothing is left. The kernel joins neighbouring
+    /// completions, so that is two calls for each batch, and the cost is a batch's time ÷ its
+    /// sends. plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a registered
+    /// one, over UDP to a socket of this machine that nobody reads: looking up the page tables'
+    /// entries, and raising and lowering the pages' counts. The copy that the kernel makes after
+    /// all is in both. os.pin measures pinning for longer.
     ///
     /// # Predicted from
     /// serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as

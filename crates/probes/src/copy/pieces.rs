@@ -105,12 +105,12 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether so much stays in the caches that are a processor's own, beside as much again.
+    /// Whether so much stays in the caches that are a CPU's own, beside as much again.
     fn fits(&self, bytes: f64) -> bool {
         sizes::fit_into_level(2 * bytes as u64, self.facts, 2)
     }
 
-    /// A copy out of the kernel's buffers, which another processor has written: they are in its
+    /// A copy out of the kernel's buffers, which another CPU has written: they are in its
     /// cache, in a shared one or in memory.
     pub(super) fn copy_out(&self, bytes: f64) -> Range {
         let (hot, cold) = (
@@ -127,7 +127,7 @@ impl<'a> Pieces<'a> {
         let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
         let cold = hot.max(self.memcpy_ns(bytes, Source::Cold));
         if !is_cached {
-            // The processor fetches several fields at a time.
+            // The CPU fetches several fields at a time.
             Range(0.9 * cold, 1.5 * cold)
         } else if self.fits(bytes) {
             Range(0.9 * hot, 1.3 * hot)
@@ -165,7 +165,7 @@ impl<'a> Pieces<'a> {
         let pinned = pinned(pages).or_else(|| pinned(Pages::Base));
         match (looked_up.or(pinned), pinned.or(looked_up)) {
             (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
-            // Two changes of a number that processors share.
+            // Two changes of a number that CPUs share.
             _ => Range(0.05, 1.0) * self.read_ns * pieces,
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// The median round trip of a message of so many bytes over a link and back, by spinning or
-    /// blocked: on processors that are kept awake, and on those that are not.
+    /// blocked: on CPUs that are kept awake, and on those that are not.
     fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
             sized(
@@ -241,7 +241,7 @@ impl<'a> Pieces<'a> {
 
     /// What each end does for a packet, of which none has much to copy: half of a round trip is both
     /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
-    /// receiver that sleeps is woken besides: with a processor to interrupt, at most all of that is the
+    /// receiver that sleeps is woken besides: with a CPU to interrupt, at most all of that is the
     /// sender's part too.
     pub(super) fn packet(&self, link: &str, over: Over) -> (Range, Range, &'static str) {
         const SMALL: f64 = 56.0;

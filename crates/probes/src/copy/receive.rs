@@ -64,23 +64,23 @@ pub(crate) static PROBE: Probe = Probe::new::<Receive>();
 point! {
     /// What does receiving a message cost with two copies, one and none?
     ///
-    /// The sender repeats one message as fast as it goes, of which only the number changes. The
-    /// receiver asks for what is left of one message at a time, but for multishot, where the kernel
-    /// fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where there are
-    /// two, for 50 ms and 20 round trips before anything is timed. Nothing reads the bytes while it
-    /// is timed: a copy leaves them in a cache and a mapping does not, so a program that reads what
-    /// it has mapped pays for that later. The number of messages is then known at both ends: the
-    /// next message must have it, and every other byte as it was sent, in its field. The kernel
-    /// maps nothing but what fills whole pages. Where the other end sends uncopied on this machine,
-    /// the copy of a packet is made after all, page by page and from a page's start: with a payload
-    /// that is no multiple of a page the rest of each packet is copied (of 65483 B, 15 pages are
-    /// mapped), and a message that begins in the midst of a page has all of that packet copied.
-    /// What plain sends have copied lies in larger pieces, which are never mapped.
+    /// The sender repeats one message as fast as it can; only the message's number changes. The
+    /// receiver asks for the rest of one message at a time. Multishot is the exception: there the
+    /// kernel fills 32 buffers of 4 to 64 KiB as it can. If there are two CPUs, each end has one,
+    /// and both run for 50 ms and 20 round trips before anything is timed. Nothing reads the bytes
+    /// while it is timed: a copy leaves them in a cache and a mapping does not, so a program that
+    /// reads mapped bytes pays for that later. At the end, both ends know the number of messages:
+    /// the next message must have it, and every other byte must be as it was sent, in its field.
+    /// The kernel maps only what fills whole pages. If the other end sends uncopied on this
+    /// machine, the kernel copies the packet after all, page by page and from a page's start. With
+    /// a payload that is no multiple of a page the rest of each packet is copied (of 65483 B, 15
+    /// pages are mapped), and a message that begins inside a page has all of that packet copied.
+    /// The copies of plain sends lie in larger pieces, which are never mapped.
     ///
     /// # Predicted from
     /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
     /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
-    /// os.timer; the slower end decides, or both on one processor
+    /// os.timer; the slower end decides, or both on one CPU
     ///
     /// # Sources
     /// - recv(2), recvmsg(2), tcp(7) on MSG_TRUNC
@@ -118,10 +118,10 @@ impl Measure for Receive {
         throughput: BytesPerSecond Higher,
         /// one message
         cost: Nanoseconds Lower,
-        /// processor time of the receiving thread for 1 KiB, the softirq work that runs inside it
+        /// CPU time of the receiving thread for 1 KiB, the softirq work that runs inside it
         /// included
         cpu_receiver: Nanoseconds Lower,
-        /// processor time of the sending thread for 1 KiB
+        /// CPU time of the sending thread for 1 KiB
         cpu_sender: Nanoseconds Lower,
         /// share of the time for which the receiving thread ran: 1 where it is what limits
         receiver_running: One Neither,
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn fewer_copies_are_expected_to_be_no_slower() {
         let rows = read_and_copy();
-        // On one processor each end's part counts.
+        // On one CPU each end's part counts.
         let facts = Facts {
             run_cpus: vec![0],
             ..Facts::default()

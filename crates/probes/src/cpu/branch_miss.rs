@@ -25,24 +25,25 @@ const EVIDENCE: u64 = 1_000_000;
 /// counters often read nearly nothing. That branches are missed, the straight line
 /// proves by itself.
 const LEAST_BELIEVED: f64 = 0.025;
-/// Of random outcomes a processor mispredicts half; one that mispredicts fewer
+/// Of random outcomes a CPU mispredicts half; one that mispredicts fewer
 /// than this share has learned them.
 const LEAST_MISSED: f64 = 0.45;
 
 pub(crate) static PROBE: Probe = Probe::new::<BranchMiss>();
 
 point! {
-    /// What does a branch cost that the processor predicts wrongly?
+    /// What does a branch cost that the CPU predicts wrongly?
     ///
-    /// Conditional jumps in assembly, ten in a loop, whose outcomes are bits loaded in order: in 0,
-    /// 2, … 10 of the ten places they are random, of which any predictor gets half wrong; in the
-    /// others fixed. Half of all jumps are taken at every share, both sides are alike, and the
-    /// outcomes repeat after ten million branches only, so that nothing but the misses differs. The
-    /// cost of a branch over the share of misses is a straight line, and its slope is the answer.
-    /// It is the time to begin anew at the right place when the outcome is known at once; a branch
-    /// that waits for memory costs the wait in addition. Checked: each jump goes where its bit
-    /// says; the line is straight; and where the processor counts mispredictions (a virtual one's
-    /// counter may count nothing, which is left out), that half are missed.
+    /// A loop in assembly has ten conditional jumps, whose outcomes are bits that are loaded in
+    /// order. In 0, 2, … 10 of the ten places the outcomes are random, and any predictor gets half
+    /// of these wrong; in the other places they are fixed. At every share half of all jumps are
+    /// taken, both sides are alike, and the outcomes repeat only after ten million branches, so
+    /// nothing but the misses differs. The cost of a branch over the share of misses is a straight
+    /// line, and its slope is the answer: the time to start again at the right place when the
+    /// outcome is known at once. A branch that waits for memory costs the wait in addition.
+    /// Checked: each jump goes where its bit says; the line is straight; and where the CPU counts
+    /// mispredictions, half are missed (a virtual CPU's counter may count nothing, and is left out
+    /// then).
     ///
     /// # Predicted from
     /// the usual depth of a pipeline from fetch to execution, at the core clock that cpu.frequency
@@ -55,7 +56,7 @@ point! {
     ///   Numbers Everyone Should Know: 5 ns
     ///
     /// # Needs
-    /// - to have the rate of misses confirmed: a processor whose counters this process may read
+    /// - to have the rate of misses confirmed: a CPU whose counters this process may read
     pub(crate) struct BranchMiss of "cpu.branch_miss" {}
 }
 
@@ -79,7 +80,7 @@ impl Measure for BranchMiss {
         /// the greatest distance of a cost from the line, as a share of the line's rise from 0 to
         /// 50 %; above 0.1 there is no answer
         off_line: One Lower,
-        /// the share of random branches that the processor's own counter says it mispredicted;
+        /// the share of random branches that the CPU's own counter says it mispredicted;
         /// absent where it has none for us, or one that counts nothing
         missed: One Neither,
     };
@@ -138,7 +139,7 @@ impl Setup<BranchMiss> for Outcomes {
             meter.value("missed", missed);
             ensure!(
                 missed >= LEAST_MISSED,
-                "the processor mispredicted {:.0} % of the random branches, where half is chance: \
+                "the CPU mispredicted {:.0} % of the random branches, where half is chance: \
                  it has learned their outcomes, and the cost is too low",
                 100.0 * missed
             );
@@ -162,15 +163,14 @@ fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
     if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
         let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
         fail!(
-            "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, or \
-             its clock changes: see costof doctor)",
+            "the costs at 0 to 50 % mispredicted are not on a line: {} ns (others use this core, or its clock changes: see costof doctor)",
             costs.join(", ")
         );
     }
     Ok((line.slope, off_line))
 }
 
-/// The share of random branches that the processor says it mispredicted; `None`
+/// The share of random branches that the CPU says it mispredicted; `None`
 /// where it does not say.
 fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     let (group, _) = Group::open(&[Event::BranchMisses]);
@@ -251,7 +251,7 @@ mod tests {
         for costs in [[0.5, 0.5, 0.5], [0.5, 2.5, 2.5], [2.5, 1.5, 0.5]] {
             let bent = [(0.0, costs[0]), (0.25, costs[1]), (0.5, costs[2])];
             let failure = slope(&bent).unwrap_err();
-            assert!(failure.reason.contains("on no line"), "{failure}");
+            assert!(failure.reason.contains("not on a line"), "{failure}");
         }
     }
 }

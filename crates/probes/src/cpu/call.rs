@@ -22,12 +22,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Call>();
 point! {
     /// What does a procedure call cost, by the type and number of its arguments?
     ///
-    /// Calls of a function in assembly that cannot be inlined, eight to an iteration of the loop.
-    /// For each call the caller sets all arguments up again by the platform's calling convention,
-    /// and the callee adds them up; the sum is checked. Calls do not wait for each other, so this
-    /// is a throughput: what the core does in parallel to call and return costs nothing, and arguments in
-    /// registers may be free. In the figure: arguments, call, return, one addition an argument, an
-    /// eighth of the loop.
+    /// An iteration of the loop makes eight calls of a function in assembly that cannot be inlined.
+    /// For each call the caller sets up all arguments by the platform's calling convention, and the
+    /// callee adds them up; the sum is checked. Calls do not wait for each other, so this is a
+    /// throughput: what the core does in parallel to call and return costs nothing, and arguments
+    /// in registers may be free. The cost includes the arguments, the call, the return, one
+    /// addition for each argument, and an eighth of the loop.
     ///
     /// # Predicted from
     /// the core clock; a call and a return every 2 to 6 cycles, and what copying arguments to the

@@ -17,7 +17,7 @@ use std::time::Instant;
 words! {
     /// Which clock, by which call.
     pub(crate) enum Source {
-        /// the processor's counter, unordered: rdtsc; cntvct_el0 on aarch64
+        /// the CPU's counter, unordered: rdtsc; cntvct_el0 on aarch64
         Tsc = "tsc",
         /// the same, ordered on both sides: lfence; rdtsc; lfence (isb on aarch64)
         TscFenced = "tsc_fenced",
@@ -41,12 +41,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Clock>();
 point! {
     /// What does reading the time cost, and how fine is each clock?
     ///
-    /// Readings in a loop, each result used, in batches: a throughput, so unordered readings
-    /// overlap and cost less than an ordered one. The resolution is the least positive difference
-    /// between successive readings, watched until the clock has moved at least twice. The clock
-    /// that costof itself measures by is the counter where it is invariant and the kernel's own
-    /// clock source, else CLOCK_MONOTONIC; every run names below its table which one it was, and
-    /// why.
+    /// The clock is read in a loop, each result is used, and batches are timed. This is a
+    /// throughput, so unordered readings overlap and cost less than an ordered one. The resolution
+    /// is the smallest positive difference between successive readings, observed until the clock
+    /// has moved at least twice. costof itself measures with the CPU's counter where it is
+    /// invariant and is the kernel's own clock source, and with CLOCK_MONOTONIC otherwise; the
+    /// notes of every run say which, and why.
     ///
     /// # Predicted from
     /// the core clock and the latency of rdtsc; for the kernel's clocks, whether the vDSO can

@@ -15,12 +15,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Frequency>();
 point! {
     /// How fast does the core run while it works?
     ///
-    /// Two chains of dependent instructions whose latency in cycles is known: rotations (1 cycle)
-    /// give the clock, multiplications (3 cycles on x86-64) must agree to a whole number within 2
-    /// %, or there is no answer. Additions of constants are not used: newer cores can fold them.
-    /// The chains run for the whole time of the point, and the median counts. Every launch of every
-    /// probe does the same for half a millisecond before and after, which is where estimated core
-    /// cycles come from.
+    /// Two chains of dependent instructions, whose latency in cycles is known, are timed. Rotations
+    /// (1 cycle) give the clock. Multiplications (3 cycles on x86-64) must take a whole number of
+    /// rotations within 2 %, or there is no answer. Additions of constants are not used, because
+    /// newer cores can fold them. The chains run for the whole time of the point, and the median
+    /// counts. Every launch of every probe does the same for half a millisecond before and after it
+    /// measures; estimated core cycles come from that.
     ///
     /// # Predicted from
     /// the advertised base and maximum frequency; where neither is known, the TSC's rate
@@ -65,7 +65,7 @@ impl Measure for Frequency {
                 let because = format!("maximum by {by}; few cores work at less than half of it");
                 (0.5 * max, max, because)
             }
-            // The TSC ticks at about the frequency that a processor is sold with.
+            // The TSC ticks at about the frequency that a CPU is sold with.
             (None, None) => {
                 let (tsc, by) = stated(&facts.cpu.tsc)?;
                 let because = format!("the TSC's rate by {by}; turbo doubles it at most");

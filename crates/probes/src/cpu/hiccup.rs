@@ -1,4 +1,4 @@
-//! `cpu.hiccup`: for how long a processor stands still for who uses it.
+//! `cpu.hiccup`: for how long a CPU stands still for who uses it.
 
 use crate::cpu::vm_exit;
 use crate::prelude::*;
@@ -14,16 +14,15 @@ const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 pub(crate) static PROBE: Probe = Probe::new::<Hiccup>();
 
 point! {
-    /// For how much of each second does the processor stand still for a thread that has it to
-    /// itself?
+    /// How much of each second is lost to a thread that has the CPU to itself?
     ///
-    /// A thread does nothing but read the clock for a third of a second in each launch, so for one
-    /// second and more in all, and looks for gaps of more than a microsecond between two readings:
-    /// in them it did not run, because of interrupts (the timer's above all), the hypervisor, or
-    /// the firmware. A reading takes some 20 ns, and the shortest interrupt about a microsecond.
-    /// Gaps in which the kernel counts a switch to another thread are kept apart. What is lost is a
-    /// time, not a share, since the share is below a thousandth on most machines; the longest gap
-    /// is what a deadline meets.
+    /// A thread does nothing but read the clock for a third of a second in each launch, so for a
+    /// second or more in all, and looks for gaps of more than a microsecond between two readings.
+    /// In a gap it did not run, because of interrupts (mostly the timer's), the hypervisor, or the
+    /// firmware. A reading takes some 20 ns, and the shortest interrupt about a microsecond. Gaps
+    /// in which the kernel counts a switch to another thread are kept apart. The loss is given as a
+    /// time, not as a share, because the share is below a thousandth on most machines; the longest
+    /// gap is what matters for a deadline.
     ///
     /// # Predicted from
     /// the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a
@@ -92,8 +91,7 @@ fn run(_: &At<Hiccup>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let clock = meter.clock();
     if clock.read_ns() > GAP_NS / READINGS_PER_GAP {
         unsupported!(
-            "reading the clock takes {:.0} ns here, too long to see gaps of {GAP_NS:.0} ns (costof \
-             doctor tells why it is not the TSC)",
+            "reading the clock takes {:.0} ns here, too long to see gaps of {GAP_NS:.0} ns (costof doctor says why it is not the TSC)",
             clock.read_ns()
         );
     }

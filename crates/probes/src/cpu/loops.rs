@@ -21,10 +21,10 @@ pub(crate) static PROBE: Probe = Probe::new::<Loop>();
 point! {
     /// What does one iteration of a loop cost?
     ///
-    /// Loops in assembly, aligned to 64 bytes, so that no optimiser unrolls or removes them and
-    /// code placement does not move the number. The loop with a counter in memory is what the
-    /// course projects' unoptimised builds timed: cores that rename memory (Zen 2, Golden Cove and
-    /// later) do it in one cycle, older ones forward the store in 4 to 6.
+    /// The loops are in assembly and aligned to 64 bytes, so no optimiser unrolls or removes them,
+    /// and the placement of code does not change the number. The course projects' unoptimised
+    /// builds timed the loop with a counter in memory: cores that rename memory (Zen 2, Golden Cove
+    /// and later) do it in one cycle, older ones forward the store in 4 to 6.
     ///
     /// # Predicted from
     /// the core clock and cycles per taken branch

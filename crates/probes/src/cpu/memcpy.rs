@@ -11,7 +11,7 @@ use role::Copying;
 
 const LINE_BYTES: u64 = 64;
 /// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
-/// equals an unfinished store in its last 12 bits waits for it on some processors: copies of up to
+/// equals an unfinished store in its last 12 bits waits for it on some CPUs: copies of up to
 /// 1 KiB from the same place would load just those.
 const DESTINATION_AT: u64 = 1024 + LINE_BYTES;
 /// What an allocator adds to a field, at most, and the message's own list of them.
@@ -30,18 +30,17 @@ const SIZES: &[u64] = &[
 ];
 
 words! {
-    /// Where the bytes are before; the destination is always the same, hence cached.
+    /// Where the source is before the copy; the destination is always the same, hence cached.
     pub(crate) enum Source {
-        /// always the same place, in the caches if it fits there
+        /// always the same place, in the caches if it fits
         Hot = "hot",
-        /// each time another place of a working set, when all others have been copied
-        /// since
+        /// each time another place of a working set, after all others have been copied
         Cold = "cold",
     }
 }
 
 words! {
-    /// Which of the two begins at a cache line; the other begins one byte behind one.
+    /// Which of the two begins at a cache line; the other begins one byte after one.
     pub(crate) enum Align {
         /// source and destination
         Both = "both",
@@ -70,16 +69,16 @@ pub(crate) static PROBE: Probe = Probe::new::<Memcpy>();
 point! {
     /// What does copying memory cost, by how much and from where?
     ///
-    /// The C library's memcpy, with a length that the compiler does not know. Copies do not wait
-    /// for each other, so the cost of short ones is what they add, not how long one takes. A hot
-    /// source is one buffer that is copied over and over. Cold sources are all places of a working
-    /// set in memory, in an order in which neighbours are far apart, so that no cache and no
-    /// prefetcher has them; with short ones, TLB misses of 4 KiB pages are in the cost. A cold
+    /// The C library's memcpy is called with a length that the compiler does not know. Copies do
+    /// not wait for each other, so the cost of short ones is what they add, not how long one takes.
+    /// A hot source is one buffer that is copied again and again. Cold sources are all places of a
+    /// working set in memory, in an order in which neighbours are far apart, so no cache and no
+    /// prefetcher has them; for short copies, the cost includes TLB misses of 4 KiB pages. A cold
     /// message's list of fields is cold too, and its fields were allocated in turn with those of
-    /// all others, so that they lie far apart. The destination is one buffer, which begins 1,088
-    /// bytes further in its page than the hot source does, so that of copies up to 1 KiB no load
-    /// has the last 12 address bits of a store just before it. Every source has other bytes, and
-    /// the destination must hold those of the last.
+    /// all other messages, so they lie far apart. The destination is one buffer. It begins 1,088
+    /// bytes further in its page than the hot source, so that in copies up to 1 KiB no load has the
+    /// same last 12 address bits as a store just before it. Every source has other bytes, and the
+    /// destination must hold those of the last one.
     ///
     /// # Predicted from
     /// usual bytes a cycle for the claimed cache that holds source and destination, at the core
@@ -100,13 +99,13 @@ point! {
     pub(crate) struct Memcpy of "cpu.memcpy" {
         /// the bytes that are copied at once
         size: u64 = bytes(1..=1 << 30, SIZES),
-        /// where the bytes are before; the destination is always the same, hence cached
+        /// where the source is before the copy; the destination is always the same, hence cached
         source: Source = words(),
-        /// which of the two begins at a cache line; the other begins one byte behind one
+        /// which of the two begins at a cache line; the other begins one byte after one
         align: Align = words(),
         /// what is copied
         shape: Shape = words(),
-        /// from how much memory cold sources come
+        /// the memory from which cold sources come
         working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }

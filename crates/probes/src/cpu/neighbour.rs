@@ -15,16 +15,17 @@ pub(crate) static PROBE: Probe = Probe::new::<Neighbour>();
 point! {
     /// For how much of the time does something else use this core?
     ///
-    /// The gauge of the core is read without pause for a quarter of a second in each launch. A
-    /// reading takes two to three microseconds: core cycles per independent addition, by the core
-    /// clock of a chain of dependent multiplications. It has a floor while the core is alone;
-    /// another hardware thread takes execution slots of the additions and leaves the chain as it
-    /// is. A visit begins with the first of two readings in a row that are at least 1.15 times the
-    /// floor, and ends before the first of two in a row that are not. Readings that were
-    /// interrupted (2.5 times as long as the shortest, or below the floor) are none: what the
-    /// kernel, the hypervisor or a preemption took is neither watched nor a visit, and neither
-    /// begins nor ends one. What is taken is 1 less the floor over the reading, the median of the
-    /// readings of visits. A neighbour that waits for memory takes few slots, and is not seen.
+    /// Each launch reads the gauge of the core without pause for a quarter of a second. A reading
+    /// takes two to three microseconds: it is the number of core cycles per independent addition,
+    /// with the core clock from a chain of dependent multiplications. The readings have a floor
+    /// while the core is alone; another hardware thread takes execution slots from the additions
+    /// and does not slow the chain. A visit begins with the first of two readings in a row that are
+    /// at least 1.15 times the floor, and ends before the first of two in a row that are not.
+    /// Interrupted readings (2.5 times as long as the shortest, or below the floor) do not count:
+    /// what the kernel, the hypervisor or a preemption took is neither watched time nor a visit,
+    /// and neither begins nor ends one. What is taken is 1 minus the floor over the reading, as the
+    /// median of the readings of visits. A neighbour that waits for memory takes few slots, and is
+    /// not seen.
     ///
     /// # Predicted from
     /// the share of batches during which the core was shared in what the run measured before;

@@ -40,14 +40,14 @@ pub(crate) static PROBE: Probe = Probe::new::<Snappy>();
 point! {
     /// What does it cost to compress and decompress with Snappy?
     ///
-    /// Pieces of one MiB of data in turn, each as a whole in the raw format, without the framing,
-    /// into a buffer that exists already: other data each time, since of one piece over and over a
-    /// processor learns all branches. Compressor, tables and buffers are used again, as a server
-    /// would. The data come from a second or third level cache. Every piece is decompressed and
-    /// compared before, and the last one after the timed batches.
+    /// Pieces of one MiB of data take turns. Each is compressed as a whole in the raw format,
+    /// without framing, into an existing buffer. The data differ each time, because a CPU learns
+    /// all branches of a piece that is repeated. Compressor, tables and buffers are reused, as in a
+    /// server. The data come from a second- or third-level cache. Before the timed batches every
+    /// piece is decompressed and compared, and after them the last one.
     ///
     /// # Predicted from
-    /// for text, what Snappy's authors measured on a processor of 2011; for random bytes, how many
+    /// for text, what Snappy's authors measured on a CPU of 2011; for random bytes, how many
     /// places Snappy looks at, at the core clock that cpu.frequency measured, and a copy
     ///
     /// # Sources

@@ -8,12 +8,13 @@ pub(crate) static PROBE: Probe = Probe::new::<VmExit>();
 point! {
     /// What does it cost to leave a virtual machine for its hypervisor and to come back?
     ///
-    /// cpuid in a loop, which no hypervisor leaves to its guest. The leaf is the hypervisor's own,
-    /// 0x40000000: the answer holds its name, which the processor does not know, and is compared
-    /// after the last one. In the figure are exit and entry, the table look-up of the answer, and
-    /// in a nested or confidential machine all levels that the exit passes. It is of the order of
-    /// what an exit costs: an interrupt that is delivered, a timer that is set, a doorbell of a
-    /// virtual device; those that the hypervisor handles at once, on its fast path, cost less.
+    /// cpuid is executed in a loop; no hypervisor leaves it to its guest. The leaf is the
+    /// hypervisor's own, 0x40000000: the answer holds the hypervisor's name, which the CPU does not
+    /// know, and is compared after the last one. The cost contains exit and entry, the table
+    /// look-up of the answer, and in a nested or confidential machine all levels that the exit
+    /// passes. Other exits cost about as much: an interrupt that is delivered, a timer that is set,
+    /// a doorbell of a virtual device; those that the hypervisor handles on its fast path cost
+    /// less.
     ///
     /// # Predicted from
     /// the cycles that exit, entry and the emulation of cpuid usually take, at the core clock that

@@ -7,12 +7,12 @@ pub(crate) const TEMPORARY: &str = "temporary";
 
 /// What reading and writing blocks measure.
 pub(crate) const BLOCK_METRICS: &[Metric] = metrics! {
-    /// one block, time of many by their number
+    /// one block: the time of many divided by their number
     cost: Nanoseconds Lower,
-    /// each block, from its request until it is seen to be complete; where it takes 100 readings of the
-    /// clock
+    /// each block, from its request until it is complete, where that takes at least 100 clock
+    /// readings
     latency: Nanoseconds Lower,
-    /// bytes of blocks by the time that they cost
+    /// bytes of blocks divided by their time
     throughput: BytesPerSecond Higher,
     /// CPU time of the thread that reads or writes, for each KiB
     cpu: Nanoseconds Lower,
@@ -25,12 +25,11 @@ pub(crate) const BLOCK_METRICS: &[Metric] = metrics! {
 words! {
     /// Which block comes next.
     pub(crate) enum Pattern {
-        /// any: every block once before one comes again, as far as 262,144 of them go
+        /// in random order, each once before any comes again (of up to 262,144 blocks)
         Random = "random",
-        /// the one behind it, and the first behind the last
+        /// in order, and from the beginning again
         Sequential = "sequential",
-        /// any, on a disk that turns: what it costs to move the head; refused on others, where nothing
-        /// moves
+        /// in random order on a rotational disk: what moving the head costs; refused on other disks
         Seek = "seek",
     }
 }
@@ -61,7 +60,7 @@ const ABOUT_PATTERN: &str = "which block comes next";
 pub(crate) fn dir() -> AxisOf<Text> {
     place(&[(
             TEMPORARY,
-            "the first of TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME and /var/tmp that is on no file system in memory",
+            "the first of TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME and /var/tmp that is not on a file system in memory",
         )],
         &[]).about("the folder in which the file lies, which never has a name there")
 }

@@ -22,15 +22,14 @@ pub(crate) static PROBE: Probe = Probe::new::<CacheSize>();
 point! {
     /// Up to which size does a file that is read again come from memory?
     ///
-    /// A file without a name is written, synced and evicted, so that none of it is dirty and no
-    /// limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its beginning to
-    /// its end, and then up to 512 MiB of it once more, from its beginning on, in blocks of 1 MiB.
-    /// The kernel evicts what was read longest ago: of a file that is larger than the cache, the
-    /// beginning is gone, and reading it again evicts what comes next, so that nothing comes from
-    /// memory. A launch writes the largest size once. Where a control
-    /// group, or the machine, leaves up to 4 GiB, sizes around that are planned; else they are to
-    /// be named (--set size=), and the finding below the table says which: they take minutes, and
-    /// as much of the disk as there is memory.
+    /// A file without a name is written, synced and evicted, so none of it is dirty, and the limit
+    /// on dirty pages (vm.dirty_ratio) cannot be what is found. It is read from beginning to end,
+    /// and then up to 512 MiB of it again from the beginning, in blocks of 1 MiB. The kernel evicts
+    /// what was read longest ago: of a file that is larger than the cache, the beginning is gone,
+    /// and reading it again evicts what comes next, so nothing comes from memory. A launch writes
+    /// the largest size once. If a control group, or the machine, leaves up to 4 GiB, the plan has
+    /// sizes around that. Otherwise they have to be named (--set size=), and the finding below the
+    /// table says which: they take minutes, and as much disk space as there is memory.
     ///
     /// # Predicted from
     /// what is available of memory, or the limit of the control group where that is less: below 0.8
@@ -58,7 +57,7 @@ impl Measure for CacheSize {
     const METRICS: &'static [Metric] = metrics! {
         /// a block of 1 MiB of a file that was read just before, from its beginning on
         cost: Nanoseconds Lower,
-        /// bytes of blocks by the time that they cost
+        /// bytes of blocks divided by their time
         throughput: BytesPerSecond Higher,
         /// bytes that came from the device for each that was read again: the smaller of /proc/self/io
         /// and the disk's own counter; absent where neither counts

@@ -14,12 +14,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Contention>();
 point! {
     /// What does a 4 KiB read of a disk cost while other processes read it too?
     ///
-    /// Random direct reads of a file without a name, stamped one by one, while each contender reads
-    /// its own file from the beginning to the end over and over, a block at a time, by pread(2)
-    /// with O_DIRECT. Contenders run on the other processors of the run, where there are any: on
-    /// the measured one they would take its time too. Nothing is measured before each has read a
-    /// block. They are children of the measuring process, and the kernel ends them when that ends,
-    /// however it does.
+    /// Random direct reads of a file without a name are stamped one by one, while each contender
+    /// reads its own file from the beginning to the end again and again, a block at a time, by
+    /// pread(2) with O_DIRECT. Contenders run on the other CPUs of the run, if there are any: on
+    /// the measured one they would take its time too. Nothing is measured before each contender has
+    /// read a block. They are children of the measuring process, and the kernel ends them when it
+    /// ends, for whatever reason.
     ///
     /// # Predicted from
     /// what file.read or os.page_fault has read from the same device, or times by its kind: as much
@@ -47,9 +47,9 @@ impl Measure for Contention {
     const METRICS: &'static [Metric] = metrics! {
         /// a direct read, from its request until it is complete: 1,000 of them a launch
         latency: Nanoseconds Lower,
-        /// reads a second of each contender, all of them together by their number
+        /// reads a second of each contender, on average
         rate: One Higher,
-        /// reads a second of all together, the measured ones among them
+        /// reads a second of all processes together, including the measured one
         rate_all: One Higher,
         /// bytes that came from the device for each that the measured process read
         device_share: One Neither,

@@ -31,13 +31,13 @@ pub(crate) static PROBE: Probe = Probe::new::<Metadata>();
 point! {
     /// What does it cost to make, look up, rename and remove a file?
     ///
-    /// Up to 1,024 empty files in a folder of their own; create starts each batch without any,
+    /// Up to 1,024 empty files lie in a folder of their own. create starts each batch with none,
     /// unlink with as many as it removes, stat and rename with 128 that stay. Each answer is
-    /// checked. Nothing is synced: the file system writes later, and the room in its journal may
-    /// hold a batch up. The folder lies apart from those of other launches, since ext4 without a
-    /// journal passes over inodes that were removed within the last minutes: next to those of other
-    /// launches a file took up to 80 times as long (method 2). By method 1 stat met files just
-    /// made. A child process removes the folder when the probe ends, also when it is killed.
+    /// checked. Nothing is synced: the file system writes later, and a full journal may hold a
+    /// batch up. The folder lies apart from those of other launches, because ext4 without a journal
+    /// passes over inodes that were removed in the last minutes: next to those of other launches a
+    /// file took up to 80 times as long (method 2). With method 1, stat used files that had just
+    /// been made. A child process removes the folder when the probe ends, also when it is killed.
     ///
     /// # Predicted from
     /// the system calls that os.syscall has measured: a read of a byte for stat, an open and close

@@ -19,9 +19,9 @@ use source::{Reader, Source};
 words! {
     /// Which block comes next.
     pub(crate) enum Pattern {
-        /// any
+        /// in random order
         Random = "random",
-        /// the one behind it, and the first behind the last
+        /// in order, and from the beginning again
         Sequential = "sequential",
     }
 }
@@ -31,20 +31,20 @@ pub(crate) static PROBE: Probe = Probe::new::<Remote>();
 point! {
     /// How long does it take to read a file of another machine?
     ///
-    /// An URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process,
-    /// without a mount: the crate nfs3_client asks the portmapper, MOUNT and LOOKUP before; a READ is
-    /// then written once and sent with another offset each time, and its reply is read where it was
-    /// received, so that only the kernel copies a block. Each reply must have the call's xid and all
-    /// bytes of the block. No memory of this machine holds the
-    /// file: each block crosses the link. The server's may: what is read is read before, for up to
-    /// half of the point's time, so that a file of some MiB comes from the server's memory, and of
-    /// a large one what fits the time. A path on a mounted file system that is remote (nfs, cifs,
-    /// sshfs and other FUSE, 9p, virtiofs, ceph …) is read by pread with O_DIRECT, past this
-    /// machine's page cache, so its client in the kernel is measured too. Calls that do nothing
-    /// take turns with the reads, four times in each launch. The handshake is timed by the kernels
-    /// at both ends: no process of the server has part in it. `device_share` is unknown here: a
-    /// server does not say whether its disk or its memory gave what it sends. Where --set path=…
-    /// holds a comma, it is written %2C in an URL.
+    /// A URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process,
+    /// without a mount. First the crate nfs3_client asks the portmapper, and makes the calls MOUNT
+    /// and LOOKUP. A READ is then encoded once and sent with another offset each time, and its
+    /// reply is read where it was received, so only the kernel copies a block. Each reply must have
+    /// the call's xid and all bytes of the block. No memory of this machine holds the file: each
+    /// block crosses the link. The server's memory may: what is read is read before, for up to half
+    /// of the point's time, so a file of a few MiB comes from the server's memory, and of a large
+    /// one as much as the time allows. A path on a mounted remote file system (nfs, cifs, sshfs and
+    /// other FUSE, 9p, virtiofs, ceph …) is read by pread with O_DIRECT, past this machine's page
+    /// cache, so the measurement includes its client in the kernel. Calls that do nothing take
+    /// turns with the reads, four times in each launch. The kernels at both ends time the
+    /// handshake: no process of the server takes part. `device_share` is unknown here: a server
+    /// does not say whether its data came from its disk or its memory. If --set path=… holds a
+    /// comma, write it as %2C in a URL.
     ///
     /// # Predicted from
     /// an NFS call that does nothing, as file.remote_call has measured it; the rate of the

@@ -9,11 +9,11 @@ use costof_os::file::writes;
 use role::Syncing;
 
 words! {
-    /// What makes it last.
+    /// What makes it durable.
     pub(crate) enum Call => writes::Sync {
-        /// fsync(2) after the write: data, and all that is known of the file
+        /// fsync(2) after the write: the data and all metadata of the file
         Fsync = "fsync",
-        /// fdatasync(2) after the write: data, and what is needed to read it
+        /// fdatasync(2) after the write: the data, and the metadata that is needed to read it
         Fdatasync = "fdatasync",
         /// the write itself, to a file opened with O_DSYNC
         Dsync = "dsync",
@@ -23,9 +23,9 @@ words! {
 words! {
     /// Where in the file the block goes.
     pub(crate) enum Where {
-        /// over one that was written before: the file stays as long as it is
+        /// over existing data: the file keeps its length
         Overwrite = "overwrite",
-        /// behind the last, as in a log: the file gets longer, which has to last too
+        /// at the end, as in a log: the file gets longer, and its length has to be durable too
         Append = "append",
     }
 }
@@ -33,14 +33,14 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Sync>();
 
 point! {
-    /// What does it cost to write a block so that it lasts?
+    /// What does it cost to write a block so that it is durable?
     ///
-    /// pwrite(2) of a block into the page cache of a file without a name (O_TMPFILE), and the call,
-    /// one after the other; nothing else of the file is dirty. Each write carries its number, and
-    /// the last one is read back. Appended blocks go to a file that is made empty, untimed, when it
-    /// has its size. What a file system does for it is in the cost: a journal's commit, which
-    /// whatever else writes there shares. Whether a device's word is good cannot be seen: a virtual
-    /// disk may have its host's memory behind it.
+    /// A block is written by pwrite(2) into the page cache of a file without a name (O_TMPFILE),
+    /// and the call follows, again and again; nothing else of the file is dirty. Each write carries
+    /// its number, and the last one is read back. Blocks are appended to a file that is emptied,
+    /// untimed, when it has its size. The cost includes what the file system does for it: a
+    /// journal's commit, which it shares with everything else that is written there. Whether the
+    /// device tells the truth cannot be seen: a virtual disk may be in its host's memory.
     ///
     /// # Predicted from
     /// what file.read or os.page_fault has read from the same device, or times by its kind: 1 or 2
@@ -56,7 +56,7 @@ point! {
     /// # Needs
     /// - a folder on a file system that is not in memory, with the file's size free (--set dir=)
     pub(crate) struct Sync of "file.sync" {
-        /// what makes it last
+        /// what makes it durable
         call: Call = words(),
         /// where in the file the block goes
         r#where: Where = words(),
@@ -68,7 +68,7 @@ point! {
 
 impl Measure for Sync {
     const METRICS: &'static [Metric] = metrics! {
-        /// the write and the call that makes it last, together, each stamped
+        /// the write and the call that makes it durable, together, each stamped
         latency: Nanoseconds Lower,
         /// the write alone, each stamped; with dsync it is all
         write: Nanoseconds Lower,

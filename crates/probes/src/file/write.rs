@@ -23,11 +23,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Write>();
 point! {
     /// What does writing a block of a file cost, without waiting until it is durable?
     ///
-    /// pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and synced
-    /// before, so that no room has to be found. Each write carries its number, and what was written
-    /// last is read back and compared. cache=warm, for which all of the file is read before, is a
-    /// copy and a page marked dirty: the kernel writes pages back later, and a file that is larger
-    /// than what may be dirty (vm.dirty_ratio) would measure the device.
+    /// pwrite(2) overwrites the blocks of a file without a name (O_TMPFILE) that was written and
+    /// synced before, so the file system does not have to find room. Each write carries its number,
+    /// and what was written last is read back and compared. With cache=warm, all of the file is
+    /// read before, and a write is a copy and a page that is marked dirty. The kernel writes pages
+    /// back later; a file that is larger than what may be dirty (vm.dirty_ratio) would measure the
+    /// device.
     ///
     /// # Predicted from
     /// warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500

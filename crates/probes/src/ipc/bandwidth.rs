@@ -14,7 +14,7 @@ words! {
         /// a pair of Unix stream sockets with the usual buffers
         Unix = "unix",
         /// a ring of 256 KiB in memory that both see; who waits spins, or yields where both share a
-        /// processor
+        /// CPU
         SharedMemory = "shared_memory",
     }
 }
@@ -24,14 +24,14 @@ pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 point! {
     /// How many bytes a second can one process hand to another?
     ///
-    /// Messages are written from one buffer as fast as they go; a fork of this process reads them
-    /// into a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and ends when
-    /// the last byte has been read. Both buffers stay in the caches as far as they fit, and nothing
-    /// looks at the bytes while they are timed. After the batches three messages with contents of
-    /// their own are summed up at both ends.
+    /// One process writes messages from one buffer as fast as it can; a fork of it reads them into
+    /// a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and ends when the
+    /// last byte has been read. Both buffers stay in the caches as far as they fit, and nothing
+    /// looks at the bytes while they are timed. After the batches, both ends sum up three messages
+    /// with contents of their own.
     ///
     /// # Predicted from
-    /// two copies at what caches give, at the same time where each end has a processor; system
+    /// two copies at what caches give, at the same time where each end has a CPU; system
     /// calls as os.syscall and context switches as os.context_switch have measured them, up to one
     /// every 64 KiB
     ///
@@ -41,7 +41,7 @@ point! {
     /// - pipe(7), unix(7), sched_yield(2)
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Bandwidth of "ipc.bandwidth" {
         /// what they go through; an eventfd carries no bytes
@@ -115,7 +115,7 @@ impl Measure for Bandwidth {
 }
 
 impl Bandwidth {
-    /// The ends look awake for each other, where they have a processor each.
+    /// The ends look awake for each other, where they have a CPU each.
     fn spins(&self) -> bool {
         self.over == Over::SharedMemory && self.cpus == Cpus::Cross
     }

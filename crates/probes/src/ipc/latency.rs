@@ -26,7 +26,7 @@ words! {
     pub(crate) enum Wait => token::Wait {
         /// in the kernel; for shared memory by futex
         Block = "block",
-        /// by looking again and again: a load, or a read that does not block
+        /// by polling: a load, or a read that does not block
         Spin = "spin",
     }
 }
@@ -36,14 +36,14 @@ pub(crate) static PROBE: Probe = Probe::new::<Latency>();
 point! {
     /// How long does a small message take to another process and back?
     ///
-    /// A message goes to another process, a fork of this one, which answers with one of the same
-    /// size and the next number in its first and last byte; both ends are pinned. A round trip
-    /// contains two sends, two receives, and two wake-ups where an end blocks. `cost` is many round
-    /// trips over their number, `latency` stamps each, which adds a clock read. An end that spins
-    /// reads without a pause instruction.
+    /// A message goes to another process, a fork of this one, which answers with a message of the
+    /// same size and the next number in its first and last byte; both ends are pinned. A round trip
+    /// contains two sends, two receives, and, if an end blocks, two wake-ups. `cost` is the time of
+    /// many round trips divided by their number. `latency` stamps each one, which adds a clock
+    /// reading. An end that spins reads without a pause instruction.
     ///
     /// # Predicted from
-    /// context switches as os.context_switch has measured them, on the same processors and as
+    /// context switches as os.context_switch has measured them, on the same CPUs and as
     /// awake; where it spins, system calls as os.syscall has measured them, and a cache line's way
     /// there and back as sync.core_to_core has, else 60 to 300 ns; two copies at each end at 5 to
     /// 20 GB/s
@@ -55,7 +55,7 @@ point! {
     /// - pipe(7), unix(7), eventfd(2), futex(2)
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Latency of "ipc.latency" {
         /// what the message goes through

@@ -36,25 +36,26 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
-    /// How many bytes a second are read, written or copied in order, by how much memory is in use?
+    /// How many bytes a second can be read, written or copied in order, by the amount of memory in
+    /// use?
     ///
     /// Loops in assembly, of several widths and with 4 or 8 vectors an iteration, go through memory
-    /// in ascending order and again from its start; larger sizes go on from block to block, so that
-    /// a byte comes again only after all others. In each launch every kernel that may be used is
-    /// tried five times, each time through the size (4 MiB at least, 32 MiB at most) after as much
-    /// untimed, and the one that is fastest in the median is measured: vector_bytes and nontemporal
-    /// say which kind it was, the axis kernel chooses one. All that is read is added up, and the
-    /// sum checked; what is written or copied is checked afterwards. No byte that is written is
-    /// zero: some machines move lines of zeroes three times as fast. Counted is what the program
-    /// moves. More crosses the bus: a written line is first read and later written back
-    /// (write-allocate), so a write moves twice, a copy three times what is counted, unless its
-    /// stores are non-temporal, or it is a large rep, which many processors treat alike. Threads
-    /// start each batch together, and the last one ends it. A size is used up to its last whole
-    /// KiB. 1 MiB that is read again comes from a cache; 1 MiB from memory is the cost of the
-    /// largest size.
+    /// in ascending order and start again at its beginning; for larger sizes they go on from block
+    /// to block, so that a byte comes again only after all others. In each launch, every kernel
+    /// that may be used is tried five times, each time through the size (at least 4 MiB, at most 32
+    /// MiB) after an untimed pass; the one with the fastest median is measured. vector_bytes and
+    /// nontemporal say which kind it was, and the axis kernel chooses one. All that is read is
+    /// added up, and the sum is checked; what is written or copied is checked afterwards. No
+    /// written byte is zero, because some machines move lines of zeroes three times as fast. The
+    /// number counts what the program moves. More crosses the bus: a written line is first read and
+    /// later written back (write-allocate), so a write moves twice, and a copy three times what is
+    /// counted, unless its stores are non-temporal or it is a large rep, which many CPUs treat
+    /// alike. Threads start each batch together, and the last one ends it. A size is used up to its
+    /// last whole KiB. 1 MiB that is read again comes from a cache; 1 MiB from memory is the cost
+    /// of the largest size.
     ///
     /// # Predicted from
-    /// the cache sizes that the processor claims and usual bytes a cycle for each level at the core
+    /// the cache sizes that the CPU claims and usual bytes a cycle for each level at the core
     /// clock that cpu.frequency measured; for main memory the lines that a core keeps in flight and
     /// the latency that memory.latency measured on 2 MiB pages, or on 4 KiB pages less up to a
     /// third of it, which may be TLB misses; at most what the memory modules can by the firmware's
@@ -79,7 +80,7 @@ point! {
         /// size
         size: u64 = bytes(4 << 10..=1 << 40, &[128 << 20, 16 << 10, 256 << 10, 4 << 20]),
         threads: u64 = threads::axis(
-            "how many do it at the same time, each on a processor and in memory of its own",
+            "how many do it at the same time, each on a CPU and in memory of its own",
             &[1, 2],
         ),
         pages: Pages = Pages::axis(),
@@ -133,7 +134,7 @@ impl Measure for Bandwidth {
         .into()
     }
 
-    /// Each cache that the processor claims, more threads up to its processors, and
+    /// Each cache that the CPU claims, more threads up to its CPUs, and
     /// the kernels of writing and copying that it has.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let caches =

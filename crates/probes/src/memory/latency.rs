@@ -17,13 +17,12 @@ const SIZES: &[u64] = &sizes::kib([
 words! {
     /// In which order the elements are visited.
     pub(crate) enum Pattern {
-        /// one random cycle through all elements (Sattolo), which no prefetcher
-        /// foresees
+        /// one random cycle through all elements (Sattolo), which no prefetcher can predict
         Random = "random",
         /// random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and
         /// prefetchers that watch a region help
         PageLocal = "page_local",
-        /// ascending, which prefetchers foresee: what they hide
+        /// ascending, which prefetchers predict: shows what they hide
         Strided = "strided",
     }
 }
@@ -31,17 +30,18 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Latency>();
 
 point! {
-    /// What does a load cost that has to wait for the one before it, by how much memory is in use?
+    /// What does a load cost that waits for the one before it, by the amount of memory in use?
     ///
-    /// A chain of pointers: each load gives the address of the next, so none overlaps. Every
-    /// element is visited once a lap. Before anything is timed, memory is touched and a lap is
-    /// walked and checked; of more than 2 Mi elements, 2 Mi loads are walked instead. One arena
-    /// serves all points of a block. The smallest pages are requested with MADV_NOHUGEPAGE, the huge
-    /// ones with MADV_HUGEPAGE; a huge arena that is not at least nine tenths huge is absent. In
-    /// the cost of large sizes with 4 KiB pages are TLB misses.
+    /// The loads follow a chain of pointers: each load gives the address of the next, so none
+    /// overlap. A lap visits every element once. Before anything is timed, the memory is touched,
+    /// and a lap is walked and checked; with more than 2 Mi elements, 2 Mi loads are walked
+    /// instead. One arena serves all points of a block. The smallest pages are requested with
+    /// MADV_NOHUGEPAGE, huge ones with MADV_HUGEPAGE; if less than nine tenths of a huge arena are
+    /// on huge pages, the point is absent. For large sizes on 4 KiB pages, the cost includes TLB
+    /// misses.
     ///
     /// # Predicted from
-    /// the cache sizes that the processor claims, usual cycles for each level at the core clock
+    /// the cache sizes that the CPU claims, usual cycles for each level at the core clock
     /// that cpu.frequency measured, and 60 to 180 ns for main memory
     ///
     /// # Sources
@@ -54,7 +54,7 @@ point! {
     /// # Needs
     /// - as much free memory as the size; for 2MiB, transparent huge pages not set to never
     pub(crate) struct Latency of "memory.latency" {
-        /// the memory that is visited over and over
+        /// the memory that is visited again and again
         size: u64 = bytes(4 << 10..=1 << 40, SIZES),
         pages: Pages = Pages::axis(),
         /// in which order the elements are visited
@@ -89,7 +89,7 @@ impl Measure for Latency {
         ]
     }
 
-    /// Inside each level that the processor claims, and far beyond the last.
+    /// Inside each level that the CPU claims, and far beyond the last.
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let cached = (1..=3).filter_map(|level| {
             let label = format!("L{level} cache reference");

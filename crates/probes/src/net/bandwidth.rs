@@ -24,18 +24,17 @@ pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 point! {
     /// How many bytes a second reach the receiver over a link?
     ///
-    /// One end connects and writes blocks of one size from the same buffer, the other reads up to
+    /// One end connects and writes blocks of one size from the same buffer. The other reads up to
     /// 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round trips or
     /// more. Flow by flow they run on every second of the run's CPUs, so that the ends share none
-    /// where there are enough, or in order where each has a machine of its own. Each end records
-    /// every quarter of a millisecond how far it is and its threads' CPU time
-    /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows and buffers grow
-    /// meanwhile. Payload counts, not headers; a datagram that arrives twice counts twice. Every
-    /// block begins with its number: the receiver compares the number of
-    /// the first block in each piece of a stream, of each datagram the first 64 bytes behind its
-    /// number and the last 8, and at the end the whole last piece. Buffers are the kernel's usual
-    /// ones, which TCP lets grow. The sender leads: it is the client's end, and all that there is
-    /// on a link that discards.
+    /// if there are enough, or in order if each end has a machine of its own. Every quarter of a
+    /// millisecond each end records how far it is, and its threads' CPU time
+    /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, because windows and buffers grow
+    /// meanwhile. Payload counts, headers do not; a datagram that arrives twice counts twice. Every
+    /// block begins with its number. The receiver compares the number of the first block in each
+    /// piece of a stream, the first 64 bytes after the number and the last 8 of each datagram, and
+    /// at the end the whole last piece. Buffers have the kernel's default size, which TCP lets
+    /// grow. The sender leads: it is the client's end, and the only end on a link that discards.
     ///
     /// # Predicted from
     /// two copies as memory.bandwidth has measured them, at the same time or one after the other,

@@ -20,14 +20,14 @@ pub(crate) static PROBE: Probe = Probe::new::<Connect>();
 point! {
     /// How long does it take to set up a TCP connection, and to tear it down?
     ///
-    /// The client connects and closes, connects again, and tears that down with shutdown(), recv()
-    /// and close(), so that the server is done with both before the next ones; the first connect()
-    /// of the two, its close() and the whole tear-down are stamped, socket() is not. The server
-    /// waits in poll(), accepts, reads until the client is done, and closes. No byte is sent. Both
-    /// ends say FIN, and the client's ports stay in TIME-WAIT for a minute: SO_LINGER of 0 would
-    /// spare them, but with a reset, which is another way to end. So at most 4,000 connections are
-    /// made to a port, and each launch listens on another one. On loopback, connect() contains what
-    /// both kernels do for three packets, and waking the server.
+    /// The client connects and closes, then connects again and tears that connection down with
+    /// shutdown(), recv() and close(), so that the server is done with both before the next pair.
+    /// The first connect() of the two, its close(), and the whole tear-down are stamped; socket()
+    /// is not. The server waits in poll(), accepts, reads until the client is done, and closes. No
+    /// byte is sent. Both ends send FIN, and the client's ports stay in TIME-WAIT for a minute.
+    /// SO_LINGER of 0 would avoid that, but by a reset, which is another way to end. So at most
+    /// 4,000 connections are made to a port, and each launch listens on another one. On loopback,
+    /// connect() contains what both kernels do for three packets, and waking the server.
     ///
     /// # Predicted from
     /// a spinning TCP round trip as net.rtt has measured it, and waking the server as
@@ -41,7 +41,7 @@ point! {
     /// - RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Connect of "net.connect" {
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),

@@ -24,9 +24,10 @@ words! {
     pub(crate) enum Stack {
         /// the library rudp, which acknowledges, tags and paces
         Rudp = "rudp",
-        /// the protocol of the reliable-datagrams study: a number, and a second's patience
+        /// the protocol of the study of reliable datagrams: a numbered datagram, retransmitted
+        /// after a second
         Study = "study",
-        /// plain datagrams, to hold the others against
+        /// plain datagrams, to compare the others with
         Udp = "udp",
     }
 }
@@ -213,7 +214,7 @@ impl Exchange {
         }
     }
 
-    /// A socket to the server, and what keeps the processor awake.
+    /// A socket to the server, and what keeps the CPU awake.
     ///
     /// # Errors
     /// Why the server cannot be reached.

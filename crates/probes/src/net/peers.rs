@@ -41,7 +41,7 @@ impl Placement {
 /// One end of a launch.
 struct Local {
     rendezvous: Rendezvous,
-    /// This end's processors. Those of both ends begin with different ones where there are several;
+    /// This end's CPUs. Those of both ends begin with different ones where there are several;
     /// the leading role's first is the other's last.
     cpus: Vec<usize>,
     leads: bool,
@@ -57,7 +57,7 @@ impl Local {
         })
     }
 
-    /// Moves this thread where the point's end runs, and keeps that processor awake as the point
+    /// Moves this thread where the point's end runs, and keeps that CPU awake as the point
     /// says: each end its own, since they may be of two machines.
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
@@ -71,16 +71,16 @@ impl Local {
         } else {
             self.cpus.first()
         };
-        let own = *own.ok_or_else(|| Failure::error("this end has no processor"))?;
+        let own = *own.ok_or_else(|| Failure::error("this end has no CPU"))?;
         affinity::pin(&[own])
-            .map_err(|error| Failure::error(format!("cannot run on processor {own}: {error}")))?;
+            .map_err(|error| Failure::error(format!("cannot run on CPU {own}: {error}")))?;
         if !blocks {
             return ends::spinning_keeps(cpus, wake);
         }
         if shares && path::is_plain(link) {
             ends::keep(cpus, wake, &self.cpus)
         } else if shares && !self.leads {
-            // Over a link that holds packets up, a processor of both ends is idle too: the other end
+            // Over a link that holds packets up, a CPU of both ends is idle too: the other end
             // keeps it awake.
             Ok(Awake::Unchanged)
         } else {
@@ -124,7 +124,7 @@ impl Acceptor {
         Ok(offers)
     }
 
-    /// What keeps the processor awake, and what `accept` makes of the client. `None` where the launch
+    /// What keeps the CPU awake, and what `accept` makes of the client. `None` where the launch
     /// has ended before.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl Connector {
         Ok(Offers::new())
     }
 
-    /// What keeps the processor awake, and what `connect` makes of the server's address and the
+    /// What keeps the CPU awake, and what `connect` makes of the server's address and the
     /// token.
     ///
     /// # Errors

@@ -19,12 +19,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Ping>();
 point! {
     /// How long does the other end's kernel take to answer a ping?
     ///
-    /// An ICMP echo request goes to the other end's address, one at a time, and its reply is
-    /// compared with it: what ping(8) does, without its pause, and stamped by this process rather
-    /// than by the kernel. The other end's kernel answers as it receives, without waking any
-    /// process: less than net.rtt, where one has to run. On loopback, all of it happens inside the
-    /// sending call. How many are sent is fixed before, since whoever stops when the time is over
-    /// stops at a loss. Over however slow a link, a launch has time for four.
+    /// One ICMP echo request at a time goes to the other end's address, and its reply is compared
+    /// with it. This is what ping(8) does, but without its pause, and stamped by this process, not
+    /// by the kernel. The other end's kernel answers when it receives the request, without waking a
+    /// process, so this takes less than net.rtt. On loopback, all of it happens inside the sending
+    /// call. The number of requests is fixed before, because a measurement that stops when its time
+    /// is over tends to stop at a loss. However slow a link is, a launch has time for four.
     ///
     /// # Predicted from
     /// system calls as os.syscall has measured them; what the link holds up, and bytes over its

@@ -113,7 +113,7 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
 
 /// A role on a socket whose packets the kernel stamps.
 pub(crate) struct Stamping<R> {
-    /// During the launch, from before any processor is kept awake.
+    /// During the launch, from before any CPU is kept awake.
     stamps: io::Result<SwitchedOn>,
     role: R,
 }
@@ -219,7 +219,7 @@ impl CpuTime {
     }
 
     /// Adds what each message took as a metric, where the end waits in the kernel: one that spins uses
-    /// all of its processor.
+    /// all of its CPU.
     pub(crate) fn report(&self, metric: &'static str, exchange: &Exchange, meter: &mut Meter<'_>) {
         let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(self.began_ns);
         if exchange.blocks() && self.messages > 0 {

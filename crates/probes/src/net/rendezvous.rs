@@ -37,12 +37,12 @@ pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous, Failure> {
         .ok_or_else(|| Failure::error("the launch does not say how its roles find each other"))
 }
 
-/// Refuses a point whose ends are to share a processor, where they are on two
+/// Refuses a point whose ends are to share a CPU, where they are on two
 /// machines.
 pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result<(), Failure> {
     if share && rendezvous.apart {
         return Err(Failure::unsupported(
-            "the ends are on two machines, which share no processor (--set cpus=cross)",
+            "the ends are on two machines, which share no CPU (--set cpus=cross)",
         ));
     }
     Ok(())

@@ -26,16 +26,17 @@ pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 point! {
     /// How long does a message take to the other end of a link and back?
     ///
-    /// A message goes to the other end, which sends it back. It carries a number, by which its
-    /// answer is known, and the last answer is compared whole. One at a time, each is stamped for
-    /// `latency`; `cost` is many round trips over their number. A datagram without an answer is
-    /// sent again after three round trips, or 200 ms if that is more, and counted as lost; how many
-    /// are sent is fixed before, since whoever stops when the time is over stops at a loss. With a
-    /// rate, the client spins so as to send in time, `wait` is the server's, and latency counts
-    /// from the time intended (no coordinated omission). Where ends block, a latency has two modes
-    /// where the other processor is awake at one time and at another has to be woken from idle,
-    /// which a virtual machine takes tens of microseconds for; `wake` and `wait` tell such cases
-    /// apart, `cpus=same` needs no waking, and `cpus=one_thread` no waiting. sockperf prints half of this round trip.
+    /// A message goes to the other end, which sends it back. It carries a number, which identifies
+    /// its answer, and the whole of the last answer is compared. With one message at a time, each
+    /// round trip is stamped for `latency`; `cost` is the time of many round trips divided by their
+    /// number. A datagram without an answer is retransmitted after three round trips, or 200 ms if
+    /// that is more, and counted as lost. The number of messages is fixed before, because a
+    /// measurement that stops when its time is over tends to stop at a loss. With a rate, the
+    /// client spins to send in time, `wait` is the server's, and latency counts from the intended
+    /// time (no coordinated omission). If the ends block, latency can have two modes: sometimes the
+    /// other CPU is awake, and sometimes it has to be woken from idle, which takes tens of
+    /// microseconds in a virtual machine. `wake` and `wait` tell these cases apart, `cpus=same`
+    /// needs no waking, and `cpus=one_thread` no waiting. sockperf prints half of this round trip.
     ///
     /// # Predicted from
     /// context switches as os.context_switch has measured them, and system calls that go through
@@ -49,7 +50,7 @@ point! {
     /// - RFC 6298, section 2, on when to send again
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     /// - cpus=one_thread: --link loopback, and rate=0
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
@@ -61,8 +62,8 @@ point! {
         wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first_or_one_thread(),
         wake: Wake = wake::of_two_ends(),
-        /// messages a second, sent whether the ones before are answered or not; 0: one at a time,
-        /// the next when the last is answered
+        /// messages a second, sent whether or not earlier ones are answered; 0: one at a time, the
+        /// next when the last is answered
         rate: u64 = count(0..=1_000_000, &[0, 1000, 10_000]),
     }
 }
@@ -84,7 +85,7 @@ impl Exchanges for Rtt {
         }
         if self.cpus != Cpus::Cross {
             return Err(Failure::unsupported(
-                "with a rate the client spins, so as to send in time, and leaves its processor to \
+                "with a rate the client spins, so as to send in time, and leaves its CPU to \
                  nobody (--set cpus=cross, or rate=0)",
             ));
         }

@@ -1,4 +1,4 @@
-//! What the ends' processors do in soft interrupts, each counted once.
+//! What the ends' CPUs do in soft interrupts, each counted once.
 
 use crate::net::windows::KIB;
 use costof_measure::meter::Meter;
@@ -6,7 +6,7 @@ use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
 use costof_model::protocol::Offers;
 use std::collections::BTreeSet;
 
-/// By which name the receiver offers the processors whose soft interrupts it counts.
+/// By which name the receiver offers the CPUs whose soft interrupts it counts.
 pub(crate) const COUNTED: &str = "counted";
 
 pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
     cpus.join(",")
 }
 
-/// The processors whose soft interrupts the sender counts, of those that it uses: not those which
+/// The CPUs whose soft interrupts the sender counts, of those that it uses: not those which
 /// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
 /// receiver counts all there are.
 pub(crate) fn left_to_count(
@@ -32,7 +32,7 @@ pub(crate) fn left_to_count(
     (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
 }
 
-/// What a role's processors did in soft interrupts.
+/// What a role's CPUs did in soft interrupts.
 pub(crate) struct SoftInterrupts {
     cpus: Vec<usize>,
     before: Option<Vec<Ticks>>,
@@ -83,10 +83,10 @@ mod tests {
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
         assert_eq!(left(&[9], &[9], false, 1), None);
-        // Without processors of its own, an end counts all that there are.
+        // Without CPUs of its own, an end counts all that there are.
         assert_eq!(left(&[], &[], false, 1), None);
         assert_eq!(left(&[3], &[], false, 1), None);
-        // The same numbers on two machines are not the same processors.
+        // The same numbers on two machines are not the same CPUs.
         assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
         assert_eq!(left(&[], &[], true, 2), Some(vec![]));
     }

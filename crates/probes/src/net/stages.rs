@@ -21,13 +21,13 @@ pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 point! {
     /// Where does a round trip spend its time?
     ///
-    /// As net.rtt, one message at a time, on a socket whose packets the kernel stamps
-    /// (SO_TIMESTAMPING, in software: SCHED, SND and RX) with the clock that the process reads
-    /// before it sends and after it has received. The four stages of a message add up to its round
-    /// trip. All stamps are of the client's host, since the clocks of two hosts are never
-    /// subtracted: what the other end took is inside driver_to_stack. Stamping costs some
-    /// microseconds itself, so latency is more than net.rtt's. Of a message of several packets, the
-    /// last one is stamped.
+    /// One message at a time, as in net.rtt, goes over a socket whose packets the kernel stamps
+    /// (SO_TIMESTAMPING, in software: SCHED, SND and RX). The stamps use the same clock that the
+    /// process reads before it sends and after it has received, so the four stages of a message add
+    /// up to its round trip. All stamps are from the client's host, because clocks of two hosts
+    /// cannot be subtracted: what the other end took is inside driver_to_stack. Stamping itself
+    /// costs some microseconds, so the latency is higher than net.rtt's. If a message takes several
+    /// packets, the last one is stamped.
     ///
     /// # Predicted from
     /// the round trip as net.rtt has measured it over the same link, the same wait and size, and
@@ -40,7 +40,7 @@ point! {
     ///
     /// # Needs
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "net.stages" {
         /// what carries the message
         over: Over = words_of(&[Over::Udp, Over::Tcp]),

@@ -34,16 +34,17 @@ pub(crate) static PROBE: Probe = Probe::new::<ContextSwitch>();
 point! {
     /// What does a context switch cost, between processes or threads?
     ///
-    /// A token goes to and fro between two ends that block until they have it. A round trip is two
-    /// switches and each switch contains one write and one read of a byte, or one FUTEX_WAKE and
-    /// one FUTEX_WAIT; perf bench sched pipe prints the round trip. Each end is pinned; the second
-    /// process is a fork of the first. The policy is the usual one (SCHED_OTHER): on one processor
-    /// the scheduler decides at each wake-up whether the woken end runs at once, and `preempted`
-    /// says how often it did. The ends check each other's numbers, and all switches are counted.
+    /// A token goes back and forth between two ends, each of which blocks until it has the token. A
+    /// round trip is two switches. Each switch contains one write and one read of a byte, or one
+    /// FUTEX_WAKE and one FUTEX_WAIT; perf bench sched pipe prints the whole round trip. Each end
+    /// is pinned; the second process is a fork of the first. The scheduling policy is the default
+    /// one (SCHED_OTHER): on one CPU, the scheduler decides at each wake-up whether the woken end
+    /// runs at once, and `preempted` says how often it did. The ends check each other's numbers,
+    /// and all switches are counted.
     ///
     /// # Predicted from
     /// system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a
-    /// futex; what the scheduler does usually takes; what waking another processor takes, in a
+    /// futex; what the scheduler does usually takes; what waking another CPU takes, in a
     /// virtual machine with the exits that cpu.vm_exit measured
     ///
     /// # Sources
@@ -55,7 +56,7 @@ point! {
     /// - Linux Documentation/scheduler/sched-eevdf.rst; admin-guide/pm/cpuidle.rst
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct ContextSwitch of "os.context_switch" {
         /// what runs in turn
@@ -81,7 +82,7 @@ impl Measure for ContextSwitch {
         /// context switches that the kernel counted for both ends (getrusage), for each of those
         /// that are meant
         switches: One Neither,
-        /// which share of them took the processor from an end that had just woken the other, before
+        /// which share of them took the CPU from an end that had just woken the other, before
         /// it waited by itself
         preempted: One Neither,
     };
@@ -195,7 +196,7 @@ mod tests {
             let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
-            // On one processor, to be preempted by the partner is no disturbance.
+            // On one CPU, to be preempted by the partner is no disturbance.
             assert_eq!(
                 report.metrics[0].disturbed.is_empty(),
                 point.cpus == Cpus::Same

@@ -15,9 +15,9 @@ const REPETITIONS: u64 = 501;
 words! {
     /// Whether the mapping comes with its pages.
     pub(crate) enum Populate {
-        /// the touch of the first page brings that page
+        /// touching the first page brings that page
         No = "no",
-        /// MAP_POPULATE brings all pages, and the touch none
+        /// MAP_POPULATE brings all pages, so touching brings none
         Yes = "yes",
     }
 }
@@ -28,11 +28,11 @@ point! {
     /// What does it cost to map memory, touch one page of it and unmap it?
     ///
     /// Private anonymous memory is mapped (MAP_NORESERVE), its first byte is written, and it is
-    /// unmapped, in a loop, in 4 KiB pages also where huge ones are always on (PR_SET_THP_DISABLE).
-    /// Page and page tables are those given back just before, so they are in the caches. The three
-    /// parts come from 501 more repetitions with readings of the clock between them, less what a
-    /// reading costs. No other thread of the process runs: one on another processor would have to
-    /// be interrupted at munmap.
+    /// unmapped, in a loop. Pages are 4 KiB, even where huge ones are always on
+    /// (PR_SET_THP_DISABLE). The page and the page tables were given back just before, so they are
+    /// in the caches. The three parts come from 501 more repetitions with clock readings between
+    /// them, minus the cost of a reading. No other thread of the process runs: munmap would have to
+    /// interrupt one on another CPU.
     ///
     /// # Predicted from
     /// opening and closing a file, which os.syscall has measured: two system calls too, that

@@ -28,18 +28,17 @@ pub(crate) static PROBE: Probe = Probe::new::<PageFault>();
 point! {
     /// What does the first touch of a page cost?
     ///
-    /// A fresh mapping is made for each batch, untimed, and one byte of each page is touched: of
-    /// 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) the last
-    /// quarter or half, of a device's up to 64. The pages are those that the batch before gave
-    /// back, so they are in part in the caches (huge ones only in one of more than 64 MiB), and in
-    /// a virtual machine the host has backed them already: the first use of memory since the
-    /// machine started costs more. In the cost are the kernel's accounting (memory control groups)
-    /// and, of 512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with
-    /// holes between, so that one fault maps one page. The file has no name and lies in the first
-    /// of these folders that is on no file system in memory: TMPDIR or else /tmp, the current one,
-    /// XDG_CACHE_HOME, HOME, /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED),
-    /// mapped with MADV_RANDOM and read in random order; a cache of the device or of the host may
-    /// still serve it.
+    /// Each batch makes a fresh mapping, untimed, and touches one byte of each page. Of 1,024 pages
+    /// the last 256 or 512 are timed; of 128 MiB of huge pages (two at least) the last quarter or
+    /// half; of a device's pages up to 64. The previous batch gave these pages back, so they are
+    /// partly in the caches (of huge pages, at most one in 64 MiB is). In a virtual machine the
+    /// host has backed them already: the first use of memory since the machine started costs more.
+    /// The cost includes the kernel's accounting (memory control groups) and one page table for
+    /// every 512 anonymous or 32 file pages. File pages lie 64 KiB apart with holes between, so one
+    /// fault maps one page. The file has no name and lies in the first of these folders that is not
+    /// on a file system in memory: TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME,
+    /// /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED), mapped with MADV_RANDOM
+    /// and read in random order; a cache of the device or of the host may still serve it.
     ///
     /// # Predicted from
     /// the system call that os.syscall has measured, for entering the kernel and its handler;

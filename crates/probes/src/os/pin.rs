@@ -23,12 +23,12 @@ pub(crate) static PROBE: Probe = Probe::new::<Pin>();
 point! {
     /// What does it cost to pin a page for input and output?
     ///
-    /// A buffer of the whole size, and one of a single page, is pinned and unpinned over and over;
-    /// its pages are in memory. The cost is the slope: the difference of the two medians of a
-    /// launch ÷ the pages that the larger one has more, so that the system calls and what they do
-    /// once are not in it. With huge pages it is the cost of each 4 KiB in them. That io_uring pins
-    /// is shown by VmPin; that vmsplice does not copy, by a byte that is changed after it was lent
-    /// and read changed.
+    /// A buffer of the whole size, and one of a single page, is pinned and unpinned again and
+    /// again; its pages are in memory. The cost is the slope: the difference of the two medians of
+    /// a launch, divided by the number of pages that the larger one has more. So the system calls,
+    /// and what they do only once, are not in it. With huge pages it is the cost of each 4 KiB in
+    /// them. VmPin shows that io_uring pins. A byte that is changed after it was lent, and read
+    /// changed, shows that vmsplice does not copy.
     ///
     /// # Predicted from
     /// an entry of the page table to read, two atomic changes of the page's count and lists of

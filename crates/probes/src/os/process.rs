@@ -14,8 +14,8 @@ words! {
     pub(crate) enum How => Starting {
         /// fork() of the C library: the child has a copy of its parent
         Fork = "fork",
-        /// what vfork does in the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
-        /// parent's memory, and the parent stands still until it ends or executes
+        /// what vfork does in the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows
+        /// its parent's memory, and the parent waits until the child ends or executes a program
         Vfork = "vfork",
         /// posix_spawn() of the C library, which borrows memory too, and executes a program
         PosixSpawn = "posix_spawn",
@@ -37,19 +37,19 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Process>();
 
 point! {
-    /// What does it cost to start a process that does nothing, until it has ended, by how much
-    /// memory its parent has?
+    /// What does it cost to start a process that does nothing, until it has ended, by the size of
+    /// its parent?
     ///
-    /// One child after the other on the parent's processor, each stamped before the call, after it,
-    /// and after waitpid; its exit code shows what it did. In the figure are the child's page
-    /// faults and its end. The parent is a worker of one thread (by method 1 of two, for which the
-    /// C library's fork takes locks, and a third longer): a fork copies some forty mappings and
-    /// half a MiB, and takes a fifth longer than one of a program of a few lines. What is executed
-    /// lies in a memory file, is linked to nothing, and is given no environment: so execve is
-    /// measured, and not a dynamic linker, which takes most of the time of a usual program such as
-    /// /bin/true, nor a file system. A fork copies the page tables of touched memory and marks
-    /// every page as shared, so its cost grows with the pages and not with what is in them; memory
-    /// is on the smallest pages, since huge ones would hide that.
+    /// One child after the other runs on the parent's CPU. Each is stamped before the call, after
+    /// it, and after waitpid; its exit code shows what it did. The cost includes the child's page
+    /// faults and its end. The parent is a worker of one thread (with method 1 it had two: then the
+    /// C library's fork takes locks, and a third longer). A fork copies some forty mappings and
+    /// half a MiB, and takes a fifth longer than in a program of a few lines. The executed program
+    /// lies in a memory file, is linked to nothing and gets no environment. So execve is measured,
+    /// without a file system and without the dynamic linker, which takes most of the time of an
+    /// ordinary program such as /bin/true. A fork copies the page tables of touched memory and
+    /// marks every page as shared, so its cost grows with the number of pages, not with their
+    /// content. The memory is on the smallest pages, because huge ones would hide that.
     ///
     /// # Predicted from
     /// three of the smallest system calls, which os.syscall has measured; usual times for making
@@ -87,7 +87,7 @@ impl Measure for Process {
         call: Nanoseconds Lower,
         /// the parent's resident memory, its own included (VmRSS)
         resident: Bytes Neither,
-        /// of that, what is no file's (RssAnon): the memory whose page tables a fork copies
+        /// of that, memory that belongs to no file (RssAnon): a fork copies its page tables
         anonymous: Bytes Neither,
     };
     const AFTER: NameList = &["os.syscall"];

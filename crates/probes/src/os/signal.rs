@@ -18,14 +18,14 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Signal>();
 
 point! {
-    /// What do installing a signal handler, and having a signal handled, cost a program?
+    /// What does it cost to install a signal handler, and to handle a signal?
     ///
-    /// In a loop, in one thread. The handler counts, and the count is checked. `deliver` enters the
-    /// kernel twice: tgkill, as which returns the handler runs, on the thread's own stack, and the
-    /// handler's return (rt_sigreturn). Both move the processor's state to and from that stack,
-    /// vector registers included. `fault` is made by a store that never happens: the handler goes
-    /// on behind it, so that there is no tgkill, and no mprotect, but an exception and the kernel's
-    /// look at the page.
+    /// One thread does it in a loop. The handler counts, and the count is checked. `deliver` enters
+    /// the kernel twice: by tgkill, on whose return the handler runs, on the thread's own stack,
+    /// and by the handler's return (rt_sigreturn). Both move the CPU's state, with its vector
+    /// registers, to or from that stack. `fault` comes from a store that never happens: the handler
+    /// continues behind it. So there is no tgkill and no mprotect, but an exception, and the
+    /// kernel's check of the page.
     ///
     /// # Predicted from
     /// the smallest system call, which os.syscall has measured, and 0.3 to 2 µs for building and
@@ -71,7 +71,7 @@ impl Measure for Signal {
 }
 
 /// What the frame of a handler takes, to build and to take down: hundreds of
-/// bytes to kilobytes of registers, by the processor's vector extensions.
+/// bytes to kilobytes of registers, by the CPU's vector extensions.
 const FRAME_NS: (f64, f64) = (300.0, 2000.0);
 
 struct Signaller {

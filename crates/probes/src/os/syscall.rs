@@ -43,13 +43,13 @@ pub(crate) static PROBE: Probe = Probe::new::<Syscall>();
 point! {
     /// What does a system call cost?
     ///
-    /// The call in a loop, as a program makes it, through the C library, in a process of one
-    /// thread, or with threads=2 of two (before method 2 there were always two, which made reads
-    /// more expensive); `getppid` is the definition of perf bench syscall basic. A second thread shares the
-    /// descriptor table, so that the kernel takes a reference to each file that is used, and makes
-    /// the C library look whether a call that may wait is to be cancelled. The forced call goes
-    /// through syscall(2), which adds a nanosecond or two. That the kernel was entered is shown
-    /// after the timed batches: 1,000 more operations are counted by raw_syscalls:sys_enter.
+    /// The call is made in a loop through the C library, as a program makes it, in a process of one
+    /// thread; with threads=2, of two (before method 2 there were always two, which made reads more
+    /// expensive). `getppid` is the definition of perf bench syscall basic. A second thread shares
+    /// the descriptor table, so the kernel takes a reference to each file that is used, and the C
+    /// library checks for cancellation around calls that may wait. The forced call goes through
+    /// syscall(2), which adds a nanosecond or two. After the timed batches, raw_syscalls:sys_enter
+    /// counts 1,000 more operations, which shows that they entered the kernel.
     ///
     /// # Predicted from
     /// the mitigations in force, which decide what an entry costs; time() from the coarse clock

@@ -20,9 +20,9 @@ words! {
 words! {
     /// Where the thread may run.
     pub(crate) enum Cpus {
-        /// on its creator's processor, as it inherits
+        /// on its creator's CPU, as it inherits
         Same = "same",
-        /// on either of two processors, one of which its creator uses: the kernel chooses, mostly an
+        /// on either of two CPUs, one of which its creator uses: the kernel chooses, mostly an
         /// idle one
         Any = "any",
     }
@@ -33,16 +33,15 @@ pub(crate) static PROBE: Probe = Probe::new::<Thread>();
 point! {
     /// What does it cost to create a thread that does nothing, and to join it?
     ///
-    /// One thread after the other, each stamped before its creation, after it, and after the join.
-    /// It returns the number of its processor, which shows that it ran. The C library keeps the
-    /// stacks of ended threads and gives them again, so that mapping one is not in the figure. On
-    /// one processor the figure has two context switches: to the new thread when its creator waits,
-    /// and back.
+    /// One thread after the other is created and joined. Each is stamped before its creation, after
+    /// it, and after the join, and returns the number of its CPU, which shows that it ran. The C
+    /// library reuses the stacks of ended threads, so the cost does not include mapping one. On one
+    /// CPU it includes two context switches: to the new thread when its creator waits, and back.
     ///
     /// # Predicted from
     /// six of the smallest system calls, which os.syscall has measured; making and ending a thread;
     /// and two context switches between threads, as os.context_switch has measured them on one
-    /// processor, or to another one that is idle
+    /// CPU, or to another one that is idle
     ///
     /// # Sources
     /// - pthread_create(3), pthread_join(3)
@@ -50,7 +49,7 @@ point! {
     ///   0.16
     ///
     /// # Needs
-    /// - for any: two processors
+    /// - for any: two CPUs
     pub(crate) struct Thread of "os.thread" {
         /// by which interface
         how: How = words(),
@@ -65,7 +64,7 @@ impl Measure for Thread {
         latency: Nanoseconds Lower,
         /// of that, until the call that creates has returned
         call: Nanoseconds Lower,
-        /// the share of threads that ran on another processor than their creator began on
+        /// the share of threads that ran on another CPU than their creator began on
         crossed: One Neither,
     };
     const AFTER: NameList = &["os.syscall", "os.context_switch"];
@@ -119,7 +118,7 @@ impl Setup<Thread> for Creator {
         let wanted = Thread::processors(point);
         if wanted > 1 || !launch.cpus.is_empty() {
             let cpus = threads::on(wanted, &launch.cpus)?;
-            affinity::pin(cpus).or_fail(format_args!("cannot run on processors {cpus:?}"))?;
+            affinity::pin(cpus).or_fail(format_args!("cannot run on CPUs {cpus:?}"))?;
         }
         Ok(Creator {
             home: launch.cpus.first().copied(),
@@ -159,9 +158,9 @@ impl Setup<Thread> for Creator {
 /// What making a thread and ending it takes without system calls and switches: its
 /// descriptor, its kernel stack, scheduling it, and dropping them.
 const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
-/// A context switch on one processor, where it was not measured.
+/// A context switch on one CPU, where it was not measured.
 const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
-/// One to an idle processor, where it was not measured.
+/// One to an idle CPU, where it was not measured.
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
 /// A context switch: as measured between threads, by a futex if there is one of it, as that does least

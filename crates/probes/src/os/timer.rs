@@ -16,7 +16,7 @@ const WARM_UP_SLEEPS: u32 = 2;
 const CANNOT_SLEEP: &str = "cannot sleep";
 
 words! {
-    /// By how much the kernel may let the timer be late, to serve several at once.
+    /// How late the kernel may make the timer, to serve several at once.
     pub(crate) enum Slack {
         /// what the worker began with, 50 µs unless somebody changed it
         Default = "default",
@@ -30,18 +30,18 @@ pub(crate) static PROBE: Probe = Probe::new::<Timer>();
 point! {
     /// How late does a thread wake that sleeps until a given time?
     ///
-    /// clock_nanosleep with an absolute time of CLOCK_MONOTONIC, one sleep after the other, as many
-    /// as the point's time allows, and 6 at least. In the figure: the timer slack, which is most of
-    /// it by default and can be switched off; the interrupt (in a virtual machine, through the
-    /// hypervisor); with wake=idle the processor's way out of its idle state, else a context switch
-    /// from the thread that kept it busy; and the return to the program. A sleep that is over
-    /// before it is asked for counts from when it was due.
+    /// clock_nanosleep is called with an absolute time of CLOCK_MONOTONIC, one sleep after the
+    /// other, as often as the point's time allows, but at least 6 times. The lateness contains the
+    /// timer slack, which is most of it by default and can be switched off; the interrupt (in a
+    /// virtual machine, through the hypervisor); with wake=idle, the CPU's way out of its idle
+    /// state, otherwise a context switch from the thread that kept it busy; and the return to the
+    /// program. A sleep whose time is over before it begins counts from when it was due.
     ///
     /// # Predicted from
     /// the timer slack that the worker inherits; 1 to 15 µs for the interrupt and a context switch,
-    /// or 2 to 60 µs for the wake-up of an idle processor; in a virtual machine instead the exits
+    /// or 2 to 60 µs for the wake-up of an idle CPU; in a virtual machine instead the exits
     /// that cpu.vm_exit measured, to arm the timer and to take its interrupt, and 1 to 5 µs for the
-    /// context switch, or what runs a halted processor again
+    /// context switch, or what runs a halted CPU again
     ///
     /// # Sources
     /// - clock_nanosleep(2); PR_SET_TIMERSLACK in prctl(2); SCHED_IDLE in sched(7)
@@ -50,11 +50,11 @@ point! {
     /// - cyclictest(8), which measures the same under a real-time policy
     ///
     /// # Needs
-    /// - for wake=awake: a processor that the worker is pinned to
+    /// - for wake=awake: a CPU that the worker is pinned to
     pub(crate) struct Timer of "os.timer" {
         /// how long it sleeps
         sleep: u64 = nanoseconds(1..=1_000_000_000, &[50_000, 1_000, 1_000_000]),
-        /// by how much the kernel may let the timer be late, to serve several at once
+        /// how late the kernel may make the timer, to serve several at once
         slack: Slack = words(),
         wake: Wake = wake::of_a_sleeper(),
     }
@@ -168,7 +168,7 @@ mod tests {
             (prediction.low, prediction.high)
         };
         assert_eq!(range(Wake::Idle, &[]), (52_000.0, 110_000.0));
-        // 2 to 4 exits, and the halted processor or a context switch.
+        // 2 to 4 exits, and the halted CPU or a context switch.
         assert_eq!(range(Wake::Idle, &exits), (56_000.0, 74_000.0));
         assert_eq!(range(Wake::Awake, &exits), (53_000.0, 59_000.0));
     }

@@ -32,7 +32,7 @@ words! {
         Grpc = "grpc",
         /// Apache Thrift: its binary protocol in frames, by Apache's own crate
         Thrift = "thrift",
-        /// the socket beneath: as many bytes there and back, of no procedure
+        /// the socket below: as many bytes there and back, without a procedure
         Tcp = "tcp",
         /// the library rudp: reliable datagrams
         Rudp = "rudp",

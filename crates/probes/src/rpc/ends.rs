@@ -18,7 +18,7 @@ use std::time::Duration;
 /// server's threads.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What keeps the processor awake meanwhile, and the connections.
+/// What keeps the CPU awake meanwhile, and the connections.
 pub(super) type Connected = (Awake, Vec<Socket>);
 
 /// The end that is called, and what serves it.
@@ -52,7 +52,7 @@ where
         let offers = self
             .acceptor
             .listen(&point.link, call.exchange.placement(), over, flows)?;
-        // On the processor that this thread has been moved to.
+        // On the CPU that this thread has been moved to.
         self.server = Some(start(call.stack)?);
         Ok(offers)
     }
@@ -104,7 +104,7 @@ pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connecte
     })
 }
 
-/// A client of the end that is called, and what keeps the processor awake.
+/// A client of the end that is called, and what keeps the CPU awake.
 ///
 /// # Errors
 /// Why that end cannot be reached.

@@ -26,14 +26,14 @@ pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
 point! {
     /// How much longer than others does the first call of a process take?
     ///
-    /// Each launch is of one point, so both ends are processes that have never called before. They
-    /// have greeted each other by a connection of another kind, and what a process makes once,
-    /// before there is any connection, is there: the runtime. The client connects, calls once, and
-    /// goes on calling. Then it connects again, and again: what that takes less is what the first
-    /// call pays for the process, whose code and tables come into its memory as they are first
-    /// used, and the rest is the connection's. gRPC does not wait for the other end's settings,
-    /// which come while the first call is under way. The answer is the argument. A launch has one
-    /// first call: a few launches say little of how it varies.
+    /// Each launch measures one point, so both ends are processes that have never called before.
+    /// They have greeted each other by a connection of another kind, and have what a process makes
+    /// once, before there is any connection: the runtime. The client connects, calls once, and goes
+    /// on calling. Then it connects again, several times. What the later connections save is what
+    /// the first call pays for the process, whose code and tables are loaded into memory on their
+    /// first use; the rest is the connection's. gRPC does not wait for the other end's settings,
+    /// which arrive during the first call. The answer is the argument. A launch has one first call,
+    /// so a few launches say little about how much it varies.
     ///
     /// # Predicted from
     /// a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code
@@ -45,7 +45,7 @@ point! {
     /// - RFC 9113, section 3.4, HTTP/2 connection preface
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call, or as many bytes as its argument has
         stack: Stack = words_of(&[Stack::Grpc, Stack::Thrift, Stack::Tcp]),
@@ -172,7 +172,7 @@ impl RoleAt<FirstCall> for ServerRole {
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
         let placement = Placement::blocking(point.cpus, point.wake);
         let offers = self.acceptor.listen(&point.link, placement, Over::Tcp, 1)?;
-        // On the processor that this thread has been moved to.
+        // On the CPU that this thread has been moved to.
         self.serves = Some(match Carried::from(&Rtt::from(&point.axes)) {
             Carried::Calls(call) => Serves::Calls(start(call.stack)?),
             Carried::Bytes(exchange) => Serves::Bytes(exchange.size),

@@ -31,13 +31,12 @@ words! {
 point! {
     /// How long do calls take that are made at a rate, up to saturation?
     ///
-    /// The client spins so as to make calls in time; latency counts from the time intended (no
-    /// coordinated omission), also where the call was made late. gRPC's calls share their
-    /// connections as streams of HTTP/2; Thrift's are written one behind the other, and answered in
-    /// that order. 4,096 calls are in flight at most, and no more than 16 MiB of arguments: what is
-    /// due beyond that waits, and its latency counts. Each end has a processor of its own; the
-    /// server sleeps where there is nothing to do, and its processor is kept awake. Calls are made
-    /// for 400 ms.
+    /// The client spins to make calls in time. Latency counts from the intended time (no
+    /// coordinated omission), also if the call was made late. gRPC's calls share their connections
+    /// as streams of HTTP/2; Thrift's are written one behind the other, and answered in that order.
+    /// At most 4,096 calls are in flight, with no more than 16 MiB of arguments: calls that are due
+    /// beyond that wait, and their latency counts. Each end has a CPU of its own. The server sleeps
+    /// when there is nothing to do, and its CPU is kept awake. Calls are made for 400 ms.
     ///
     /// # Predicted from
     /// a call as rpc.rtt has measured it; below saturation by what the server uses for one, which
@@ -50,12 +49,12 @@ point! {
     /// - gRPC, Benchmarking, on QPS workers with open-loop load
     ///
     /// # Needs
-    /// - two processors (--cpu)
+    /// - two CPUs (--cpu)
     pub(crate) struct Load of "rpc.load" {
         /// what carries a call
         stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        /// calls a second, made whether the ones before are answered or not, evenly spaced
+        /// calls a second, evenly spaced, made whether or not earlier ones are answered
         rate: u64 =
             count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
         /// connections that the calls take in turn; gRPC's server has one thread for all, Thrift's
@@ -64,7 +63,7 @@ point! {
     }
 }
 
-/// Each end has a processor of its own that is kept awake.
+/// Each end has a CPU of its own that is kept awake.
 impl From<&Load> for Call {
     fn from(point: &Load) -> Call {
         Call {
@@ -109,14 +108,14 @@ impl Measure for Load {
         /// answers a second, from when the first one came until the last one did: less than asked
         /// for where it is saturated
         rate: One Higher,
-        /// calls that are under way when another one is made, on average
+        /// calls that are in flight when another one is made, on average
         in_flight: One Lower,
-        /// the most of them
+        /// the highest number of them
         in_flight_most: One Lower,
         /// time of the client's thread for a call: in turns in which one was made or answered, not
         /// in those in which it asked for nothing
         cpu_client: Nanoseconds Lower,
-        /// processor time of the server's thread for a call, in and out
+        /// CPU time of the server's thread for a call, in and out
         cpu_server: Nanoseconds Lower,
         /// the share of calls without an answer when no more was waited for: a quarter of a second
         /// behind the last one

@@ -53,11 +53,11 @@ words! {
 point! {
     /// What does it cost to marshal an argument of a call, and to unmarshal it?
     ///
-    /// The request of a call, as the generated code of each stack has it, into a buffer that exists
-    /// already and is long enough, and back into a new value, whose strings and lists are
-    /// allocated, as for every call. No socket and no HTTP/2. The same bytes again and again, so
-    /// they and the branches are cached. Before the timed batches, what comes back is compared with
-    /// the argument.
+    /// The request of a call, in the generated code of each stack, is written into an existing
+    /// buffer that is long enough, and read back into a new value, whose strings and lists are
+    /// allocated, as for every call. There is no socket and no HTTP/2. The bytes are the same each
+    /// time, so they and the branches are cached. Before the timed batches, what comes back is
+    /// compared with the argument.
     ///
     /// # Predicted from
     /// the fields of the argument, at the core clock that cpu.frequency has measured, and copies of

@@ -22,16 +22,16 @@ pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 point! {
     /// How long does a remote procedure call take, by gRPC and by Thrift?
     ///
-    /// A procedure that gives back its argument is called, one call at a time, each stamped, over
-    /// one connection; its client looks that the answer is the argument, and sends it again. The
-    /// first call and twenty more are not counted: rpc.first_call has them. Both ends block, each
-    /// with one thread, on which everything of the stack runs: gRPC's ends have a tokio runtime of
-    /// that one thread, which waits in epoll_wait(2). Thrift sends a frame by one system call. The
-    /// server's processor has a thread besides, which looks every 10 ms whether it is over.
-    /// stack=tcp, rudp and udp are what rudp.rtt measures: messages as long as the argument is by
-    /// itself, 4 B of an int and 8 of a double, with nothing to marshal. The stacks take turns in
-    /// each launch. Where a processor is at rest when a message comes, waking it takes longer than
-    /// most stacks: see `wake`.
+    /// A procedure that returns its argument is called over one connection, one call at a time, and
+    /// each call is stamped. The client checks that the answer is the argument, and sends it again.
+    /// The first call and twenty more are not counted: rpc.first_call has them. Both ends block.
+    /// Each has one thread, on which everything of the stack runs: gRPC's ends have a tokio runtime
+    /// of that one thread, which waits in epoll_wait(2). Thrift sends a frame by one system call.
+    /// The server's CPU has one more thread, which checks every 10 ms whether to stop. stack=tcp,
+    /// rudp and udp are what rudp.rtt measures: messages as long as the argument alone, 4 B for an
+    /// int and 8 for a double, with nothing to marshal. The stacks take turns in each launch. If a
+    /// CPU is idle when a message arrives, waking it takes longer than most stacks need: see
+    /// `wake`.
     ///
     /// # Predicted from
     /// the TCP round trip of the run as net.rtt has measured it; marshalling there and back as
@@ -44,7 +44,7 @@ point! {
     /// - Apache Thrift, doc/specs/thrift-rpc.md and thrift-binary-protocol.md; crate thrift
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "rpc.rtt" {
         /// what carries a call, or as many bytes as its argument has
@@ -114,9 +114,9 @@ impl Measure for Rtt {
         /// from before the call until its answer is there, unmarshalled; of a socket or rudp, until
         /// all of its bytes are
         latency: Nanoseconds Lower,
-        /// processor time of that end's thread for a call, in and out
+        /// CPU time of that end's thread for a call, in and out
         cpu_client: Nanoseconds Lower,
-        /// processor time of that end's thread for a call, in and out
+        /// CPU time of that end's thread for a call, in and out
         cpu_server: Nanoseconds Lower,
         /// of datagrams: the share for which something was sent again; their latency contains it
         lost: One Lower,

@@ -22,7 +22,7 @@ words! {
         Grpc = "grpc",
         /// Apache Thrift: its binary protocol in frames, by Apache's own crate
         Thrift = "thrift",
-        /// the socket beneath: a write for each message
+        /// the socket below: a write for each message
         Tcp = "tcp",
         /// the library rudp: reliable datagrams
         Rudp = "rudp",
@@ -43,13 +43,14 @@ impl From<Stack> for &'static Carrier {
 point! {
     /// How many bytes of messages a second does a stream of calls carry?
     ///
-    /// The sender sends messages of one size over one connection for 300 ms, or 40 times the link's
-    /// delay, or what 20 of them take at its rate, as fast as the stack takes them. In the end the
-    /// receiver reports how much has arrived, which is what was sent. The second half of the time
-    /// counts. gRPC: a client stream, closed by one answer, with HTTP/2's default windows. Thrift has
-    /// no streams: its messages are one-way calls without answers, and the last call is answered. stack=tcp and rudp are what rudp.bandwidth measures, with messages of any length:
-    /// TCP's are a write each, and it has no message boundaries. One thread at each end, on a CPU of
-    /// its own where there are two.
+    /// The sender sends messages of one size over one connection, as fast as the stack takes them,
+    /// for 300 ms, or 40 times the link's delay, or as long as 20 messages take at its rate. At the
+    /// end the receiver reports how much has arrived, which must be what was sent. The second half
+    /// of the time counts. gRPC: a client stream, closed by one answer, with HTTP/2's default
+    /// windows. Thrift has no streams: its messages are one-way calls, and the last call has an
+    /// answer. stack=tcp and rudp are what rudp.bandwidth measures, with messages of any length:
+    /// TCP makes a write for each, and has no message boundaries. Each end has one thread, on a CPU
+    /// of its own if there are two.
     ///
     /// # Predicted from
     /// system calls as os.syscall has measured them for each message, and no more than

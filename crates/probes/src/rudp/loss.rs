@@ -110,7 +110,7 @@ impl Measure for Loss {
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let headline = Headline::new(
-            "ten messages of 1400 B under way by rudp, a tenth of packets lost",
+            "ten messages of 1400 B in flight by rudp, a tenth of packets lost",
             Loss::default(),
         );
         vec![headline.over("rate=100Mbit,up.loss=10%")]

@@ -23,16 +23,16 @@ point! {
     /// How long does a reliable datagram take to the other end of a link and back?
     ///
     /// A message goes to the other end, which sends it back, one at a time, each stamped.
-    /// stack=rudp is the library as it comes: its driver over a UDP socket, told to favour latency
-    /// where a datagram holds the message, its default control, messages in order; an
+    /// stack=rudp is the library as delivered: its driver over a UDP socket, told to favour latency
+    /// if one datagram holds the message, its default congestion control, messages in order; an
     /// acknowledgement travels with the answer. On loopback its datagrams are as long as UDP's,
-    /// elsewhere as long as Ethernet carries, so that a longer message is cut by the library, and
-    /// by IP with stack=udp. stack=study is the study's protocol: the message goes there, and an
-    /// acknowledgement of 8 B comes back; what is lost is sent again after a second, for the end of
-    /// which its sender spins. stack=udp has the messages of net.rtt over=udp, and what is lost is
-    /// sent again after three round trips, or 200 ms. The stacks are measured in turn in each
-    /// launch. How many messages are sent is fixed before, since whoever stops when the time is
-    /// over stops at a loss.
+    /// elsewhere as long as Ethernet carries, so the library splits a longer message; with
+    /// stack=udp, IP splits it. stack=study is the study's protocol: the message goes there, and an
+    /// acknowledgement of 8 B comes back; what is lost is retransmitted after a second, for whose
+    /// end its sender spins. stack=udp has the messages of net.rtt over=udp, and what is lost is
+    /// retransmitted after three round trips, or 200 ms. The stacks take turns in each launch. The
+    /// number of messages is fixed before, because a measurement that stops when its time is over
+    /// tends to stop at a loss.
     ///
     /// # Predicted from
     /// the round trip by UDP as net.rtt has measured it over the same link, or system calls and
@@ -47,7 +47,7 @@ point! {
     /// - RFC 9002, on when something is lost
     ///
     /// # Needs
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
         stack: Stack = Stack::axis(),
         /// bytes of the message, and of the answer, which the study's protocol has none of; 4, 8,
@@ -81,9 +81,9 @@ impl Measure for Rtt {
         latency: Nanoseconds Lower,
         /// the share of messages for which something was sent again; their latency contains it
         lost: One Lower,
-        /// with wait=block: processor time of that end's thread for a message, in and out
+        /// with wait=block: CPU time of that end's thread for a message, in and out
         cpu_client: Nanoseconds Lower,
-        /// with wait=block: processor time of that end's thread for a message, in and out
+        /// with wait=block: CPU time of that end's thread for a message, in and out
         cpu_server: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];

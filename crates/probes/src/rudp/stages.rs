@@ -21,15 +21,15 @@ pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 point! {
     /// What does making a datagram reliable take at either end?
     ///
-    /// As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps
-    /// (SO_TIMESTAMPING, in software: SND and RX), where the study captured them with a sniffer.
-    /// Either end subtracts stamps of its own host alone, since the clocks of two hosts are never
-    /// subtracted. stack=udp is what the kernel and the waiting take, so that the difference to it
-    /// is what the library takes. All stacks send each message as one datagram, which IP cuts where
-    /// the link's packets are shorter; then the kernel stamps one of them. The library's state
-    /// machine is driven here by a loop like that of its own driver, one datagram at a time.
-    /// Stamping costs some microseconds itself, most of them between the stages; the stamps of what
-    /// left are fetched after the answer.
+    /// One message at a time, as in rudp.rtt, goes over sockets whose datagrams the kernel stamps
+    /// (SO_TIMESTAMPING, in software: SND and RX); the study captured them with a sniffer. Each end
+    /// subtracts stamps of its own host only, because clocks of two hosts cannot be subtracted.
+    /// stack=udp is what the kernel and the waiting take, so the difference to it is what the
+    /// library takes. All stacks send each message as one datagram, which IP fragments if the
+    /// link's packets are shorter; then the kernel stamps one of the fragments. A loop like that of
+    /// the library's own driver drives its state machine here, one datagram at a time. Stamping
+    /// itself costs some microseconds, most of them between the stages; the stamps of what was sent
+    /// are fetched after the answer.
     ///
     /// # Predicted from
     /// half of the two sends, receives and context switches of a UDP round trip, from system calls
@@ -43,7 +43,7 @@ point! {
     ///
     /// # Needs
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
-    /// - cpus=cross: two processors (--cpu)
+    /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
         stack: Stack = Stack::axis(),
         /// bytes of the message, which is one datagram; 65,400 and its headers are the largest

@@ -1,4 +1,4 @@
-//! `sync.core_to_core`: how long a cache line takes to another processor and back.
+//! `sync.core_to_core`: how long a cache line takes to another CPU and back.
 
 mod role;
 
@@ -6,30 +6,30 @@ use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use role::Pair;
 
-/// Up to so many processors, every pair of them is in the probe's own plan:
+/// Up to so many CPUs, every pair of them is in the probe's own plan:
 /// 28 pairs.
 const PROCESSORS_IN_ALL_PAIRS: usize = 8;
-/// Beyond, the first processor is paired with so many others.
+/// Beyond, the first CPU is paired with so many others.
 const PARTNERS_OF_THE_FIRST: usize = 24;
 
 pub(crate) static PROBE: Probe = Probe::new::<CoreToCore>();
 
 point! {
-    /// How long does a cache line take to another processor and back?
+    /// How long does a cache line take to another CPU and back?
     ///
-    /// A thread on each processor. One writes an odd number into a word that has its cache line to
+    /// A thread runs on each CPU. One writes an odd number into a word that has its cache line to
     /// itself, and polls until it is even; the other polls until it is odd, and writes the next
-    /// even one. So there is one line, and each way it moves twice: whoever polls fetches a copy of
-    /// what was written, and then takes the line over to write in turn. Neither gives the processor
-    /// a hint between two polls, which on some cores takes as long as the journey. In a virtual
-    /// machine the hypervisor may move both processors to other cores during a run, which makes
-    /// modes. The word's last value shows that every round trip was made. The probe's own plan has
-    /// every pair of up to 8 processors of the run; of more, one pair for each neighbourhood (a
-    /// core's two threads, one last-level cache, one socket, two sockets) and the first processor
-    /// with up to 24 others, evenly chosen.
+    /// even one. So there is one line, which moves twice in each direction: the polling thread
+    /// fetches a copy of what was written, and then takes the line over to write in turn. Neither
+    /// thread pauses between two polls, because the pause instruction takes as long as the journey
+    /// on some cores. In a virtual machine the hypervisor may move both CPUs to other cores during
+    /// a run, which makes modes. The word's last value shows that every round trip was made. The
+    /// probe's own plan has every pair of up to 8 CPUs of the run. With more CPUs it has one pair
+    /// for each neighbourhood (a core's two threads, one last-level cache, one socket, two
+    /// sockets), and the first CPU with up to 24 others, evenly chosen.
     ///
     /// # Predicted from
-    /// what the two processors share as the machine claims it (a hypervisor may claim what it
+    /// what the two CPUs share as the machine claims it (a hypervisor may claim what it
     /// likes): a core 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the
     /// machine 200 to 700 ns
     ///
@@ -40,18 +40,18 @@ point! {
     ///   Synchronization but Were Afraid to Ask, SOSP 2013
     ///
     /// # Needs
-    /// - two processors, both among those of the run (--cpu)
+    /// - two CPUs, both among those of the run (--cpu)
     pub(crate) struct CoreToCore of "sync.core_to_core" {
-        /// the processor that sends the line and waits
+        /// the CPU that sends the line and waits
         from: u64 = processor(0..=65_535, &[0]),
-        /// the processor that sends it back
+        /// the CPU that sends it back
         to: u64 = processor(0..=65_535, &[1]),
     }
 }
 
 impl Measure for CoreToCore {
     const METRICS: &'static [Metric] = metrics! {
-        /// one round trip: a store seen by the other processor, and its store seen in return
+        /// one round trip: a store seen by the other CPU, and its store seen in return
         cost: Nanoseconds Lower,
     };
     const AFTER: NameList = &["cpu.frequency"];
@@ -66,7 +66,7 @@ impl Measure for CoreToCore {
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let mut pairs = neighbourhood::pairs(facts);
         if pairs.is_empty() {
-            // A run on one processor, which is a row with its reason, or on none that is known.
+            // A run on one CPU, which is a row with its reason, or on none that is known.
             pairs.push((Neighbourhood::Unknown, 0, 1));
         }
         let headline = |(neighbourhood, from, to)| {
@@ -121,7 +121,7 @@ fn label(neighbourhood: Neighbourhood) -> &'static str {
         Neighbourhood::LastCache => "cache line round trip: another core",
         Neighbourhood::Socket => "cache line round trip: another cache",
         Neighbourhood::Machine => "cache line round trip: another socket",
-        Neighbourhood::Unknown => "cache line round trip: another processor",
+        Neighbourhood::Unknown => "cache line round trip: another CPU",
     }
 }
 

@@ -26,14 +26,14 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<FalseSharing>();
 
 point! {
-    /// What does it cost that the counters of several threads lie in one cache line?
+    /// What does it cost if the counters of several threads are in one cache line?
     ///
-    /// Each thread adds one to its own counter in memory, over and over: load, add and store in
-    /// assembly, not atomic, as in a program where nobody else writes that counter. All threads do
-    /// n increments at the same time, and the cost is the time until the last is done over n. Every
-    /// counter is compared with what its thread has done. Stores wait in the store buffer while the
-    /// line is away and reach it together when it comes, so an increment costs a part of the line's
-    /// journey, not all of it.
+    /// Each thread adds one to its own counter in memory, again and again: load, add and store in
+    /// assembly, not atomic, as in a program in which nobody else writes that counter. All threads
+    /// do n increments at the same time, and the cost is the time until the last one is done,
+    /// divided by n. Every counter is compared with what its thread has done. Stores wait in the
+    /// store buffer while the line is away, and reach it together when it comes, so an increment
+    /// costs only a part of the line's journey.
     ///
     /// # Predicted from
     /// the counter in memory of cpu.loop; in one line, from each core's part of the time to the
@@ -48,10 +48,10 @@ point! {
     ///   which fetches pairs of lines
     ///
     /// # Needs
-    /// - as many processors as threads
+    /// - as many CPUs as threads
     pub(crate) struct FalseSharing of "sync.false_sharing" {
         threads: u64 = threads::axis(
-            "how many threads count, each on a processor of its own; 1 is the base",
+            "how many threads count, each on a CPU of its own; 1 is the base",
             &[2, 1],
         ),
         /// where the counters lie

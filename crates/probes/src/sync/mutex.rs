@@ -10,12 +10,12 @@ use role::Contention;
 words! {
     /// Which lock.
     pub(crate) enum Kind {
-        /// Rust's std::sync::Mutex: a futex, looked at a hundred times before sleeping
+        /// Rust's std::sync::Mutex: a futex, polled a hundred times before sleeping
         Std = "std",
-        /// pthread_mutex_t of the default type: in glibc a futex, and who finds it
-        /// taken sleeps
+        /// pthread_mutex_t of the default type: in glibc a futex; a thread that finds it taken
+        /// sleeps
         Pthread = "pthread",
-        /// test and test-and-set with the processor's hint, which never sleeps
+        /// test and test-and-set with the CPU's hint, which never sleeps
         Spin = "spin",
     }
 }
@@ -25,18 +25,18 @@ pub(crate) static PROBE: Probe = Probe::new::<Mutex>();
 point! {
     /// What does it cost to lock and unlock a mutex?
     ///
-    /// Threads lock, count in memory that lies in the lock's own cache line, and unlock, without
-    /// work in between: the lock is contended as much as it can be. A batch of n ends when all
-    /// threads together have done n for each, however they shared it out, so that it is contended
-    /// to its end: with each doing its own n, an unfair lock would leave the last ones alone. The
-    /// cost is the time over n. That no count is lost shows that the lock excludes. Contended locks
-    /// have several modes: who finds the lock taken sleeps or spins, by the kind and by chance, and
-    /// who releases it often takes it again before another's request for its line arrives. The
-    /// handovers tell the modes apart; where the line's journey is longer, more turns stay where
-    /// they are, so a contended lock need not cost more there. With more threads than processors, a
-    /// batch lasts 20 ms at least, for all to come to their turn; who spins then takes time from a
-    /// holder that waits for its processor, and until the scheduler's next tick nobody gets
-    /// further.
+    /// Threads lock, count in memory that is in the lock's own cache line, and unlock, without work
+    /// in between: contention is as high as it can be. A batch of n ends when all threads together
+    /// have made n turns for each of them, no matter who made how many, so the lock is contended
+    /// until the end. If each thread did its own n, an unfair lock would leave the last ones alone.
+    /// The cost is the time divided by n. That no count is lost shows that the lock excludes.
+    /// Contended locks have several modes: a thread that finds the lock taken sleeps or spins, by
+    /// the kind of lock and by chance, and a thread that releases it often takes it again before
+    /// another's request for its line arrives. The handovers distinguish the modes. If the line's
+    /// journey is longer, more turns stay where they are, so a contended lock need not cost more
+    /// there. With more threads than CPUs, a batch lasts at least 20 ms, so that every thread gets
+    /// its turn; a spinning thread then takes time from a holder that waits for its CPU, and until
+    /// the scheduler's next tick nobody makes progress.
     ///
     /// # Predicted from
     /// alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency
@@ -54,12 +54,12 @@ point! {
     ///   ns
     ///
     /// # Needs
-    /// - for more than one thread, two processors
+    /// - for more than one thread, two CPUs
     pub(crate) struct Mutex of "sync.mutex" {
         /// which lock
         kind: Kind = words(),
         threads: u64 = threads::axis(
-            "how many threads lock it over and over, each on a processor of its own as far as \
+            "how many threads lock it over and over, each on a CPU of its own as far as \
              there are so many",
             &[1, 2],
         ),
@@ -76,8 +76,8 @@ impl Measure for Mutex {
         /// the turns of the thread that had the fewest over those of the average thread: 1 where
         /// all get the same, 0 where one starved
         least_share: One Neither,
-        /// how many processors the threads run on; where there are more threads, they share
-        /// processors
+        /// how many CPUs the threads run on; where there are more threads, they share
+        /// CPUs
         processors: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
@@ -94,7 +94,7 @@ impl Measure for Mutex {
         "mutex: lock and unlock, two threads contend": { threads: 2 },
     }
 
-    /// Twice as many threads as processors at most, of each kind.
+    /// Twice as many threads as CPUs at most, of each kind.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let more = threads::more(2 * threads::processors(facts));
         Planned::all(more.flat_map(|threads| {
@@ -131,7 +131,7 @@ impl Measure for Mutex {
             return cost_cycles(measured, cycles, because);
         }
         if threads > threads::processors(facts) {
-            // When they get processors is the scheduler's affair.
+            // When they get CPUs is the scheduler's affair.
             return None;
         }
         let atomics = if sleeps { 2.0 } else { 1.0 };

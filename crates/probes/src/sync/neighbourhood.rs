@@ -1,8 +1,8 @@
-//! How near two processors are, as the machine claims it.
+//! How near two CPUs are, as the machine claims it.
 
 use costof_model::facts::{CacheKind, CpuSet, Facts};
 
-/// What two processors share, nearest first.
+/// What two CPUs share, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Neighbourhood {
     /// Two threads of one core.
@@ -17,7 +17,7 @@ pub(crate) enum Neighbourhood {
     Unknown,
 }
 
-/// The neighbourhood of two processors.
+/// The neighbourhood of two CPUs.
 pub(crate) fn between(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     let share = |sets: &[CpuSet]| {
         sets.iter()
@@ -45,7 +45,7 @@ pub(crate) fn between(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     }
 }
 
-/// One pair for each neighbourhood of the run's first processor, nearest first,
+/// One pair for each neighbourhood of the run's first CPU, nearest first,
 /// and of several as near the one that the run uses first. A line goes both ways,
 /// so the lower number always stands first.
 pub(crate) fn pairs(facts: &Facts) -> Vec<(Neighbourhood, u64, u64)> {

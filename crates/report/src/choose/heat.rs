@@ -58,15 +58,10 @@ pub(super) fn between_processors(
     let (shortest, longest) = (unit.display(low), unit.display(high));
     Some(Figure {
         name: format!("{probe}-map"),
-        title: format!("{probe} from each processor to each"),
+        title: format!("{probe} from each CPU to each"),
         about: format!("The darker, the longer: from {shortest} to {longest}."),
         series: vec![String::new()],
-        panels: vec![Panel::new(
-            "",
-            axis("to processor"),
-            axis("from processor"),
-            vec![line],
-        )],
+        panels: vec![Panel::new("", axis("to CPU"), axis("from CPU"), vec![line])],
         ..Figure::default()
     })
 }

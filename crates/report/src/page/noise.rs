@@ -14,16 +14,16 @@ const SHARES: &[Kind] = &[
     ("taken by the hypervisor (steal)", |noise| {
         share(noise, noise.steal_ns?)
     }),
-    ("used by others on a measured processor", |noise| {
+    ("used by others on a measured CPU", |noise| {
         share(noise, noise.others_ns?)
     }),
-    ("used by others on the other processors", |noise| {
+    ("used by others on the other CPUs", |noise| {
         noise.others_elsewhere
     }),
     ("ready to run and waiting", |noise| {
         share(noise, noise.run_queue_wait_ns?)
     }),
-    ("held back by a processor quota", |noise| {
+    ("held back by a CPU quota", |noise| {
         share(noise, noise.throttled_ns?)
     }),
     ("measured while something else used the core", |noise| {

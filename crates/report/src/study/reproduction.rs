@@ -346,7 +346,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 /// Why a metric may be absent.
 fn uncounted(metric: &str) -> &'static str {
     if metric.contains("miss") || metric == "cycles" {
-        "the processor's counters are not to be had (`costof doctor` says why)"
+        "the CPU's counters are not to be had (`costof doctor` says why)"
     } else {
         "no launch reported it"
     }

@@ -312,7 +312,7 @@ fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_l
         release(&mut connection);
         assert_eq!(leave(&mut connection, later), 1, "{what} releases it");
     }
-    assert_eq!(sent(&[3000]).1, 3, "hardly anything is under way");
+    assert_eq!(sent(&[3000]).1, 3, "hardly anything is in flight");
     let whole = [1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 100];
     assert_eq!(sent(&whole).1, 10, "a whole message does not wait");
 }

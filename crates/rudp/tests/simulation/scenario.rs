@@ -337,7 +337,7 @@ impl Scenario {
                     config.queue_messages.into(),
                 ),
                 (
-                    "bytes under way",
+                    "bytes in flight",
                     stats.bytes_in_flight,
                     side.max_window.saturating_add(slack),
                 ),

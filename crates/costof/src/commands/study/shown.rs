@@ -20,7 +20,7 @@ impl Command<'_> {
         let name = file.file_name();
         if name.is_some_and(|name| name == PAGE || name == MARKDOWN) {
             bail!(
-                "{} may be overwritten by what is made of it: call the run something else",
+                "{} is the name of a file that the study writes: rename the run",
                 file.display()
             );
         }
@@ -79,13 +79,12 @@ fn caveats(measured: &Measured) -> Vec<String> {
     let planned = run.run.plan.points().count();
     let cpus = facts_of(run).planned_cpus().len();
     let mut caveats = vec![format!(
-        "Precision {}: {} of {} have a number; the run had {cpus} CPUs, and what needs more \
-         threads than that, or more memory than half of what is free, is left out",
+        "Precision {}: {} of {} have a number; the run had {cpus} CPUs; points that need more threads than that, or more than half of the free memory, are left out",
         run.run.plan.precision,
         run.points.len(),
         points_counted(planned),
     )];
-    let incomplete = "did not come to its end: what is missing was not measured";
+    let incomplete = "was interrupted: what is missing was not measured";
     if run.end.is_none() {
         caveats.push(format!("The run {incomplete}"));
     }
@@ -93,8 +92,7 @@ fn caveats(measured: &Measured) -> Vec<String> {
         return caveats;
     };
     caveats.push(
-        "The unoptimised build was measured after the other, not in turns with it: what changed \
-         meanwhile is in their difference"
+        "The unoptimised build was measured after the other, not in turns with it: their difference includes what changed meanwhile"
             .to_owned(),
     );
     if unoptimised.end.is_none() {
@@ -102,8 +100,7 @@ fn caveats(measured: &Measured) -> Vec<String> {
     }
     if build_of(run).is_some() && build_of(run) == build_of(unoptimised) {
         caveats.push(
-            "The unoptimised build and the other are the same program: their difference says \
-             nothing of optimisation"
+            "The unoptimised build and the other are the same program: their difference says nothing about optimisation"
                 .to_owned(),
         );
     }

@@ -18,8 +18,7 @@ impl Command<'_> {
     pub(super) fn log_builds(&self) -> Result<(), Error> {
         if cfg!(debug_assertions) {
             log(
-                "this costof is itself an unoptimised build (`cargo build --release` makes the other): \
-                 what it measures of its own code is slower",
+                "this costof is itself an unoptimised build (`cargo build --release` makes the other): its own code is slower",
             );
         }
         if !self.study.asks_unoptimised(&self.infos).map_err(wrong)? {
@@ -27,12 +26,11 @@ impl Command<'_> {
         }
         match &self.options.unoptimised {
             Some(build) => log(format!(
-                "some of it is measured by the unoptimised build {} too, after the rest",
+                "after the rest, the unoptimised build {} measures some of it too",
                 build.display()
             )),
             None => log(
-                "some of its figures are those of an unoptimised build: `cargo build` makes one, \
-                 and `--unoptimised target/debug/costof` measures them; without, they are absent",
+                "some of its figures are of an unoptimised build: `cargo build` makes one, and `--unoptimised target/debug/costof` measures them; without it, they are absent",
             ),
         }
         Ok(())
@@ -47,15 +45,14 @@ impl Command<'_> {
             if second.exists() {
                 let second = second.display();
                 bail!(
-                    "{second} is there already, and no {RUN} that it belongs to: name another folder by --out"
+                    "{second} exists already, without the {RUN} that it belongs to: name another folder with --out"
                 );
             }
             return Ok(None);
         }
         if !goes_on || second.exists() {
             bail!(
-                "{path} is there already: name another folder by --out, or show that run by `costof study \
-                 {} --run {path}`",
+                "{path} exists already: name another folder with --out, or show that run with `costof study {} --run {path}`",
                 self.named()
             );
         }
@@ -63,20 +60,18 @@ impl Command<'_> {
         if run.end.is_none() {
             let command = resume::command(&first, false);
             bail!(
-                "{path} is there already and was interrupted: `{command}` measures what is missing of it, \
-                 and then the same command goes on with the unoptimised build"
+                "{path} exists already and was interrupted: `{command}` measures what is missing, and then the same command continues with the unoptimised build"
             );
         }
         let asked = self.options.measuring.precision().name();
         let precision = &run.run.plan.precision;
         if precision != asked {
             bail!(
-                "{path} is there already, by precision {precision}, and the unoptimised build is asked for \
-                 {asked}: measure both alike"
+                "{path} exists already, with precision {precision}, but {asked} is asked for the unoptimised build: measure both alike"
             );
         }
         log(format!(
-            "{path} is there already: only the unoptimised build is asked"
+            "{path} exists already: only the unoptimised build is measured"
         ));
         Ok(Some(run))
     }
@@ -107,14 +102,15 @@ impl Command<'_> {
             interrupted,
         };
         let machine = Machine::connect(host, setting).map_err(|error| match error {
-            Error::Nothing(reason) => wrong(format!("--unoptimised is no costof to ask: {reason}")),
+            Error::Nothing(reason) => wrong(format!(
+                "--unoptimised names no costof that answers: {reason}"
+            )),
             error => error,
         })?;
         // Older ones say nothing of it.
         if machine.description.unoptimised == Some(false) {
             bail!(
-                "--unoptimised is an optimised build, as {host} says of itself: `cargo build` makes \
-                 the other, target/debug/costof"
+                "--unoptimised names an optimised build, by what {host} says about itself: `cargo build` makes the other, target/debug/costof"
             );
         }
         Ok(())

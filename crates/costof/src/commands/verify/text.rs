@@ -36,7 +36,7 @@ pub(super) fn of_check(rows: &[Row]) -> String {
 fn core(row: &Row) -> String {
     let count = |state| row.core.iter().filter(|one| **one == state).count();
     format!(
-        "the core was alone before and after {} of {} rounds of {}, shared in {}",
+        "the core was alone before and after {} of {} rounds of {}, and shared in {}",
         count(CoreState::Alone),
         row.core.len(),
         row.tool,
@@ -95,8 +95,7 @@ pub(super) fn summary(rows: &[Row]) -> String {
     if let Some(typical) = typical_difference(rows).filter(|_| all >= COMPARISONS) {
         text += &wrapped(
             &format!(
-                "Half of them differ by {:.1} % or more: that is what programs that measure the same \
-                 make of it, and no interval shows it.",
+                "Half of them differ by {:.1} % or more: programs that measure the same thing differ by that much, and no interval shows it.",
                 100.0 * typical
             ),
             "",

@@ -147,7 +147,7 @@ impl Reaper {
         };
         let (sockets, peer) = open().map_err(|error: io::Error| {
             Failure::unsupported(format!(
-                "{SOCKETS} sockets cannot be had: {error} (ulimit -n)"
+                "cannot open {SOCKETS} sockets: {error} (ulimit -n)"
             ))
         })?;
         for socket in &sockets {

@@ -181,11 +181,11 @@ fn ramp(round_trip: Duration) -> Duration {
     (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MOST)
 }
 
-/// This thread runs on the first of its role's processors: each role has another first one, where
+/// This thread runs on the first of its role's CPUs: each role has another first one, where
 /// there are two.
 fn pin(cpus: &[usize]) -> Result<(), Failure> {
     match cpus.first() {
-        Some(first) => affinity::pin(&[*first]).or_fail(format!("cannot run on processor {first}")),
+        Some(first) => affinity::pin(&[*first]).or_fail(format!("cannot run on CPU {first}")),
         None => Ok(()),
     }
 }

@@ -56,9 +56,9 @@ words! {
 words! {
     /// Where messages are before.
     pub(crate) enum Source {
-        /// one message that is sent over and over, in the caches if it fits there
+        /// one message that is sent again and again, in the caches if it fits
         Hot = "hot",
-        /// each time another message of a working set, when all others have been sent since; neither its
+        /// each time another message of a working set, after all others have been sent; neither its
         /// fields nor those of neighbours lie side by side
         Cold = "cold",
     }
@@ -126,35 +126,35 @@ pub(super) const SIZES: &[u64] = &[
 point! {
     /// Which way of sending a message of several fields pays here?
     ///
-    /// One end connects and sends messages of several fields, each field at a place of its own and
-    /// the list of places made beforehand; the other reads up to 128 KiB at once. Fields begin at a
-    /// cache line and not at a page, as an allocator has them, so that on small pages a message has
-    /// more pieces than pages. Thread by thread they run on every second of the run's processors,
-    /// so that the ends share none where there are enough. Each end notes every quarter of a
-    /// millisecond how far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID); the
-    /// first third is left out. With --full a stream to a receiver goes on for six times as long as
-    /// the precision asks for, 0.3 s a round and not 0.05: the first tenths of a second of a
-    /// connection may be slower than what follows, and count for most of a shorter stream. Into a
-    /// sink, where nothing receives, it does not. Ways of sending the same message take turns in
-    /// one launch, in random order, twice, and once in a quick run. Every message holds other
-    /// bytes, which follow from its number; whoever receives messages or answers compares a word of
-    /// each piece, and the whole last piece. An echo of several messages that are more than 64 KiB,
-    /// with 1 KiB for each besides, would have both ends wait for each other: there the sender's
-    /// socket does not block, and where it takes nothing it reads answers and waits by poll(2).
-    /// Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel copied after all,
-    /// and processor time says what that took. On the link sink the sender's half alone is there:
-    /// what leaves is dropped, and a thread on another processor acknowledges it. A congestion
-    /// control that paces, as BBR does, is there most of what sending takes, so that
-    /// congestion_control=reno, which every kernel and user has, tells more; it is chosen before
-    /// the connection begins, since one that BBR has begun stays paced. When a message's bytes
-    /// could be changed is measured with nine single messages beforehand, three where they are larger
-    /// than 1 MiB, and what sending threw out of the sender's caches at arrays that had filled
-    /// them; a first connection has these before its stream, and they count for no other metric.
+    /// One end connects and sends messages of several fields, each field at a place of its own,
+    /// from a list of places that is made before; the other end reads up to 128 KiB at once. Fields
+    /// begin at a cache line and not at a page, as from an allocator, so on small pages a message
+    /// has more pieces than pages. Thread by thread, they run on every second of the run's CPUs, so
+    /// that the ends share none if there are enough. Every quarter of a millisecond each end notes
+    /// how far it is, and its threads' CPU time (CLOCK_THREAD_CPUTIME_ID); the first third is left
+    /// out. With --full, a stream to a receiver goes on for six times as long, 0.3 s a round and
+    /// not 0.05, because the first tenths of a second of a connection may be slower, and are most
+    /// of a shorter stream. Into a sink, where nothing receives, it does not. Ways of sending the
+    /// same message take turns in one launch, in random order, twice, and once in a quick run.
+    /// Every message holds other bytes, which follow from its number; the receiver of messages or
+    /// answers compares a word of each piece, and the whole last piece. In an echo of several
+    /// messages with more than 64 KiB, counting 1 KiB more for each, both ends would wait for each
+    /// other: there the sender's socket does not block, and when it takes nothing, the sender reads
+    /// answers and waits by poll(2). Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether
+    /// the kernel copied after all, and CPU time says what that took. On the link sink there is
+    /// only the sender's half: what leaves is dropped, and a thread on another CPU acknowledges it.
+    /// There, a congestion control that paces, such as BBR, is most of what sending takes, so
+    /// congestion_control=reno, which every kernel has and every user may use, shows more. It is
+    /// chosen before the connection begins, because a connection that BBR has begun stays paced.
+    /// Nine single messages beforehand (three if they are larger than 1 MiB) show when a message's
+    /// bytes could be changed. Arrays that had filled the sender's caches show what sending threw
+    /// out of them. A first connection does both before its stream, and they count for no other
+    /// metric.
     ///
     /// # Predicted from
     /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
     /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
-    /// os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's
+    /// os.timer; the slower end decides, or both where they share a CPU. An echo: net.rtt's
     /// round trip and the parts
     ///
     /// # Sources
@@ -196,7 +196,7 @@ point! {
         allocate: Allocate = words(),
         /// what io_uring knows of the messages before
         buffers: Buffers = words(),
-        /// from how much memory cold messages come, all threads together
+        /// the memory from which cold messages come, all threads together
         working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }

@@ -14,23 +14,23 @@ pub(super) const METRICS: &[Metric] = metrics! {
     /// trigger: from before the request is sent until the last of the messages is there whole, by
     /// the receiver's
     latency: Nanoseconds Lower,
-    /// processor time of the sending threads for 1 KiB
+    /// CPU time of the sending threads for 1 KiB
     cpu_sender: Nanoseconds Lower,
-    /// processor time of the receiving threads for 1 KiB
+    /// CPU time of the receiving threads for 1 KiB
     cpu_receiver: Nanoseconds Lower,
-    /// of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these
-    /// processors others' count too
+    /// of both ends' CPUs in soft interrupts for 1 KiB, by the kernel's ticks; on these
+    /// CPUs others' count too
     softirq: Nanoseconds Lower,
-    /// how far off that may be: a tick of /proc/stat on each of these processors
+    /// how far off that may be: a tick of /proc/stat on each of these CPUs
     softirq_error: Nanoseconds Lower,
     /// that the sending threads had for a byte: core cycles where cycles_by_pmu is 1, else
     /// reference cycles, those of the invariant TSC
     cycles_per_byte: Cycles Lower,
-    /// 1 where the processor's counters count the cycles, in user space and in the kernel, else 0
+    /// 1 where the CPU's counters count the cycles, in user space and in the kernel, else 0
     /// (costof doctor says why)
     cycles_by_pmu: One Neither,
     /// loads of the sending threads for a message that missed the first-level data cache, where the
-    /// processor counts them
+    /// CPU counts them
     l1d_load_misses: One Lower,
     /// loads of the sending threads for a message that missed the second-level cache
     l2_load_misses: One Lower,
@@ -38,7 +38,7 @@ pub(super) const METRICS: &[Metric] = metrics! {
     llc_load_misses: One Lower,
     /// loads of the sending threads for a message that missed the data TLB
     dtlb_load_misses: One Lower,
-    /// share of the time for which the sending threads ran: 1 where their processors are what
+    /// share of the time for which the sending threads ran: 1 where their CPUs are what
     /// limits
     sender_running: One Neither,
     /// the same of the receiving threads
@@ -47,7 +47,7 @@ pub(super) const METRICS: &[Metric] = metrics! {
     system_calls: One Lower,
     /// of the sending threads for a message
     context_switches: One Lower,
-    /// how often the sending threads came to another processor, in all
+    /// how often the sending threads came to another CPU, in all
     migrations: One Lower,
     /// sends that asked for no copy, each of which the kernel has completed
     asked: One Neither,
@@ -64,7 +64,7 @@ pub(super) const METRICS: &[Metric] = metrics! {
     pollution_l1: Nanoseconds Lower,
     /// the same of the L2 cache
     pollution_l2: Nanoseconds Lower,
-    /// the same of the L3 cache, as far as it is this processor's, from 4 MiB of its lines
+    /// the same of the L3 cache, as far as it is this CPU's, from 4 MiB of its lines
     pollution_l3: Nanoseconds Lower,
     /// datagrams that did not arrive, as a share of those sent; of udp_gso a message is several
     lost: One Lower,

@@ -36,7 +36,7 @@ pub(super) fn predict(
     }
 }
 
-/// How many flows run at the same time, each end on a processor of its own; none where the ends
+/// How many flows run at the same time, each end on a CPU of its own; none where the ends
 /// share one.
 fn apart(point: &At<CopySend>, facts: &Facts, ends: usize) -> usize {
     point.threads.min(facts.planned_cpus().len() / ends)

@@ -27,8 +27,7 @@ pub(super) fn check_target(point: &At<Read>, target: &TargetFile) -> Result<(), 
     if point.pattern == Pattern::Seek {
         if target.medium != Medium::Rotational {
             unsupported!(
-                "nothing seeks: {} lies on {}, which is not known to turn (--set dir= for a \
-                 folder on a rotational disk)",
+                "skipped: {} is on {}, which is not a rotational disk (--set dir= names a folder on one)",
                 target.folder(),
                 target.name
             );

@@ -158,7 +158,7 @@ fn nothing_seeks_where_nothing_turns() {
     };
     match target.medium {
         Medium::Rotational => eprintln!("checked less: {} turns", target.name),
-        _ => assert!(refused(axes).contains("nothing seeks")),
+        _ => assert!(refused(axes).contains("not a rotational disk")),
     }
 }
 

@@ -81,8 +81,7 @@ impl Mounted {
     pub(super) fn open(&self, block: usize) -> Result<MountedFile, Failure> {
         let file = open_direct(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => Failure::unsupported(format!(
-                "{} reads nothing past the page cache of this machine (O_DIRECT: {error}; an URL \
-                 nfs://… needs none)",
+                "{} cannot be read past the page cache of this machine (O_DIRECT: {error}; a URL nfs://… does not need that)",
                 self.kind
             )),
             _ => Failure::error(format!("{} cannot be read: {error}", self.name)),

@@ -9,12 +9,12 @@ pub(crate) static PROBE: Probe = Probe::new::<RemoteCall>();
 point! {
     /// How long does a file server take for a call that does nothing?
     ///
-    /// NFS version 3 has a procedure that does nothing, NULL: it is called over TCP, one call at a
-    /// time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. Of
+    /// NFS version 3 has a procedure that does nothing, NULL. It is called over TCP, one call at a
+    /// time, on the server that a URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. For
     /// a path on a mounted remote file system, the server is asked for the file's attributes
-    /// instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does not answer from
-    /// memory (the process of a FUSE file system may). The handshake shows what the link and
-    /// both kernels take; the rest is the server's process and waking it.
+    /// instead (statx(2) with AT_STATX_FORCE_SYNC); the kernel's client does not answer that from
+    /// memory, but the process of a FUSE file system may. The handshake shows what the link and
+    /// both kernels take; the rest is the server's process, and waking it.
     ///
     /// # Predicted from
     /// where the server is on this machine, the round trip by TCP that net.rtt has measured on

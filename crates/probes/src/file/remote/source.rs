@@ -70,7 +70,7 @@ impl Source {
                 (url, Some(file.server), Via::Client(client))
             }
             Source::Mounted(_) if depth > 1 => unsupported!(
-                "a mounted path is read by one call at a time (--set depth=1, or an URL nfs://…)"
+                "a mounted path is read by one call at a time (--set depth=1, or a URL nfs://…)"
             ),
             Source::Mounted(mounted) => {
                 let file = mounted.open(block)?;

@@ -45,7 +45,7 @@ pub(super) fn kernels(
     let word = word.word();
     let absent = instructions.is_some_and(|instructions| !instructions.available());
     Err(Failure::unsupported(if absent {
-        format!("this processor does not have {word}")
+        format!("this CPU does not have {word}")
     } else {
         format!("there is no {word} kernel for this op (--set op=… chooses another)")
     }))
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn a_kernel_is_what_its_word_says_or_absent_with_the_reason() {
-        let best = kernels(Operation::Copy, Kernels::Best).expect("every processor copies");
+        let best = kernels(Operation::Copy, Kernels::Best).expect("every CPU copies");
         assert!(best.iter().any(|kernel| kernel.nontemporal));
-        let past = kernels(Operation::Copy, Kernels::Nontemporal).expect("every processor has it");
+        let past = kernels(Operation::Copy, Kernels::Nontemporal).expect("every CPU has it");
         assert!(past.iter().all(|kernel| kernel.nontemporal));
         let refused = |operation, word| kernels(operation, word).expect_err("no such kernel");
         assert!(
@@ -84,6 +84,6 @@ mod tests {
             Kernels::Sse2
         };
         let reason = refused(Operation::Read, foreign).reason;
-        assert!(reason.contains("this processor does not have"), "{reason}");
+        assert!(reason.contains("this CPU does not have"), "{reason}");
     }
 }

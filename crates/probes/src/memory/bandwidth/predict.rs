@@ -49,7 +49,7 @@ fn cached(
     )
 }
 
-/// Lines that a core and its prefetchers have under way: from the fill buffers of
+/// Lines that a core and its prefetchers have in flight: from the fill buffers of
 /// its first cache alone to all that a second cache may miss at the same time.
 const LINES: (f64, f64) = (16.0, 64.0);
 /// The part of a random load's latency on 4 KiB pages that is a TLB miss, at most:
@@ -59,7 +59,7 @@ const TLB_MISS_MAX: f64 = 1.0 / 3.0;
 const WITH_TLB_MISSES: &str =
     "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
 
-/// From or to main memory: what one core has under way, and what the modules can.
+/// From or to main memory: what one core has in flight, and what the modules can.
 fn main_memory(
     point: &Bandwidth,
     facts: &Facts,
@@ -85,7 +85,7 @@ fn main_memory(
             LINES.0 * 64.0 / ns * 1e9,
             LINES.1 * 64.0 / least_ns * 1e9,
             format!(
-                "a core and its prefetchers have {} to {} lines of 64 B under way, each for the {} \
+                "a core and its prefetchers have {} to {} lines of 64 B in flight, each for the {} \
                  that memory.latency measured on {pages}{why}",
                 LINES.0,
                 LINES.1,

@@ -18,7 +18,7 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// So many threads on these processors, each with an arena of `largest`
+    /// So many threads on these CPUs, each with an arena of `largest`
     /// bytes, or at least of `needed`, all of it in memory near its thread.
     pub(super) fn start(
         threads: u64,

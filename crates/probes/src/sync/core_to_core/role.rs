@@ -25,14 +25,14 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
     let [from, to] = two;
     if from == to {
         unsupported!(
-            "from and to are both processor {from}: a line does not leave it (choose two, by \
+            "from and to are both CPU {from}: a line does not leave it (choose two, by \
              --set from=… --set to=…)"
         );
     }
     if let Some(absent) = two.iter().find(|cpu| !cpus.contains(cpu)) {
         let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
         unsupported!(
-            "processor {absent} is not one of this run's ({cpus}): choose others by --set from=… \
+            "CPU {absent} is not one of this run's ({cpus}): choose others by --set from=… \
              --set to=…, or by --cpu"
         );
     }
@@ -41,7 +41,7 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
 
 impl Setup<CoreToCore> for Pair {
     fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
-        let home = affinity::allowed().or_fail("cannot read the allowed processors")?;
+        let home = affinity::allowed().or_fail("cannot read the allowed CPUs")?;
         let all = if launch.cpus.is_empty() {
             &home
         } else {
@@ -79,7 +79,7 @@ impl Setup<CoreToCore> for Pair {
     }
 }
 
-/// This thread is on another processor than at home, until it goes back.
+/// This thread is on another CPU than at home, until it goes back.
 struct Moved<'a> {
     home: &'a [usize],
 }
@@ -87,7 +87,7 @@ struct Moved<'a> {
 impl Moved<'_> {
     fn to(cpu: usize, home: &[usize]) -> Result<Moved<'_>, Failure> {
         affinity::pin(&[cpu]).or_unsupported_hint(
-            format_args!("cannot run on processor {cpu}"),
+            format_args!("cannot run on CPU {cpu}"),
             "choose another by --set from=…",
         )?;
         Ok(Moved { home })
@@ -110,7 +110,7 @@ mod tests {
     fn a_line_does_not_go_where_the_run_may_not() {
         let ends = |from, to| two_of(&CoreToCore { from, to }, &[4, 5, 7]);
         assert_eq!(ends(5, 4).unwrap(), [5, 4]);
-        for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
+        for (from, to, reason) in [(5, 5, "both"), (5, 6, "CPU 6"), (0, 4, "4-5,7")] {
             let failure = ends(from, to).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(failure.reason.contains(reason), "{failure}");

@@ -8,7 +8,7 @@ use costof_os::sched::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads that share processors get them for some milliseconds each, and a
+/// Threads that share CPUs get them for some milliseconds each, and a
 /// batch in which they all come to their turn lasts several of those.
 const SHARED_BATCH_NS: f64 = 20e6;
 

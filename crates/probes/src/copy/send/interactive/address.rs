@@ -41,7 +41,7 @@ impl FromStr for Address {
         }
         let wrong = || {
             format!(
-                "`{text}` is no HOST:PORT, such as 127.0.0.1:7000 or [::1]:7000, and no unix:PATH"
+                "`{text}` is neither HOST:PORT, such as 127.0.0.1:7000 or [::1]:7000, nor unix:PATH"
             )
         };
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;

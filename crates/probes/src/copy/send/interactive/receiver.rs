@@ -387,7 +387,7 @@ impl Session<'_> {
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     End::Gone(UNEXPECTED.to_owned())
                 }
-                Err(_) => End::Gone("it went away in the midst of it".to_owned()),
+                Err(_) => End::Gone("it closed the connection before the end".to_owned()),
             };
         }
     }

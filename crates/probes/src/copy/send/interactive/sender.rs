@@ -208,7 +208,7 @@ impl Session<'_> {
 
     fn went_away(&self, messages: u64) -> String {
         let address = self.sending.address;
-        format!("the receiver at {address} went away in the midst of it, after {messages} messages")
+        format!("the receiver at {address} closed the connection after {messages} messages")
     }
 }
 
@@ -286,7 +286,7 @@ fn lost(address: &Address, error: &io::Error) -> Refusal {
             "what listens at {address} has hung up: is it a `costof send --listen` of this release?"
         ),
         ErrorKind::InvalidData => {
-            format!("what listens at {address} is no `costof send --listen` of this release")
+            format!("what listens at {address} is not a `costof send --listen` of this release")
         }
         ErrorKind::Interrupted => format!("the receiver at {address} does not answer"),
         _ => format!("the receiver at {address} is lost: {error}"),

@@ -4,14 +4,14 @@ use crate::copy::send::axes::{CopySend, Pattern};
 use crate::prelude::*;
 use std::time::Duration;
 
-/// How long a round of a point lasts at least, where no more threads send than two processors can
+/// How long a round of a point lasts at least, where no more threads send than two CPUs can
 /// have at once with those that receive.
 const LEAST: Duration = Duration::from_millis(50);
 /// How long where the other end answers or asks: on a busy machine few are, and percentiles want many.
 const LEAST_ECHO: Duration = Duration::from_millis(200);
 /// Where a round may take as long as [`LEAST`] or longer, a stream to a receiver takes so many times as
 /// long: the first tenths of a second of a connection may be slower than what follows. On a virtual
-/// machine with two processors iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
+/// machine with two CPUs iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
 const STRETCH: u32 = 6;
 /// In round trips: slow start takes ten to fill 16 MiB from ten segments.
 const ROUND_TRIPS: u32 = 40;
@@ -30,7 +30,7 @@ pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {
     SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
 }
 
-/// How long is sent in a round at least: threads that take turns on a processor have several.
+/// How long is sent in a round at least: threads that take turns on a CPU have several.
 fn least(point: &At<CopySend>) -> Duration {
     let turns = (point.threads as u32).div_ceil(2);
     match point.pattern {

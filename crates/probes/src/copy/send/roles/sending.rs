@@ -27,7 +27,7 @@ pub(in crate::copy::send) struct Sending {
     cpus: Processors,
     all_cpus: Vec<usize>,
     partners: Vec<usize>,
-    /// Of the counter that cycles are counted by, where it is the processor's own.
+    /// Of the counter that cycles are counted by, where it is the CPU's own.
     reference_hz: Option<f64>,
     random: Rng,
     offers: Offers,
@@ -81,7 +81,7 @@ impl Sending {
         })
     }
 
-    /// The thread that acknowledges what TCP sends into a sink, on a processor that no sender uses where
+    /// The thread that acknowledges what TCP sends into a sink, on a CPU that no sender uses where
     /// there is one; none where there is nothing to acknowledge.
     fn acknowledger(&self, point: &At<CopySend>) -> Result<Option<Acknowledger>, Failure> {
         if self.rendezvous.sink.is_none() || point.over != Over::Tcp {
@@ -216,7 +216,7 @@ impl Sending {
         Ok(latencies)
     }
 
-    /// Reports the processor time for what was sent; where the receiver may not know how fast it was,
+    /// Reports the CPU time for what was sent; where the receiver may not know how fast it was,
     /// that too.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
         let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
@@ -357,7 +357,7 @@ impl RoleAt<CopySend> for Sending {
     }
 }
 
-/// What the processor counted of all sending threads; none where one of them was not counted.
+/// What the CPU counted of all sending threads; none where one of them was not counted.
 fn counted(flows: &[Sender], event: Event) -> Option<u64> {
     flows.iter().map(|flow| flow.usage().count(event)).sum()
 }

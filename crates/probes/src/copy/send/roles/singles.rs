@@ -46,7 +46,7 @@ fn polluting(point: &At<CopySend>) -> u64 {
 /// An array for each level of caches, and its metric.
 pub(super) type Victims = Vec<(&'static str, Victim)>;
 
-/// An array of three quarters of each cache that the processor claims; none where it claims none.
+/// An array of three quarters of each cache that the CPU claims; none where it claims none.
 pub(super) fn victims(cpu: usize) -> Victims {
     let caches = facts::caches_of(cpu as u32);
     let of_level = |(level, metric)| {

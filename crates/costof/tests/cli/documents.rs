@@ -1,0 +1,272 @@
+//! What the documents say to type is accepted, and what they link to is there. How each command is run
+//! is in `documents.sh`: in full where that takes no time, otherwise without measuring. A block whose
+//! commands cannot be run here says so (```` ```sh skip="needs a server" ````); they are still parsed.
+
+use crate::common::{COSTOF, Ended, Place, run, skipped};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents.sh");
+
+/// The programs that the documents' commands name; any other one is not found.
+const PROGRAMS: [&str; 5] = ["costof", "cargo", "docker", "ip", "ssh"];
+/// The runs that they name.
+const RUNS: [&str; 9] = [
+    "run.jsonl",
+    "before.jsonl",
+    "after.jsonl",
+    "a.jsonl",
+    "b.jsonl",
+    "c.jsonl",
+    "study-rpc/run.jsonl",
+    "runs/a.jsonl",
+    "runs/b.jsonl",
+];
+/// The other builds of costof that they name.
+const BUILDS: [&str; 3] = ["old/costof", "new/costof", "target/debug/costof"];
+
+/// A fenced block: what follows its fence, and what it holds.
+struct Block {
+    info: String,
+    text: String,
+}
+
+/// The Markdown files of a folder and of those in it.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> = entries
+        .flat_map(|path| match path.is_dir() {
+            true => documents(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    found.sort();
+    found
+}
+
+fn root() -> PathBuf {
+    Path::new(ROOT).canonicalize().unwrap()
+}
+
+fn at_root() -> Vec<PathBuf> {
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+        .map(|name| root().join(name))
+        .into()
+}
+
+/// The fenced blocks of a document, and the text around them.
+fn parts(text: &str) -> (Vec<Block>, String) {
+    let (mut blocks, mut around) = (Vec::new(), String::new());
+    let mut is_open = false;
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), is_open) {
+            (Some(_), true) => is_open = false,
+            (Some(info), false) => {
+                is_open = true;
+                blocks.push(Block {
+                    info: info.to_owned(),
+                    text: String::new(),
+                });
+            }
+            (None, true) => blocks.last_mut().unwrap().text += &format!("{line}\n"),
+            (None, false) => around += &format!("{line}\n"),
+        }
+    }
+    (blocks, around)
+}
+
+impl Block {
+    /// What a shell is to run. `None` of a block that is no commands.
+    fn script(&self) -> Option<String> {
+        match self.info.split(' ').next() {
+            Some("sh") => Some(self.text.clone()),
+            Some("console") => {
+                let lines = self.text.lines().filter_map(|line| line.strip_prefix("$ "));
+                Some(lines.collect::<Vec<_>>().join("\n"))
+            }
+            _ => {
+                let is_command =
+                    |line: &str| line.starts_with("costof ") || line.starts_with("$ costof");
+                assert!(
+                    !self.text.lines().any(is_command),
+                    "mark as `sh`: {}",
+                    self.text
+                );
+                None
+            }
+        }
+    }
+
+    fn skip(&self) -> Option<&str> {
+        let (_, reason) = self.info.split_once("skip=\"")?;
+        reason.strip_suffix('"')
+    }
+}
+
+/// The commands between backticks, without those that name a placeholder such as PROBE, or no more
+/// than a command.
+fn inline(around: &str) -> impl Iterator<Item = String> {
+    let is_placeholder = |word: &str| {
+        let letters =
+            |text: &str| text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        word.contains('…') || word.split(|c: char| !c.is_alphanumeric()).any(letters)
+    };
+    let spans = around
+        .split("\n\n")
+        .flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
+    let commands = spans.filter(|span| span.starts_with("costof "));
+    let words = commands.map(|span| span.split_whitespace().collect::<Vec<_>>());
+    let whole = words
+        .filter(move |words| words.len() > 2 && !words.iter().any(|word| is_placeholder(word)));
+    whole.map(|words| words.join(" "))
+}
+
+/// A place with what the documents' commands name.
+fn place(run: &Path) -> Place {
+    let place = Place::new();
+    for folder in [
+        "bin",
+        "old",
+        "new",
+        "target/debug",
+        "runs",
+        "study-rpc",
+        "state/costof/runs",
+    ] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    for name in PROGRAMS {
+        symlink(SCRIPT, place.path("bin").join(name)).unwrap();
+    }
+    for name in BUILDS {
+        symlink(COSTOF, place.path(name)).unwrap();
+    }
+    symlink("/bin/true", place.path("check")).unwrap();
+    let history =
+        ["1", "2", "3"].map(|day| format!("state/costof/runs/2026112{day}T000000Z.jsonl"));
+    for name in RUNS.map(String::from).into_iter().chain(history) {
+        fs::copy(run, place.path(&name)).unwrap();
+    }
+    let studies = fs::read_to_string(root().join("docs/STUDIES.md")).unwrap();
+    let study = parts(&studies)
+        .0
+        .into_iter()
+        .find(|block| block.info == "toml");
+    fs::write(place.path("course.toml"), study.unwrap().text).unwrap();
+    place
+}
+
+fn shell(place: &Place, script: &str, only_parsed: bool) -> Ended {
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = place.command("sh -eu");
+    shell
+        .args(["-c", script])
+        .env("PATH", format!("{}:{path}", place.path("bin").display()))
+        .env("COSTOF", COSTOF)
+        .env("COSTOF_ONLY_PARSE", if only_parsed { "1" } else { "" });
+    run(&mut shell)
+}
+
+#[test]
+fn every_command_of_the_documents_is_accepted() {
+    let measured = Place::new();
+    let line = "run cpu.clock --set source=tsc,monotonic --quick --launches 3 --out run.jsonl";
+    measured.run(line).expect_code(0);
+    let mut tried = BTreeSet::new();
+    let mut failed = Vec::new();
+    let is_history = |path: &PathBuf| {
+        path.components()
+            .any(|part| part.as_os_str() == "decisions")
+    };
+    let documents = documents(&root().join("docs")).into_iter();
+    for document in at_root()
+        .into_iter()
+        .chain(documents.filter(|path| !is_history(path)))
+    {
+        let place = place(&measured.path("run.jsonl"));
+        let name = document.strip_prefix(root()).unwrap().display().to_string();
+        let (blocks, around) = parts(&fs::read_to_string(&document).unwrap());
+        let of_blocks = blocks
+            .iter()
+            .filter_map(|block| Some((block.script()?, block.skip())));
+        for (script, skip) in of_blocks.chain(inline(&around).map(|command| (command, None))) {
+            if !tried.insert(script.clone()) {
+                continue;
+            }
+            if let Some(reason) = skip {
+                skipped(format_args!("{name}: {reason}: only parsed: {script}"));
+            }
+            let ended = shell(&place, &script, skip.is_some());
+            if ended.code != Some(0) {
+                failed.push(format!("{name}: {script}\n{}", ended.err));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(tried.len() > 50, "{tried:?}");
+}
+
+/// The anchor of a heading, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let title = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// Why a link of a document leads nowhere; in the book, also if it leads out of the book.
+fn broken(document: &Path, link: &str) -> Option<String> {
+    let (path, wanted) = link.split_once('#').unwrap_or((link, ""));
+    let target = match path {
+        "" => document.to_owned(),
+        path => document.parent().unwrap().join(path),
+    };
+    let Ok(target) = target.canonicalize() else {
+        return Some(format!("no {}", target.display()));
+    };
+    let book = root().join("docs");
+    if document.starts_with(&book) && !target.starts_with(&book) {
+        return Some("leads out of docs/, and so out of the book".to_owned());
+    }
+    let (_, around) = parts(&fs::read_to_string(&target).unwrap_or_default());
+    let mut headings = around.lines().filter(|line| line.starts_with('#'));
+    let is_there = wanted.is_empty() || headings.any(|heading| anchor(heading) == wanted);
+    (!is_there).then(|| format!("no heading #{wanted} in {}", target.display()))
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere_and_the_book_has_them_all() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let mut failed = Vec::new();
+    let documents = documents(&root().join("docs"));
+    for document in &documents {
+        let name = document
+            .strip_prefix(root().join("docs"))
+            .unwrap()
+            .display()
+            .to_string();
+        if name != "SUMMARY.md" && !summary.contains(&format!("]({name})")) {
+            failed.push(format!("docs/SUMMARY.md has no chapter {name}"));
+        }
+    }
+    for document in at_root().iter().chain(&documents) {
+        let (_, around) = parts(&fs::read_to_string(document).unwrap());
+        let links = around
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once(')')?.0));
+        for link in links.filter(|link| !link.contains("://")) {
+            if let Some(why) = broken(document, link) {
+                failed.push(format!("{}: ({link}): {why}", document.display()));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
