@@ -14,11 +14,15 @@ use std::collections::HashSet;
 /// What noise cannot change: what the kernel says of sends, and what was left out because of noise.
 const BEYOND_NOISE: [Kind; 2] = [Kind::ZeroCopy, Kind::CrossoverDisturbed];
 
-/// All that finders find. One that takes rows from elsewhere finds nothing that rests on a disturbed one.
+/// All that finders find.
 pub(crate) fn found(run: &Run) -> Vec<Finding> {
+    on_sound_rows(run, FINDERS.iter().flat_map(|find| find(run)))
+}
+
+/// Those that rest on sound rows alone, should a finder take rows from elsewhere.
+fn on_sound_rows(run: &Run, found: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let points = Points::new(run);
     let is_sound = |point: &Point| points.row(point).is_none_or(PointRow::is_sound);
-    let found = FINDERS.iter().flat_map(|find| find(run));
     let found = found
         .filter(|found| BEYOND_NOISE.contains(&found.kind) || found.evidence.iter().all(is_sound));
     found.collect()
@@ -117,5 +121,19 @@ mod tests {
         assert_eq!(kinds(|row| row.warned("steal", Grade::C)), both);
         assert_eq!(kinds(|row| row.warned("steal", Grade::D)), both[1..]);
         assert_eq!(kinds(|row| row.known_within(0.9)), both[1..]);
+    }
+
+    #[test]
+    fn a_finder_that_forgets_the_rule_finds_nothing_that_rests_on_such_a_row() {
+        let mut run = run(&[]);
+        let row = |size: u64| known_row("os.syscall", "cost", axes!(size), 100.0, 0.01);
+        run.points = vec![row(1), row(2).warned("steal", Grade::D)];
+        let kept = |kind, rows: &[PointRow]| {
+            let forgetful = Finding::new(kind, rows, Default::default());
+            on_sound_rows(&run, [forgetful].into_iter()).len()
+        };
+        assert_eq!(kept(Kind::Modes, &run.points[..1]), 1);
+        assert_eq!(kept(Kind::Modes, &run.points), 0);
+        assert_eq!(kept(Kind::ZeroCopy, &run.points), 1);
     }
 }
