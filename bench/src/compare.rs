@@ -46,7 +46,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// Headline rows that take little: on the core, in the kernel, between processes, in the first cache.
 const CHEAP: &str = "cpu.clock os.syscall os.context_switch cpu.memcpy memory.latency \
-                     --set size=16KiB --set cpus=same";
+                     --set size=16KiB --set cpus=same --only";
 
 pub(crate) fn compare(bench: &Bench, part: Option<Part>) -> Result<Vec<Verdict>> {
     let parts = match part {

@@ -48,7 +48,6 @@ macro_rules! table {
             }),
             rounds: 1,
             blocks_by: &["why"],
-            compares: &[],
             least_ns: |_| 0.0,
             memory_bytes: |_| 0,
             processors: |_| 1,

@@ -23,8 +23,10 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
-use costof_model::prediction::MeasuredRows;
-use costof_model::rows::{Block, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row};
+use costof_model::prediction::{MeasuredRows, Used};
+use costof_model::rows::{
+    Block, Earlier, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row,
+};
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -145,8 +147,15 @@ impl<'a> Controller<'a> {
                 continue;
             }
             let probe = self.probe(&point);
-            if let Some(prediction) = (probe.predict)(&point, &self.facts, &MeasuredRows(measured))
-            {
+            let used = Used::default();
+            let measured = MeasuredRows::noting(measured, &used);
+            if let Some(mut prediction) = (probe.predict)(&point, &self.facts, &measured) {
+                let used = used.points();
+                let earlier = self.plan().earlier.iter();
+                for earlier in earlier.filter(|earlier| used.contains(&earlier.row.point)) {
+                    let Earlier { run, row } = earlier;
+                    prediction.because += &format!("; {} from the run {run}", row.point);
+                }
                 self.record
                     .write(Row::Prediction(PredictionRow { point, prediction }))?;
             }
@@ -155,14 +164,17 @@ impl<'a> Controller<'a> {
     }
 
     /// What is known so far, in the plan's order, so that which of several points a prediction finds first
-    /// does not depend on the order in which they were measured.
+    /// does not depend on the order in which they were measured; after them what earlier runs know.
     fn measured_so_far(&self) -> Vec<PointRow> {
         let so_far = estimate::so_far(self.run());
         let measured = |point: &Point| {
             let mut rows = self.run().points.iter().chain(&so_far);
             rows.find(|row| row.point == *point).cloned()
         };
-        self.plan().points().filter_map(measured).collect()
+        let earlier = self.plan().earlier.iter();
+        let own = self.plan().points().filter_map(measured);
+        own.chain(earlier.map(|earlier| earlier.row.clone()))
+            .collect()
     }
 
     /// One more launch of a block for each that a crash took from all of its

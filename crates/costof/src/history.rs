@@ -4,16 +4,22 @@
 
 use crate::error::{Error, bail, wrong};
 use crate::record;
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::{Earlier, PointRow};
 use costof_model::run_file::Run;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// How many runs of the history are searched for one that has a probe.
 pub(crate) const LOOK_BACK: usize = 30;
+
+/// What predictions take from an earlier run is no older than this.
+const RECENT: Duration = Duration::from_secs(3600);
 
 /// The index of the runs that `--out` put elsewhere: in each line an id, a blank and a path.
 const INDEX: &str = "elsewhere";
@@ -119,15 +125,26 @@ pub(crate) fn latest() -> Result<PathBuf, Error> {
     named("@1".into()).map_err(wrong)
 }
 
-/// The run before the latest one, and the latest.
-pub(crate) fn last_two() -> Result<Vec<PathBuf>, Error> {
-    let [latest, before, ..] = &all()[..] else {
+/// The newest run before the latest one that has a point in common with it, and the latest; and which
+/// number the former has.
+pub(crate) fn last_two() -> Result<([PathBuf; 2], usize), Error> {
+    let runs = all();
+    let planned = |path: &PathBuf| -> Result<HashSet<Point>, Error> {
+        let (run, _) = record::head(path)?;
+        Ok(run.run.plan.points().cloned().collect())
+    };
+    let points = runs.first().map(planned).transpose()?.unwrap_or_default();
+    let has_some = |path: &PathBuf| planned(path).is_ok_and(|other| !other.is_disjoint(&points));
+    let Some(before) = runs.iter().skip(1).position(has_some) else {
         bail!(
             "there are no two runs to compare in the history (`costof runs` lists it): name BEFORE and \
-             AFTER, two run files, or measure two hosts by --interleave HOST HOST"
+             AFTER, two run files, or measure two hosts by --interleave HOST HOST; no run has a point in \
+             common with the latest one"
         );
     };
-    Ok(vec![before.clone(), latest.clone()])
+    let position = before + 1;
+    let files = [&runs[position], &runs[0]].map(PathBuf::clone);
+    Ok((files, position + 1))
 }
 
 /// The latest runs, the latest first. Files that cannot be read are passed over.
@@ -145,6 +162,38 @@ pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
 pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
     let runs = recent().filter(|(_, run)| run.run.plan.hosts.on.is_none());
     runs.map(|(path, run)| (path.display().to_string(), run))
+}
+
+/// What runs of the last hour know well of these points: measured here, after this boot.
+pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
+    let is_recent = |run: &Run| {
+        let began = humantime::parse_rfc3339(&run.run.started).ok();
+        let age = began.and_then(|began| began.elapsed().ok());
+        age.is_some_and(|age| age < RECENT)
+    };
+    let runs = of_this_machine().map(|(_, run)| run);
+    let runs = runs.take_while(is_recent).filter(|run| {
+        let attempt = run.attempts.last();
+        run.run.plan.hosts.peer.is_none()
+            && attempt.is_some_and(|attempt| attempt.boot.as_deref() == Some(boot))
+    });
+    let mut earlier: Vec<Earlier> = Vec::new();
+    for run in runs {
+        let is_new = |row: &&PointRow| {
+            let is_good = row.is_usable() && row.grade < Grade::D;
+            let is_needed = is_good && points.contains(&row.point);
+            is_needed && !earlier.iter().any(|known| known.row.point == row.point)
+        };
+        let rows: Vec<PointRow> = run.points.iter().filter(is_new).cloned().collect();
+        earlier.extend(rows.into_iter().map(|row| Earlier {
+            run: run.run.id.clone(),
+            row,
+        }));
+        if earlier.len() == points.len() {
+            break;
+        }
+    }
+    earlier
 }
 
 /// The file of a new run of the history.

@@ -2,6 +2,7 @@
 
 pub(crate) mod cost;
 pub(crate) mod keywords;
+mod needed;
 pub(crate) mod request;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,13 @@ use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::Placement;
 use costof_model::plan::{self, Settings};
-use costof_model::point::{Headline, Planned, Point};
+use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{Block, Hosts, Plan};
+use costof_model::rows::{Block, Earlier, Hosts, Plan};
 use costof_model::unit::Unit;
 use costof_report::known;
 use request::Request;
+use std::collections::BTreeSet;
 
 /// Where a plan is measured.
 pub(crate) struct Target<'a> {
@@ -31,6 +33,8 @@ pub(crate) struct Target<'a> {
     pub(crate) hosts: Hosts,
     /// The link to the peer, where that has a host of its own.
     pub(crate) peer_link: Option<Link>,
+    /// What is known of these points from earlier runs.
+    pub(crate) earlier: &'a dyn Fn(&[Point]) -> Vec<Earlier>,
 }
 
 /// The plan for these requests: of several, each point once, but for those that are not to be kept.
@@ -41,8 +45,11 @@ pub(crate) fn plan(
     keep: &mut dyn FnMut(&Point) -> bool,
 ) -> Result<Plan, Error> {
     let mut all: Vec<ProbePlan> = Vec::new();
+    let mut earlier = Vec::new();
     for request in requests {
-        for more in probe_plans(table, request, &target)? {
+        let (plans, known) = probe_plans(table, request, &target)?;
+        extend_new(&mut earlier, known);
+        for more in plans {
             let same = |plan: &&mut ProbePlan| plan.probe.info.id == more.probe.info.id;
             match all.iter_mut().find(same) {
                 Some(plan) => plan.add(more),
@@ -75,6 +82,7 @@ pub(crate) fn plan(
         precision: precision.name().into(),
         launches: first.and_then(|request| request.launches),
         blocks,
+        earlier,
         placement: target.placement,
         hosts: target.hosts,
     })
@@ -104,79 +112,109 @@ fn extend_new<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>)
     }
 }
 
-/// What is asked, probe by probe.
+/// What is asked, probe by probe, and after that what its predictions build on, as far as it is not known.
 fn probe_plans(
     table: &[&'static Probe],
     request: &Request<'_>,
     target: &Target<'_>,
-) -> Result<Vec<ProbePlan>, Error> {
-    let links = match target.peer_link {
-        Some(link) => vec![link.to_string().into()],
-        None => request.links.clone(),
-    };
-    // What is about another link than the one to the peer is not asked of it, nor what is
-    // about a link whose far end has not the address that was asked for.
-    let may_be_over = |link: &str| match target.peer_link {
-        Some(_) => links[0] == link,
-        None => link
-            .parse()
-            .is_ok_and(|link| link::addresses(&link, target.hosts.peer_address).is_ok()),
-    };
-    let is_planned = |link: &str| {
-        if request.links_asked {
-            return links.iter().any(|asked| asked == link);
-        }
-        may_be_over(link)
-    };
-    let before = before(table, request);
-    let mut plans = Vec::new();
-    for info in before.iter().chain(&request.infos) {
-        let is_before = before.contains(info);
+) -> Result<(Vec<ProbePlan>, Vec<Earlier>), Error> {
+    let paths = Paths::new(request, target);
+    let plan = |info: &&ProbeInfo| {
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
-        let mut headlines = (probe.headlines)(target.facts);
-        // What comes before is needed over the links of the plan, not over others of its own.
-        let keeps = |link| !is_before && may_be_over(link);
-        headlines.retain(|headline| headline.link.is_none_or(keeps));
-        if request.first_look {
-            headlines.retain(|headline| known::has(&info.id, &headline.label));
-        }
-        let links = if info.needs_link() {
-            &links[..]
-        } else {
-            &[Text::Borrowed("none")]
-        };
-        let points = if request.headlines_only || is_before {
-            headline_points(info, &headlines, links)
-        } else {
-            let mut more = (probe.more_points)(target.facts);
-            more.retain(|planned| planned.link.is_none_or(is_planned));
-            points(probe, request, target.facts, (&headlines, more), links)?
-        };
-        plans.push(ProbePlan {
-            probe,
-            headlines,
-            points,
-        });
+        probe_plan(probe, request, &paths)
+    };
+    let mut plans = request.infos.iter().map(plan).collect::<Result<_, _>>()?;
+    if !request.with_needed || request.headlines_only {
+        return Ok((plans, Vec::new()));
     }
-    Ok(plans)
+    let mut needed = needed::points(&plans, table, &paths)?;
+    let earlier = needed::take_known(&mut needed, table, request.precision, target);
+    needed::add(&mut plans, needed, table, target.facts);
+    Ok((plans, earlier))
 }
 
-/// What a plan of minutes has beside the chosen probes: those that its predictions build on, each with
-/// its headlines alone. A plan that was spelt out, or takes seconds, has what was asked for.
-fn before(table: &[&'static Probe], request: &Request<'_>) -> Vec<&'static ProbeInfo> {
-    let asked = &request.infos;
-    let takes_minutes = |info: &&ProbeInfo| {
-        let probe = probe::find(table, &info.id);
-        probe.is_some_and(|probe| probe.budget.is_some())
-    };
-    if request.headlines_only || !request.settings.is_empty() || !asked.iter().any(takes_minutes) {
-        return Vec::new();
+/// The links of a request.
+struct Paths<'a> {
+    links: Vec<Text>,
+    /// Whether these were asked for.
+    asked: bool,
+    target: &'a Target<'a>,
+}
+
+impl<'a> Paths<'a> {
+    fn new(request: &Request<'_>, target: &'a Target<'a>) -> Paths<'a> {
+        Paths {
+            links: match target.peer_link {
+                Some(link) => vec![link.to_string().into()],
+                None => request.links.clone(),
+            },
+            asked: request.links_asked,
+            target,
+        }
     }
-    let mut infos = request::infos(table);
-    infos.retain(|info| {
-        asked.iter().any(|asked| asked.after.contains(&info.id)) && !asked.contains(info)
-    });
-    infos
+
+    /// Those of a probe.
+    fn of(&self, info: &ProbeInfo) -> &[Text] {
+        if info.needs_link() {
+            &self.links
+        } else {
+            &[Text::Borrowed("none")]
+        }
+    }
+
+    /// What is about another link than the one to the peer is not asked of it, nor what is
+    /// about a link whose far end has not the address that was asked for.
+    fn may_be_over(&self, link: &str) -> bool {
+        match self.target.peer_link {
+            Some(_) => self.links[0] == link,
+            None => link
+                .parse()
+                .is_ok_and(|link| link::addresses(&link, self.target.hosts.peer_address).is_ok()),
+        }
+    }
+
+    /// Whether a probe's own plan goes over this link of its own.
+    fn has_planned(&self, link: &str) -> bool {
+        if self.asked {
+            return self.links.iter().any(|asked| asked == link);
+        }
+        self.may_be_over(link)
+    }
+}
+
+fn probe_plan(
+    probe: &'static Probe,
+    request: &Request<'_>,
+    paths: &Paths<'_>,
+) -> Result<ProbePlan, Error> {
+    let info = &*probe.info;
+    let links = paths.of(info);
+    let mut headlines = (probe.headlines)(paths.target.facts);
+    headlines.retain(|headline| headline.link.is_none_or(|link| paths.may_be_over(link)));
+    if request.first_look {
+        headlines.retain(|headline| first_look::has(&info.id, &headline.label));
+    }
+    let settings = request.settings_of(info);
+    let mut points = Vec::new();
+    if request.headlines_only {
+        points = headline_points(info, &headlines, links);
+    } else if settings.is_empty() {
+        points = own_points(probe, &headlines, paths)?;
+    } else {
+        let crossed = plan::points(info, &settings).map_err(wrong)?;
+        points.extend(over(info, &crossed, links));
+        if !request.only {
+            let own = own_points(probe, &headlines, paths)?;
+            let mut kept = plan::restricted(info, &own, &settings).map_err(wrong)?;
+            kept.retain(|point| names_different_cpus(info, &point.axes));
+            extend_new(&mut points, kept);
+        }
+    }
+    Ok(ProbePlan {
+        probe,
+        headlines,
+        points,
+    })
 }
 
 fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
@@ -185,6 +223,15 @@ fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
         axes,
         link: link.clone(),
     }
+}
+
+/// These over every one of the links.
+fn over(info: &ProbeInfo, axes: &[Axes], links: &[Text]) -> Vec<Point> {
+    let over = |link| {
+        axes.iter()
+            .map(move |axes| point_at(info, axes.clone(), link))
+    };
+    links.iter().flat_map(over).collect()
 }
 
 fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> Vec<Point> {
@@ -199,55 +246,40 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
     points
 }
 
-/// What is set of a probe, with all that it compares where that is not set itself: the ways of sending a
-/// message are compared at one size as well as at any.
-fn settings(probe: &Probe, request: &Request<'_>) -> Settings {
-    let mut settings = request.settings_of(&probe.info);
-    if settings.is_empty() {
-        return settings;
-    }
-    let axes = probe.info.axes.iter();
-    for axis in axes.filter(|axis| probe.compares.contains(&&*axis.name)) {
-        let all = || axis.defaults().iter().map(ToString::to_string).collect();
-        settings.entry(axis.name.to_string()).or_insert_with(all);
-    }
-    settings
-}
-
-fn points(
+/// A probe's own plan: with its headlines too, and what the machine adds, but nothing on CPUs that are not
+/// the run's.
+fn own_points(
     probe: &Probe,
-    request: &Request<'_>,
-    facts: &Facts,
-    (headlines, more): (&[Headline], Vec<Planned>),
-    links: &[Text],
+    headlines: &[Headline],
+    paths: &Paths<'_>,
 ) -> Result<Vec<Point>, Error> {
-    let info = &*probe.info;
-    let settings = settings(probe, request);
-    let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
+    let (info, facts) = (&*probe.info, paths.target.facts);
+    let mut axes = plan::points(info, &Settings::new()).map_err(wrong)?;
+    let cpus = facts.planned_cpus();
+    axes.retain(|axes| named_cpus(info, axes).all(|cpu| cpus.contains(&(cpu as u32))));
+    extend_new(
+        &mut axes,
+        headlines.iter().map(|headline| headline.axes.clone()),
+    );
     let mut over_their_own = Vec::new();
-    if settings.is_empty() {
-        // A probe's own plan has its headlines too, and what the machine adds, but
-        // nothing on CPUs that are not the run's.
-        let cpus = facts.planned_cpus();
-        axes.retain(|axes| named_cpus(info, axes).all(|cpu| cpus.contains(&(cpu as u32))));
-        extend_new(
-            &mut axes,
-            headlines.iter().map(|headline| headline.axes.clone()),
-        );
-        for planned in more {
-            match planned.link {
-                Some(link) => over_their_own.push(point_at(info, planned.axes, &link.into())),
-                None => extend_new(&mut axes, [planned.axes]),
+    for planned in (probe.more_points)(facts) {
+        match planned.link {
+            None => extend_new(&mut axes, [planned.axes]),
+            Some(link) if paths.has_planned(link) => {
+                over_their_own.push(point_at(info, planned.axes, &link.into()));
             }
+            Some(_) => {}
         }
     }
-    let over = |link| {
-        axes.iter()
-            .map(move |axes| point_at(info, axes.clone(), link))
-    };
-    let mut points: Vec<Point> = links.iter().flat_map(over).collect();
+    let mut points = over(info, &axes, paths.of(info));
     extend_new(&mut points, over_their_own);
     Ok(points)
+}
+
+/// Whether no CPU is named twice.
+fn names_different_cpus(info: &ProbeInfo, axes: &Axes) -> bool {
+    let mut seen = BTreeSet::new();
+    named_cpus(info, axes).all(|cpu| seen.insert(cpu))
 }
 
 /// The CPUs that a point's axes name.

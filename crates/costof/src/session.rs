@@ -42,9 +42,9 @@ pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
     let elsewhere = on.filter(|host| **host != Host::Local);
     Hosts {
         on: elsewhere.map(ToString::to_string),
-        peer: options.peer.as_ref().map(ToString::to_string),
-        peer_address: options.peer_address,
-        peer_ports: options.peer_port,
+        peer: options.peer.host.as_ref().map(ToString::to_string),
+        peer_address: options.peer.address,
+        peer_ports: options.peer.ports,
         remote_costof: options.chosen.remote_costof.clone(),
     }
 }
@@ -298,14 +298,20 @@ impl<'a> Session<'a> {
         peer_link: Option<Link>,
         cpus: Option<&str>,
     ) -> Result<Plan, Error> {
-        let placement = placement::decide(machines, cpus, self.options.peer_cpu.as_deref())?;
+        let placement = placement::decide(machines, cpus, self.options.peer.cpu.as_deref())?;
         let facts = &machines.measured.description.facts;
         let facts = placement::facts_of_the_run(&placement, facts);
+        let is_here = hosts.on.is_none() && hosts.peer.is_none();
+        let earlier = |needed: &[Point]| {
+            let boot = machines.measured.boot().filter(|_| is_here);
+            boot.map_or_else(Vec::new, |boot| history::of_boot(boot, needed))
+        };
         let target = Target {
             facts: &facts,
             placement,
             hosts,
             peer_link,
+            earlier: &earlier,
         };
         let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
         let mut keep = |point: &Point| {
@@ -316,6 +322,12 @@ impl<'a> Session<'a> {
             fits.is_ok()
         };
         let plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
+        if !plan.earlier.is_empty() {
+            let points = names::points_counted(plan.earlier.len());
+            self.display.say(&format!(
+                "{points} that predictions build on: taken from earlier runs, not measured again"
+            ));
+        }
         for (reason, points) in left_out {
             let points = names::points_counted(points);
             self.display

@@ -30,9 +30,6 @@ pub struct Probe {
     /// The axes in which points must agree to share a block, because they
     /// share what is set up.
     pub blocks_by: &'static [&'static str],
-    /// The axes of words whose values a run compares: each of them is measured at what is set on other
-    /// axes, unless these are set themselves.
-    pub compares: NameList,
     /// How long measuring a point takes in a launch at least, in nanoseconds, all
     /// its rounds together, however little time a point is given.
     pub least_ns: fn(&Point) -> f64,
@@ -116,8 +113,6 @@ pub trait Measure: TypedPoint {
     const ROUNDS: u32 = 1;
     /// As [`Probe::blocks_by`].
     const BLOCKS_BY: NameList = &[];
-    /// As [`Probe::compares`].
-    const COMPARES: NameList = &[];
     /// As [`Probe::budget`].
     const BUDGET: Option<Budget> = None;
     /// What its roles are called, in the order in which they are prepared; the last one leads.
@@ -214,7 +209,6 @@ impl Probe {
             info: LazyLock::new(describe::<M>),
             rounds: M::ROUNDS,
             blocks_by: M::BLOCKS_BY,
-            compares: M::COMPARES,
             least_ns: |point| M::least_ns(&point.into()),
             memory_bytes: |point| M::memory_bytes(&point.into()),
             processors: |point| M::processors(&point.into()),

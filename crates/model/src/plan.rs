@@ -1,6 +1,7 @@
 //! From what was asked to the points of a run.
 
 use crate::axis::{Axes, AxisValue};
+use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::{Text, nearest};
 use std::collections::BTreeMap;
@@ -72,14 +73,10 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
             all.extend(axes);
         }
     } else {
-        let mut axes = defaults();
-        for (name, texts) in settings {
-            let axis = info.axis(name)?;
-            let values = texts.iter().map(|text| axis.parse(text));
-            let values = values.collect::<Result<Vec<AxisValue>, String>>()?;
-            axes = cross(axes, axis.name.clone(), &values);
-        }
-        all.extend(axes);
+        let set = read(info, settings)?;
+        all.extend(set.into_iter().fold(defaults(), |axes, (name, values)| {
+            cross(axes, name, &values)
+        }));
     }
     let mut points = Vec::new();
     for axes in all {
@@ -88,6 +85,60 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
         }
     }
     Ok(points)
+}
+
+/// What is left of the points of a plan where some axes are set: of points that differ in a set axis
+/// alone, one for each of its values; of one that has no such others, one at its own value, or at the
+/// first where its own is not set. All other axes keep each value that the plan has for them.
+///
+/// # Errors
+/// As of [`points`].
+pub fn restricted(
+    info: &ProbeInfo,
+    planned: &[Point],
+    settings: &Settings,
+) -> Result<Vec<Point>, String> {
+    let set = read(info, settings)?;
+    let mut groups: Vec<(Point, Vec<&Point>)> = Vec::new();
+    for point in planned {
+        let mut others = point.clone();
+        others
+            .axes
+            .0
+            .retain(|name, _| !settings.contains_key(&**name));
+        match groups.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, points)) => points.push(point),
+            None => groups.push((others, vec![point])),
+        }
+    }
+    let at = |(others, points): (Point, Vec<&Point>)| {
+        let axes = set.iter().fold(vec![others.axes], |axes, (name, values)| {
+            let own = &points[0].axes.0[name];
+            if points.iter().any(|point| point.axes.0[name] != *own) {
+                return cross(axes, name.clone(), values);
+            }
+            let kept = values.iter().find(|value| *value == own);
+            let kept = kept.unwrap_or(&values[0]);
+            cross(axes, name.clone(), std::slice::from_ref(kept))
+        });
+        let point = move |axes| Point {
+            axes,
+            probe: others.probe.clone(),
+            link: others.link.clone(),
+        };
+        axes.into_iter().map(point)
+    };
+    Ok(groups.into_iter().flat_map(at).collect())
+}
+
+/// The values that are set, axis by axis.
+fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
+    let read = settings.iter().map(|(name, texts)| {
+        let axis = info.axis(name)?;
+        let values = texts.iter().map(|text| axis.parse(text));
+        Ok((axis.name.clone(), values.collect::<Result<_, String>>()?))
+    });
+    read.collect()
 }
 
 /// Every one of `axes` with every one of `values` on the axis `name`.
@@ -186,6 +237,32 @@ mod tests {
         assert_eq!(points(&info, &settings).unwrap().len(), 4);
         let error = points(&info, &Settings::from([set("siz", &["3"])])).unwrap_err();
         assert!(error.contains("did you mean `size`"), "{error}");
+    }
+
+    #[test]
+    fn a_set_axis_takes_the_place_of_the_values_that_a_plan_varies() {
+        let info = probe("p", &[]);
+        // Sizes are planned for `a`; `b` has the default alone.
+        let planned = points(&info, &Settings::new()).unwrap().into_iter();
+        let planned: Vec<Point> = planned
+            .map(|axes| Point {
+                probe: "p".into(),
+                axes,
+                link: "none".into(),
+            })
+            .collect();
+        for (axis, values, expected) in [
+            ("size", "3", "kind=a size=3, kind=b size=3"),
+            ("size", "3,5", "kind=a size=3, kind=a size=5, kind=b size=3"),
+            ("size", "3,1", "kind=a size=3, kind=a size=1, kind=b size=1"),
+            ("kind", "b", "kind=b size=1, kind=b size=2, kind=b size=4"),
+        ] {
+            let values = values.split(',').map(str::to_owned).collect();
+            let set = Settings::from([(axis.to_owned(), values)]);
+            let left = restricted(&info, &planned, &set).unwrap();
+            let left: Vec<String> = left.iter().map(|point| point.axes.to_string()).collect();
+            assert_eq!(left.join(", "), expected, "{set:?}");
+        }
     }
 
     #[test]

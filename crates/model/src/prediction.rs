@@ -3,14 +3,62 @@
 pub use crate::expected::Prediction;
 
 use crate::axis::Axes;
+use crate::point::Point;
 use crate::rows::PointRow;
 use crate::typed::TypedPoint;
+use std::cell::RefCell;
 
 /// What has been measured before a point is predicted, in the plan's order.
 #[derive(Clone, Copy, Debug)]
-pub struct MeasuredRows<'a>(pub &'a [PointRow]);
+pub struct MeasuredRows<'a> {
+    rows: &'a [PointRow],
+    used: Option<&'a Used>,
+}
 
-impl MeasuredRows<'_> {
+/// The points that predictions have used, each once.
+#[derive(Debug, Default)]
+pub struct Used(RefCell<Vec<Point>>);
+
+impl Used {
+    /// These points.
+    pub fn points(self) -> Vec<Point> {
+        self.0.into_inner()
+    }
+
+    fn note(&self, point: &Point) {
+        let mut points = self.0.borrow_mut();
+        if !points.contains(point) {
+            points.push(point.clone());
+        }
+    }
+}
+
+impl<'a> MeasuredRows<'a> {
+    /// These rows.
+    pub const fn new(rows: &'a [PointRow]) -> MeasuredRows<'a> {
+        MeasuredRows { rows, used: None }
+    }
+
+    /// These rows, with a note of each that a prediction uses.
+    pub const fn noting(rows: &'a [PointRow], used: &'a Used) -> MeasuredRows<'a> {
+        MeasuredRows {
+            rows,
+            used: Some(used),
+        }
+    }
+
+    /// The rows for which this holds.
+    pub fn rows(&self, holds: impl Fn(&PointRow) -> bool) -> impl Iterator<Item = &'a PointRow> {
+        let MeasuredRows { rows, used } = *self;
+        rows.iter()
+            .filter(move |row| holds(row))
+            .inspect(move |row| {
+                if let Some(used) = used {
+                    used.note(&row.point);
+                }
+            })
+    }
+
     /// The median of the primary metric of the first point of `probe` whose
     /// axes are, as far as `axes` names them, these; in the metric's unit.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
@@ -37,12 +85,12 @@ impl MeasuredRows<'_> {
         self.row_at(point, None)?.median(metric)
     }
 
-    fn row_at<P: TypedPoint>(&self, point: &P, link: Option<&str>) -> Option<&PointRow> {
+    fn row_at<P: TypedPoint>(&self, point: &P, link: Option<&str>) -> Option<&'a PointRow> {
         let axes = point.write();
         self.find(P::PROBE, link, |have| *have == axes)
     }
 
-    fn row(&self, probe: &str, axes: &[(&str, &str)], link: Option<&str>) -> Option<&PointRow> {
+    fn row(&self, probe: &str, axes: &[(&str, &str)], link: Option<&str>) -> Option<&'a PointRow> {
         self.find(probe, link, |have| {
             axes.iter().all(|(name, value)| {
                 let have = have.0.get(*name);
@@ -57,12 +105,13 @@ impl MeasuredRows<'_> {
         probe: &str,
         link: Option<&str>,
         are_these: impl Fn(&Axes) -> bool,
-    ) -> Option<&PointRow> {
-        self.0.iter().find(|row| {
+    ) -> Option<&'a PointRow> {
+        let mut rows = self.rows(|row| {
             row.point.probe == probe
                 && link.is_none_or(|link| row.point.link == link)
                 && are_these(&row.point.axes)
-        })
+        });
+        rows.next()
     }
 }
 

@@ -74,6 +74,9 @@ pub struct Plan {
     pub launches: Option<u32>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
+    /// What predictions take from earlier runs, as measuring it again would take long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Earlier>,
     /// Which processors do what.
     pub placement: Placement,
     /// Where it is measured, where that is not this machine alone.
@@ -106,6 +109,15 @@ impl Hosts {
     pub fn is_here(&self) -> bool {
         *self == Hosts::default()
     }
+}
+
+/// A point that an earlier run of the same boot has measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The id of that run.
+    pub run: String,
+    /// What it says of the point.
+    pub row: PointRow,
 }
 
 /// Points that are measured together, all of one probe.

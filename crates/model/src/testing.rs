@@ -154,6 +154,7 @@ pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
             precision: "quick".into(),
             launches: None,
             blocks: blocks.collect(),
+            earlier: Vec::new(),
             placement: Placement::default(),
             hosts: Hosts::default(),
         },

@@ -68,7 +68,7 @@ impl Costof {
     }
 
     fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
-        let mut command = self.command(&["run"]);
+        let mut command = self.command(&["run", "--only"]);
         command.args(arguments).arg("--out").arg(file);
         // What is measured for a comparison is no run of the user's history.
         if let Some(folder) = file.parent() {

@@ -1,24 +1,28 @@
 //! A table of text, for a terminal and as Markdown.
 
+use crate::text::printable;
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Where what stands in a column stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Align {
+pub enum Align {
+    /// For words.
     Left,
+    /// For single letters.
     Centre,
     /// For numbers.
     Right,
 }
 
 /// What columns are called and how they are aligned, and rows of cells.
-pub(crate) struct Grid {
+pub struct Grid {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Grid {
-    pub(crate) fn new<'n>(columns: impl IntoIterator<Item = (&'n str, Align)>) -> Grid {
+    /// Without rows, with these columns.
+    pub fn new<'n>(columns: impl IntoIterator<Item = (&'n str, Align)>) -> Grid {
         let columns = columns.into_iter();
         Grid {
             columns: columns
@@ -28,12 +32,14 @@ impl Grid {
         }
     }
 
-    pub(crate) fn add(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+    /// Adds a row. What a run file says may come from anybody.
+    pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|cell| printable(&cell));
+        self.rows.push(cells.collect());
     }
 
     /// Columns without lines between them. Only numbers are aligned.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|(name, _)| name));

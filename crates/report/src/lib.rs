@@ -8,7 +8,7 @@ pub mod compare;
 mod conclusion;
 pub mod csv;
 pub mod doctor;
-mod grid;
+pub mod grid;
 pub mod interactive;
 pub mod known;
 mod ladder;

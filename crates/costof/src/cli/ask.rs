@@ -1,12 +1,14 @@
 //! The options of `costof ask`.
 
 use super::values::run_file;
-use super::{Measuring, Quiet};
-use clap::{Args, ValueHint};
+use super::{Measuring, Peer, Quiet};
+use clap::{ArgGroup, Args, ValueHint};
+use costof_lab::host::Host;
 use costof_model::link::Link;
 use std::path::PathBuf;
 
 #[derive(Debug, Default, Args)]
+#[command(group(ArgGroup::new("path").args(["links", "peer"])))]
 pub(crate) struct AskOptions {
     /// Which question: a name from the list
     #[arg(value_name = "QUESTION")]
@@ -14,12 +16,26 @@ pub(crate) struct AskOptions {
     /// The size of a message or block, such as 32KiB
     #[arg(long, value_name = "BYTES", requires = "question")]
     pub(crate) size: Option<String>,
-    /// The path between client and server, as for `costof run`
-    #[arg(long, value_name = "LINK", requires = "question")]
+    /// The path between client and server, as of `costof run`
+    #[arg(
+        id = "links",
+        long = "link",
+        value_name = "LINK",
+        requires = "question"
+    )]
     pub(crate) link: Option<Link>,
+    /// Where to measure, as of `costof run`
+    #[arg(long, value_name = "HOST", requires = "question")]
+    pub(crate) on: Option<Host>,
+    #[command(flatten)]
+    pub(crate) peer: Peer,
+    /// The costof to start on hosts that ssh reaches [default: the one that a login there finds]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) remote_costof: Option<String>,
     /// Answer from an existing run, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
-          requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait", "Quiet"])]
+          requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait", "Quiet",
+          "on", "peer"])]
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,

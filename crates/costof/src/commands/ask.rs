@@ -1,25 +1,29 @@
 //! `costof ask`: measures what a question needs, and answers it in one sentence.
 
-use crate::cli::{AskOptions, RunOptions};
+mod shown;
+
+use crate::cli::{AskOptions, Chosen, RunOptions};
 use crate::commands::estimate::{self, Named};
 use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
-use crate::terminal::print;
-use costof_findings::noise;
+use crate::terminal::{log, print, watch_interrupts};
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
+use costof_model::link::Link;
 use costof_model::nearest;
-use costof_model::noise::Grade;
+use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
-use costof_model::unit::Unit;
-use costof_report::text::{capital, wrapped};
+use costof_model::run_file::Run;
+use costof_report::study::{EMBEDDED, Study};
 use serde::Deserialize;
-use serde_json::json;
+use shown::{as_json, cost, worth};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
 /// A question of the file, which says what the fields are.
 #[derive(Clone, Deserialize)]
@@ -35,7 +39,7 @@ struct Question {
     more: String,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Cost,
@@ -62,55 +66,88 @@ struct Answered {
 struct Answer {
     verdict: Option<&'static str>,
     sentence: String,
+    /// Whether more launches may tell what these cannot.
+    is_open: bool,
+}
+
+/// An answer, and what it is made of.
+struct Reply {
+    answer: Answer,
+    costs: Vec<Answered>,
+    /// Which costs have no number, and why.
+    absent: Vec<String>,
+    run: Named,
 }
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Done {
     let Some(name) = &options.question else {
-        return print(listed());
+        return print(listed()?);
     };
-    let question = find(name)?.with(options)?;
     let infos = infos(table);
-    let expressions = question.expressions(&infos)?;
+    let question = find(name)?;
+    let mut asked = question.with(options)?;
+    let interrupted = watch_interrupts()?;
+    let measure =
+        |asked: &Question, launches| asked.measure(table, options, launches, &interrupted);
     let run = match &options.run {
         Some(path) => (path.display().to_string(), record::read(path)?),
         None => {
-            let mut points: Vec<&Point> = Vec::new();
-            for point in expressions.iter().flat_map(|expression| &expression.points) {
-                if !points.contains(&point) {
-                    points.push(point);
-                }
-            }
-            let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
-            estimate::measure(table, &all, &points)?
+            asked.announce(options);
+            measure(&asked, None)?
         }
     };
-    let (answer, costs) = question.reply(&infos, &run)?;
-    let (path, run) = run;
+    // Two hosts may be one, which is known when they have been asked.
+    if options.peer.host.is_some() {
+        asked = question.at(options, peer_link(&run.1))?;
+    }
+    let mut reply = asked.reply(&infos, run)?;
+    if options.run.is_none() && reply.answer.is_open && asked.has_second_round(options) {
+        log("that cannot tell: measuring again, with more launches");
+        let run = measure(&asked, Some(second_round(options)))?;
+        reply = asked.reply(&infos, run)?;
+    }
+    let Reply {
+        answer,
+        costs,
+        absent,
+        run: (path, run),
+    } = reply;
     print(if options.json {
-        format!("{}\n", as_json(&question, &answer, &costs, &path))
+        format!("{}\n", as_json(&asked, &answer, &costs, &path))
     } else {
-        question.as_text(&answer, &costs, &doubts(&costs, &run.points), &path)
+        let doubts = [absent, doubts(&costs, &run.points)].concat();
+        asked.as_text(&answer, &costs, &doubts, &path)
     })
 }
 
-/// The rows of these costs' points.
-fn needed<'r>(
-    costs: impl IntoIterator<Item = &'r Expression>,
-    rows: &'r [PointRow],
-) -> Vec<&'r PointRow> {
-    let points = costs.into_iter().flat_map(|cost| &cost.points);
-    points
-        .filter_map(|point| rows.iter().find(|row| row.point == *point))
-        .collect()
+/// The link of a run's points that have one.
+fn peer_link(run: &Run) -> Option<String> {
+    let mut links = run.run.plan.points().map(|point| &point.link);
+    links.find(|link| **link != "none").map(ToString::to_string)
 }
 
-fn listed() -> String {
+/// How many launches of each point a second round has: more of them narrow an interval, four times as
+/// many to a half.
+fn second_round(options: &AskOptions) -> u32 {
+    3 * options.measuring.precision().launches()
+}
+
+fn listed() -> Result<String, Error> {
     let mut text = String::new();
     for question in &FILE.question {
         let asks = question.filled(&question.asks);
-        let _ = writeln!(text, "costof ask {:<11} {asks}", question.name);
+        let _ = writeln!(text, "costof ask {:<13} {asks}", question.name);
     }
-    text + "\n--size and --link change the question where it names one; --run FILE answers from a run.\n"
+    text += "\n--size, --link and --peer change the question where it names a size or link; --run FILE \
+             answers from a run.\n\nQuestions that a study answers, in minutes:\n\n";
+    for (name, study) in EMBEDDED {
+        let study = Study::read(name, name, study).map_err(wrong)?;
+        for asks in study.asks() {
+            let asks = asks.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c));
+            let _ = writeln!(text, "costof study {name:<18} {asks}");
+        }
+    }
+    Ok(text)
 }
 
 fn find(name: &str) -> Result<&'static Question, Error> {
@@ -135,21 +172,40 @@ fn answered(label: &str, expression: Expression, runs: &[Named]) -> Result<Answe
 impl Question {
     /// This one, with the size and link that the user names.
     fn with(&self, options: &AskOptions) -> Result<Question, Error> {
+        let link = options.link.as_ref().map(ToString::to_string);
+        let remote = options.peer.host.as_ref().map(|_| Link::Remote.to_string());
+        self.at(options, link.or(remote))
+    }
+
+    /// This one, with the size that the user names, and over this link.
+    fn at(&self, options: &AskOptions, link: Option<String>) -> Result<Question, Error> {
         let chosen = |own: &Option<String>, option: Option<String>, name: &str| match (own, option)
         {
             (None, Some(_)) => bail!("`costof ask {}` has no --{name}", self.name),
             (own, option) => Ok(option.or_else(|| own.clone())),
         };
-        let link = options.link.as_ref().map(ToString::to_string);
         let mut question = Question {
             size: chosen(&self.size, options.size.clone(), "size")?,
-            link: chosen(&self.link, link, "link")?,
+            link: chosen(
+                &self.link,
+                link,
+                if options.link.is_some() {
+                    "link"
+                } else {
+                    "peer"
+                },
+            )?,
             ..self.clone()
         };
-        question.asks = question.filled(&self.asks);
+        // A peer has a name; what it is reached over has none.
+        let host = options.peer.host.as_ref().map(ToString::to_string);
+        let to_peer = format!("over the network to {}", host.unwrap_or_default());
+        let said = |text| question.filled(text).replace("over remote", &to_peer);
         let costs = self.costs.iter();
-        let costs = costs.map(|(label, cost)| (question.filled(label), question.filled(cost)));
-        question.costs = costs.collect();
+        let costs = costs.map(|(label, cost)| (said(label), question.filled(cost)));
+        let (asks, costs) = (said(&self.asks), costs.collect());
+        question.asks = asks;
+        question.costs = costs;
         Ok(question)
     }
 
@@ -165,26 +221,69 @@ impl Question {
         parsed.collect()
     }
 
-    /// The answer, which noise may withhold, and those of its costs that have a number.
-    fn reply(&self, infos: &[&ProbeInfo], run: &Named) -> Result<(Answer, Vec<Answered>), Error> {
-        let runs = std::slice::from_ref(run);
-        let expressions = self.expressions(infos)?;
-        let withheld = noise::why(needed(&expressions, &run.1.points));
-        let mut costs = Vec::new();
-        for ((label, _), expression) in self.costs.iter().zip(expressions) {
-            match answered(label, expression, runs) {
-                Err(Error::Nothing(_)) if withheld.is_some() => {}
+    /// Whether more launches are made where those of a run cannot tell.
+    fn has_second_round(&self, options: &AskOptions) -> bool {
+        self.kind == Kind::Worth && !options.measuring.quick
+    }
+
+    fn announce(&self, options: &AskOptions) {
+        if self.has_second_round(options) {
+            log(format!(
+                "up to {} launches of each point, and once up to {} more if these cannot tell",
+                options.measuring.precision().launches(),
+                second_round(options)
+            ));
+        }
+    }
+
+    /// Measures every point of its costs, with so many launches where that is said.
+    fn measure(
+        &self,
+        table: &'static [&'static Probe],
+        options: &AskOptions,
+        launches: Option<u32>,
+        interrupted: &AtomicBool,
+    ) -> Result<Named, Error> {
+        let expressions = self.expressions(&infos(table))?;
+        let mut points: Vec<&Point> = Vec::new();
+        for point in expressions.iter().flat_map(|expression| &expression.points) {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        let all = RunOptions {
+            on: options.on.iter().cloned().collect(),
+            peer: options.peer.clone(),
+            chosen: Chosen {
+                launches,
+                remote_costof: options.remote_costof.clone(),
+                ..Chosen::default()
+            },
+            ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+        };
+        estimate::measure(table, &all, &points, interrupted)
+    }
+
+    fn reply(&self, infos: &[&ProbeInfo], run: Named) -> Result<Reply, Error> {
+        let runs = [run];
+        let (mut costs, mut absent) = (Vec::new(), Vec::new());
+        for ((label, _), expression) in self.costs.iter().zip(self.expressions(infos)?) {
+            match answered(label, expression, &runs) {
+                // What only stands beside the answer may be missing here.
+                Err(Error::Nothing(why)) if self.kind == Kind::Cost && !costs.is_empty() => {
+                    absent.push(format!("Without {label}: {why}"));
+                }
                 cost => costs.push(cost?),
             }
         }
-        let answer = match withheld {
-            Some(sentence) => Answer {
-                verdict: Some("cannot tell"),
-                sentence,
-            },
-            None => self.answer(infos, &costs, runs)?,
-        };
-        Ok((answer, costs))
+        let answer = self.answer(infos, &costs, &runs)?;
+        let [run] = runs;
+        Ok(Reply {
+            answer,
+            costs,
+            absent,
+            run,
+        })
     }
 
     fn answer(
@@ -199,11 +298,13 @@ impl Question {
         Ok(match self.kind {
             Kind::Cost => Answer {
                 verdict: None,
-                sentence: format!("{} takes {}", first.label, first.shown()),
+                sentence: cost(first, others.first()),
+                is_open: false,
             },
             Kind::Parts => Answer {
                 verdict: None,
                 sentence: self.parts(first, others),
+                is_open: false,
             },
             Kind::Worth => {
                 let quotient = format!("({}) / ({})", self.costs[0].1, self.costs[1].1);
@@ -212,176 +313,28 @@ impl Question {
             }
         })
     }
-
-    /// The whole, and the share of each part.
-    fn parts(&self, whole: &Answered, parts: &[Answered]) -> String {
-        let share = |value: f64| match 100.0 * value / whole.total.value {
-            percent if percent < 1.0 => "less than 1 %".to_owned(),
-            percent => format!("{percent:.0} %"),
-        };
-        let mut sentence = format!("{} takes {}", whole.label, whole.shown());
-        for part in parts {
-            let _ = write!(
-                sentence,
-                "; {} is {} of it",
-                part.label,
-                share(part.total.value)
-            );
-        }
-        let rest: f64 = whole.total.value - parts.iter().map(|part| part.total.value).sum::<f64>();
-        if let Some(name) = self.rest.as_ref().filter(|_| rest > 0.0) {
-            let shown = whole.expression.unit.display(rest);
-            let _ = write!(
-                sentence,
-                "; {name}, which is the rest, {} ({shown})",
-                share(rest)
-            );
-        }
-        sentence
-    }
-
-    fn as_text(
-        &self,
-        answer: &Answer,
-        costs: &[Answered],
-        doubts: &[String],
-        path: &str,
-    ) -> String {
-        let mut text = format!("{}\n\n", self.asks);
-        let sentence = match answer.verdict {
-            Some(verdict) => format!("{verdict}: {}", answer.sentence),
-            None => answer.sentence.clone(),
-        };
-        text += &wrapped(&capital(&sentence), "");
-        text.push('\n');
-        let most = costs.iter().map(|cost| cost.total.value);
-        text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
-        text.push('\n');
-        for doubt in doubts {
-            text += &wrapped(doubt, "");
-        }
-        text += &wrapped(&format!("{}. The run: {path}", self.more), "");
-        text
-    }
 }
 
-/// A line for each cost.
-fn bars(costs: &[Answered], most: f64) -> String {
-    let width = costs.iter().map(|cost| cost.label.chars().count()).max();
-    let width = width.unwrap_or(0);
-    let mut text = String::new();
-    for cost in costs {
-        let bar = estimate::bar(cost.total.value / most);
-        let _ = writeln!(text, "  {:width$}  {:>9}  {bar}", cost.label, cost.value());
-    }
-    text
-}
-
-/// Whether `other` is faster than `baseline`; `times` is how many times.
-fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Answer {
-    let of = |low: f64, high: f64| format!("{low:.2} to {high:.2}");
-    let figures = format!(
-        "{} takes {}, {} {}",
-        other.label,
-        other.shown(),
-        baseline.label,
-        baseline.shown()
-    );
-    let (verdict, meaning) = match times.interval {
-        Some((low, high)) if low > 1.0 => (
-            "yes",
-            format!("{:.2} times as fast ({})", times.value, of(low, high)),
-        ),
-        Some((low, high)) if high < 1.0 => (
-            "no",
-            format!(
-                "{:.2} times as slow ({})",
-                1.0 / times.value,
-                of(1.0 / high, 1.0 / low)
-            ),
-        ),
-        Some((low, high)) => (
-            "cannot tell",
-            format!(
-                "{} times as fast, which may be no difference",
-                of(low, high)
-            ),
-        ),
-        None => (
-            "cannot tell",
-            "too few launches for an interval; leave out --quick, or use --full".to_owned(),
-        ),
-    };
-    Answer {
-        verdict: Some(verdict),
-        sentence: format!("{meaning}: {figures}"),
-    }
-}
-
-impl Answered {
-    fn value(&self) -> String {
-        self.expression.unit.display(self.total.value)
-    }
-
-    /// The value with its interval.
-    fn shown(&self) -> String {
-        let unit: Unit = self.expression.unit;
-        match self.total.interval {
-            Some((low, high)) => format!(
-                "{} ({} to {})",
-                self.value(),
-                unit.display(low),
-                unit.display(high)
-            ),
-            None => format!("{} (no interval: too few launches)", self.value()),
-        }
-    }
-}
-
-/// Why the points should not be relied on: the worst doubt of each that has grade C, each once.
+/// Why the points should not be trusted: the worst doubt of each that has grade C or D, each kind once.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
-    let rows = needed(costs.iter().map(|cost| &cost.expression), rows);
+    let points = costs.iter().flat_map(|cost| &cost.expression.points);
+    let rows = points.filter_map(|point| rows.iter().find(|row| row.point == *point));
+    let mut kinds = HashSet::new();
     let mut doubts = Vec::new();
-    for row in rows.iter().filter(|row| row.grade == Grade::C) {
-        let Some(worst) = row.worst_doubt() else {
-            continue;
-        };
-        let doubt = format!("Grade {}: {}: {}", row.grade, worst.what, worst.advice);
-        if !doubts.contains(&doubt) {
-            doubts.push(doubt);
+    for row in rows.filter(|row| row.grade > Grade::B) {
+        let worst = row.warnings.iter().max_by_key(|warning| warning.grade);
+        if let Some(worst) = worst.filter(|worst| kinds.insert(&worst.kind)) {
+            let Warning { what, advice, .. } = worst;
+            doubts.push(format!("Grade {}: {what}: {advice}", row.grade));
         }
     }
     doubts
 }
 
-fn as_json(
-    question: &Question,
-    answer: &Answer,
-    costs: &[Answered],
-    path: &str,
-) -> serde_json::Value {
-    let costs = costs.iter().map(|cost| {
-        json!({
-            "label": cost.label,
-            "unit": cost.expression.unit,
-            "value": cost.total.value,
-            "low": cost.total.interval.map(|(low, _)| low),
-            "high": cost.total.interval.map(|(_, high)| high),
-        })
-    });
-    json!({
-        "question": question.asks,
-        "verdict": answer.verdict,
-        "answer": answer.sentence,
-        "costs": costs.collect::<Vec<_>>(),
-        "run": path,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::testing::{RowExt, row, run_without_facts};
+    use costof_model::unit::Unit;
     use costof_probes::TABLE;
 
     #[test]
@@ -452,5 +405,7 @@ mod tests {
         assert_eq!(verdict(Some((0.7, 0.9))), "no");
         assert_eq!(verdict(Some((0.9, 1.1))), "cannot tell");
         assert_eq!(verdict(None), "cannot tell");
+        // A change that does not matter is none.
+        assert_eq!(verdict(Some((0.97, 1.04))), "no");
     }
 }

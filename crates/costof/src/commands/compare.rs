@@ -3,6 +3,7 @@
 use super::interleave;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
+use crate::terminal::log;
 use crate::{files, history, record};
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
@@ -28,7 +29,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
 /// Compares runs that were measured before: two row by row, three and more in one table.
 fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
-        [] => history::last_two()?,
+        [] => last_two()?,
         [only] => bail!(
             "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
             only.display()
@@ -54,6 +55,18 @@ fn compare_files(options: &CompareOptions) -> Done {
         bail!("nothing can be compared: the runs have no metric with three launches in common");
     }
     shown.end()
+}
+
+/// The latest run, and the newest before it that can be compared with it. Says which one that is, where it
+/// is not the one before.
+fn last_two() -> Result<Vec<PathBuf>, Error> {
+    let (files, number) = history::last_two()?;
+    if number > 2 {
+        log(format!(
+            "comparing @{number} with @1: no run between them has a point in common with @1"
+        ));
+    }
+    Ok(files.to_vec())
 }
 
 /// Measures two hosts, and compares the second with the first.

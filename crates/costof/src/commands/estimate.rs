@@ -12,10 +12,10 @@ use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use serde_json::json;
 use std::cell::LazyCell;
+use std::sync::atomic::AtomicBool;
 
 /// Columns of a bar that stands for the whole.
 const BAR: f64 = 24.0;
@@ -45,7 +45,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
         let missing: Vec<&Point> = missing.collect();
         if !missing.is_empty() {
             let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
-            runs.insert(0, measure(table, &all, &missing)?);
+            runs.insert(0, measure(table, &all, &missing, &*watch_interrupts()?)?);
         }
     }
     // Predictions are of the machine that was measured, or of this one.
@@ -111,21 +111,19 @@ pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Er
     let values = points.map(|point| match measured(runs, point) {
         Some((value, _)) => Ok(value),
         None => Err(Error::Nothing(format!(
-            "no number for {point}: {}",
-            absent(runs, point)
+            "no number for {point}{}",
+            why(runs, point)
         ))),
     });
     let values = values.collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
 }
 
-/// Why the point has no number.
-fn absent(runs: &[Named], point: &Point) -> String {
-    let unsound = rows(runs, point).find_map(|(_, row)| row.why_unsound());
+/// Why runs have no number of a point, where they say so.
+fn why(runs: &[Named], point: &Point) -> String {
     let mut failures = runs.iter().flat_map(|(_, run)| &run.failures);
-    let failed = || Some(failures.find(|row| row.point == *point)?.reason.clone());
-    let why = unsound.or_else(failed);
-    why.unwrap_or_else(|| "not measured".to_owned())
+    let failure = failures.find(|row| row.point == *point);
+    failure.map_or_else(String::new, |row| format!(": {}", row.reason))
 }
 
 /// A bar for this share of the whole.
@@ -142,13 +140,9 @@ fn source(
 ) -> Source {
     let predicted = || {
         let probe = probe::find(table, &point.probe)?;
-        let measured = MeasuredRows(runs.first().map_or(&[], |(_, run)| &run.points));
+        let measured = MeasuredRows::new(runs.first().map_or(&[], |(_, run)| &run.points));
         let prediction = (probe.predict)(point, facts, &measured)?;
-        let from = format!(
-            "predicted ({}): {}",
-            absent(runs, point),
-            prediction.because
-        );
+        let from = format!("predicted: {}", prediction.because);
         Some((Value::Predicted(prediction.low, prediction.high), from))
     };
     let (value, from) = match measured(runs, point).or_else(predicted) {
@@ -167,17 +161,26 @@ pub(super) fn measure(
     table: &'static [&'static Probe],
     all: &RunOptions,
     points: &[&Point],
+    interrupted: &AtomicBool,
 ) -> Result<Named, Error> {
     let requests = points.iter().map(|point| {
-        let link = point.link.parse().ok().filter(|_| point.link != "none");
+        let has_link = point.link != "none";
+        let peer = Some(&all.peer).filter(|_| has_link).cloned();
+        let peer = peer.unwrap_or_default();
+        // To a peer there is one link, whatever it is called.
+        let link = point.link.parse().ok();
+        let link = link.filter(|_| has_link && peer.host.is_none());
         let settings = point.axes.0.iter();
         let options = RunOptions {
             probes: vec![point.probe.to_string()],
+            peer,
             chosen: Chosen {
+                launches: all.chosen.launches,
                 settings: settings
                     .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
                     .collect(),
                 links: link.into_iter().collect(),
+                only: true,
                 ..Chosen::default()
             },
             ..all.clone()
@@ -185,8 +188,8 @@ pub(super) fn measure(
         Request::new(table, &options)
     });
     let requests = requests.collect::<Result<Vec<_>, Error>>()?;
-    let interrupted = watch_interrupts()?;
-    let session = Session::new(table, all, requests, None, &interrupted)?;
+    let remote_costof = all.chosen.remote_costof.as_ref();
+    let session = Session::new(table, all, requests, remote_costof, interrupted)?;
     let done = session.measure(hosts(all), None)?;
     let done = done.filter(|record| record.run.end.is_some());
     let record = done.ok_or(Error::Interrupted)?;

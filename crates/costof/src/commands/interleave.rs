@@ -45,7 +45,9 @@ pub(super) fn measure(
         );
     }
     refuse_a_third(options)?;
-    let request = Request::new(table, options)?;
+    let mut request = Request::new(table, options)?;
+    // Costs are compared with costs, not with predictions.
+    request.with_needed = false;
     let interrupted = watch_interrupts()?;
     let precision = request.precision;
     let remote_costof = options.chosen.remote_costof.as_ref();

@@ -5,6 +5,7 @@ use crate::error::Done;
 use crate::terminal::print;
 use crate::{history, record};
 use costof_model::run_file::Run;
+use costof_report::grid::{Align, Grid};
 use std::path::PathBuf;
 
 /// So many are shown where not all are asked for.
@@ -20,9 +21,11 @@ pub(crate) fn run(options: &RunsOptions) -> Done {
         return print("There is no run yet: `costof run` makes one\n");
     }
     let shown = if options.all { files.len() } else { SHOWN };
-    let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(files.iter().take(shown).enumerate().map(row));
-    let mut text = aligned(&rows);
+    let mut grid = Grid::new(HEADINGS.map(|heading| (heading, Align::Left)));
+    for file in files.iter().take(shown).enumerate() {
+        grid.add(row(file));
+    }
+    let mut text = grid.text();
     if let Some(older) = files.len().checked_sub(shown).filter(|older| *older > 0) {
         text += &format!("\nand {older} older: `costof runs --all`\n");
     }
@@ -44,7 +47,6 @@ fn row((position, file): (usize, &PathBuf)) -> [String; 6] {
         probes,
         file.display().to_string(),
     ]
-    .map(|cell| printable(&cell))
 }
 
 fn described(run: &Run, is_complete: bool) -> [String; 4] {
@@ -67,23 +69,4 @@ fn described(run: &Run, is_complete: bool) -> [String; 4] {
         plan.hosts.on.clone().or_else(host_name).unwrap_or_default(),
         named,
     ]
-}
-
-/// A run file may come from anybody: what it says is one line of text.
-fn printable(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-/// The rows in columns of their width; nothing stands behind the last one.
-fn aligned(rows: &[[String; 6]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths = [0, 1, 2, 3, 4, 5].map(|column| width(column).unwrap_or(0));
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        cells.join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }

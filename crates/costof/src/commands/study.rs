@@ -257,6 +257,7 @@ impl Command<'_> {
         let options = RunOptions {
             probes: selected.probes,
             chosen: Chosen {
+                only: !selected.settings.is_empty(),
                 settings: selected.settings,
                 links: selected.links,
                 ..Chosen::default()

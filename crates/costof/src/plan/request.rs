@@ -18,6 +18,10 @@ pub(crate) struct Request<'a> {
     /// Of the headlines only those of a first look.
     pub(super) first_look: bool,
     pub(super) settings: Settings,
+    /// Whether axes that are not set stay at their defaults where others are set.
+    pub(crate) only: bool,
+    /// Whether it is measured with what its predictions build on.
+    pub(crate) with_needed: bool,
     /// The links of what needs one, as they are written down.
     pub(super) links: Vec<Text>,
     /// Whether these were asked for: a probe's own plan goes over others too where they were not.
@@ -56,7 +60,9 @@ impl<'a> Request<'a> {
             plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
         }
         let links_asked = !options.chosen.links.is_empty();
-        if (links_asked || options.peer.is_some()) && !infos.iter().any(|info| info.needs_link()) {
+        if (links_asked || options.peer.host.is_some())
+            && !infos.iter().any(|info| info.needs_link())
+        {
             bail!(
                 "{} is for probes with two ends, and none of the chosen ones has two (`costof list net` shows some that have)",
                 if links_asked { "--link" } else { "--peer" }
@@ -70,6 +76,8 @@ impl<'a> Request<'a> {
             headlines_only: is_bare && !options.measuring.full,
             first_look: is_bare && options.measuring.quick,
             settings,
+            only: options.chosen.only,
+            with_needed: !options.chosen.only,
             precision: options.measuring.precision(),
             launches: options.chosen.launches,
         })
@@ -108,7 +116,7 @@ pub(crate) fn select(
 fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
     let asked = &options.chosen.links;
     for (position, link) in asked.iter().enumerate() {
-        link::addresses(link, options.peer_address).map_err(wrong)?;
+        link::addresses(link, options.peer.address).map_err(wrong)?;
         if asked[..position].contains(link) {
             bail!("the link {link} is given twice");
         }

@@ -2,9 +2,11 @@
 
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, launch_time};
 use super::*;
-use crate::cli::{Measuring, Quiet, RunOptions};
+use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::Settings;
+use costof_model::rows::PointRow;
+use costof_model::testing;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,22 +17,33 @@ fn planned(request: Request<'_>, facts: &Facts, peer_link: Option<Link>) -> Plan
         placement: Placement::default(),
         hosts: Hosts::default(),
         peer_link,
+        earlier: &|_| Vec::new(),
     };
     plan(costof_probes::TABLE, &[request], target, &mut |_| true).unwrap()
 }
 
-/// The processors between which a run on `cpus` of eight sends a line.
-fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
-    let probe = probe::find(costof_probes::TABLE, "sync.core_to_core").unwrap();
-    let asked = Request {
+/// What is asked of a probe by its name alone, without what predictions build on.
+fn of(probe: &str) -> Request<'static> {
+    let probe = probe::find(costof_probes::TABLE, probe).unwrap();
+    Request {
         links: vec![Text::Borrowed("loopback")],
         links_asked: false,
         infos: vec![&probe.info],
-        headlines_only,
+        headlines_only: false,
         first_look: false,
         settings: Settings::new(),
+        only: false,
+        with_needed: false,
         precision: Precision::Quick,
         launches: None,
+    }
+}
+
+/// The processors between which a run on `cpus` of eight sends a line.
+fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
+    let asked = Request {
+        headlines_only,
+        ..of("sync.core_to_core")
     };
     let mut facts = Facts::default();
     facts.cpu.online = CpuSet::parse("0-7").unwrap();
@@ -45,7 +58,6 @@ fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
 /// What is planned of `copy.send` without settings: over these links where they are asked for, or
 /// to a peer.
 fn sends(links_asked: &[&'static str], to_peer: Option<Link>, headlines_only: bool) -> Plan {
-    let probe = probe::find(costof_probes::TABLE, "copy.send").unwrap();
     let links = match links_asked {
         [] => &["loopback"],
         asked => asked,
@@ -53,12 +65,8 @@ fn sends(links_asked: &[&'static str], to_peer: Option<Link>, headlines_only: bo
     let asked = Request {
         links: links.iter().copied().map(Text::Borrowed).collect(),
         links_asked: !links_asked.is_empty(),
-        infos: vec![&probe.info],
         headlines_only,
-        first_look: false,
-        settings: Settings::new(),
-        precision: Precision::Quick,
-        launches: None,
+        ..of("copy.send")
     };
     planned(asked, &Facts::default(), to_peer)
 }
@@ -89,58 +97,159 @@ fn a_probes_own_plan_goes_over_the_links_that_it_names() {
     assert_eq!(compared(&sends(&[], None, true)), [("loopback", 0)]);
 }
 
-#[test]
-fn ways_that_are_compared_are_measured_at_what_is_set() {
-    let planned = |words: &[(&str, &str)]| {
-        let probe = probe::find(costof_probes::TABLE, "copy.send").unwrap();
-        let settings = words.iter().map(|(axis, value)| {
-            let values = value.split(',').map(str::to_owned).collect();
-            ((*axis).to_owned(), values)
-        });
-        let asked = Request {
-            links: vec![Text::Borrowed("loopback")],
-            links_asked: false,
-            infos: vec![&probe.info],
-            headlines_only: false,
-            first_look: false,
-            settings: settings.collect(),
-            precision: Precision::Quick,
-            launches: None,
-        };
-        let plan = planned(asked, &Facts::default(), None);
-        let ways = plan.points().map(|point| {
-            assert_eq!(point.axes.number("size"), 2048);
-            point.axes.word("primitive").to_owned()
-        });
-        ways.collect::<BTreeSet<_>>().len()
+/// The points of a probe alone where these axes have these values.
+fn set(probe: &str, words: &[(&str, &str)], only: bool) -> Vec<Point> {
+    let settings = words.iter().map(|(axis, values)| {
+        let values = values.split(',').map(str::to_owned).collect();
+        ((*axis).to_owned(), values)
+    });
+    let asked = Request {
+        settings: settings.collect(),
+        only,
+        ..of(probe)
     };
-    let size = ("size", "2KiB");
-    assert_eq!(planned(&[size]), 9);
-    assert_eq!(planned(&[size, ("primitive", "splice,two_copy")]), 2);
+    let mut facts = Facts::default();
+    facts.cpu.online = CpuSet::parse("0-3").unwrap();
+    planned(asked, &facts, None).points().cloned().collect()
+}
+
+/// The values of each axis, and the links, in points.
+fn values(points: &[Point]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for point in points {
+        let axes = point.axes.0.iter();
+        let axes = axes.map(|(axis, value)| (axis.to_string(), value.to_string()));
+        for (axis, value) in axes.chain([("over".to_owned() + " link", point.link.to_string())]) {
+            values.entry(axis).or_default().insert(value);
+        }
+    }
+    values
 }
 
 #[test]
-fn a_plan_of_minutes_has_what_its_predictions_build_on() {
-    let table = costof_probes::TABLE;
-    let probes = |plan: &Plan| {
-        let points = plan.points();
-        points
-            .map(|point| point.probe.clone())
-            .collect::<BTreeSet<_>>()
-    };
-    let plan = sends(&[], None, false);
-    let info = &probe::find(table, "copy.send").unwrap().info;
-    for before in info.after.iter() {
-        assert!(probes(&plan).contains(before), "{before}");
+fn a_set_axis_restricts_every_probes_own_plan_and_takes_no_value_from_others() {
+    for probe in costof_probes::TABLE {
+        let id = &*probe.info.id;
+        let own = set(id, &[], false);
+        let own_values = values(&own);
+        for axis in probe.info.axes.iter() {
+            for value in &own_values[&*axis.name] {
+                let value = axis.display(&axis.parse(value).unwrap());
+                let points = set(id, &[(&*axis.name, &value)], false);
+                let what = format!("{id} --set {}={value}", axis.name);
+                assert!(points.len() <= own.len(), "{what}: {}", points.len());
+                let mut expected = own_values.clone();
+                let is_at = |point: &Point| axis.display(&point.axes.0[&axis.name]) == value;
+                assert!(points.iter().all(is_at), "{what}: {points:#?}");
+                expected.remove(&*axis.name);
+                for (other, expected) in expected {
+                    // Two axes that name CPUs depend on each other: one line is not sent to itself.
+                    if id != "sync.core_to_core" {
+                        assert_eq!(values(&points)[&other], expected, "{what}: {other}");
+                    }
+                }
+            }
+        }
     }
-    let level = |id: &str| {
-        let mut blocks = plan.blocks.iter();
-        blocks
-            .find(|block| block.points[0].probe == id)
-            .map(|block| block.level)
+}
+
+#[test]
+fn what_is_set_is_measured_in_every_way_that_the_plan_has() {
+    let ways = |points: &[Point]| values(points)["primitive"].len();
+    assert_eq!(ways(&set("copy.send", &[("size", "2KiB")], false)), 9);
+    // The ways that the plan has at every size are those at every size that is set.
+    let sizes = set("copy.send", &[("size", "2KiB,3KiB,5KiB")], false);
+    let at = |bytes: u64| {
+        let points = sizes.iter().filter(|point| point.link == "sink");
+        let points = points.filter(|point| point.axes.number("size") == bytes);
+        ways(&points.cloned().collect::<Vec<_>>())
     };
-    assert!(level("os.syscall") < level("copy.send"));
-    assert_eq!(probes(&sends(&[], None, true)).len(), 1);
+    assert_eq!([2048, 3072, 5120].map(at), [3, 3, 3]);
+    assert_eq!(set("copy.send", &[("size", "2KiB")], true).len(), 1);
+    let two = [("size", "2KiB"), ("primitive", "splice,two_copy")];
+    assert_eq!(set("copy.send", &two, true).len(), 2);
+}
+
+#[test]
+fn what_predictions_use_is_measured_with_them_and_before_and_no_more() {
+    let points = |probe, settings: &[(&str, &str)], only| {
+        let options = RunOptions {
+            probes: vec![probe],
+            chosen: Chosen {
+                settings: settings
+                    .iter()
+                    .map(|(axis, value)| ((*axis).to_owned(), vec![(*value).to_owned()]))
+                    .collect(),
+                only,
+                ..Chosen::default()
+            },
+            ..RunOptions::default()
+        };
+        let request = Request::new(costof_probes::TABLE, &options).unwrap();
+        let plan = planned(request, &Facts::default(), None);
+        let level = |point: &Point| {
+            let mut blocks = plan.blocks.iter();
+            let block = blocks.find(|block| block.points.contains(point));
+            block.unwrap().level
+        };
+        let levels: Vec<(String, u32)> = plan
+            .points()
+            .map(|point| (point.to_string(), level(point)))
+            .collect();
+        levels
+    };
+    for (probe, settings, before) in [
+        ("null", &[][..], "cpu.clock source=tsc_fenced"),
+        ("os.signal", &[], "os.syscall call=getppid threads=1"),
+        ("copy.send", &[("size", "2KiB")], "cpu.memcpy"),
+        ("copy.send", &[("size", "2KiB")], "net.rtt"),
+    ] {
+        let probe_points = points(probe.to_owned(), settings, false);
+        let is_it = |point: &&(String, u32)| point.0.starts_with(before);
+        let (_, level) = probe_points.iter().find(is_it).unwrap_or_else(|| {
+            panic!("no {before} in {probe_points:#?}");
+        });
+        // What was asked stands first and is measured later.
+        assert!(probe_points[0].0.starts_with(probe) && probe_points[0].1 > *level);
+        let alone = points(probe.to_owned(), settings, true);
+        assert!(alone.iter().all(|(point, _)| point.starts_with(probe)));
+    }
+    let null = points("null".to_owned(), &[], false);
+    assert_eq!(null.len(), 2, "{null:#?}");
+}
+
+#[test]
+fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
+    let known = |points: &[Point]| {
+        let earlier = points.iter().map(|point| Earlier {
+            run: "then".to_owned(),
+            row: PointRow {
+                point: point.clone(),
+                ..testing::row("", Axes::default(), 1.0)
+            },
+        });
+        earlier.collect::<Vec<_>>()
+    };
+    for (probe, is_known) in [("null", false), ("cpu.memcpy", true)] {
+        let asked = Request {
+            with_needed: true,
+            ..of(probe)
+        };
+        let target = Target {
+            facts: &Facts::default(),
+            placement: Placement::default(),
+            hosts: Hosts::default(),
+            peer_link: None,
+            earlier: &known,
+        };
+        let plan = plan(costof_probes::TABLE, &[asked], target, &mut |_| true).unwrap();
+        let others = plan.points().any(|point| point.probe != probe);
+        assert_eq!(
+            (plan.earlier.is_empty(), others),
+            (!is_known, !is_known),
+            "{probe}"
+        );
+    }
 }
 
 #[test]
@@ -155,8 +264,8 @@ fn only_what_is_more_than_headlines_takes_longer_than_usual() {
     let cost = Cost::new(table, &sends(&[], None, false), Precision::Quick);
     let planned: usize = cost.links.values().map(|(points, _)| points).sum();
     assert_eq!(planned, cost.points);
-    // A line for each of three links, for none, and the whole.
-    assert_eq!(cost.sentence().lines().count(), 5);
+    // A line for each of three links, and the whole.
+    assert_eq!(cost.sentence().lines().count(), 4);
 }
 
 #[test]

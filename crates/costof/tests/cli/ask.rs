@@ -1,6 +1,6 @@
 //! `costof ask`: a question, what it needs, and its answer.
 
-use crate::common::{Place, assert_contains_all};
+use crate::common::{COSTOF, Place, assert_contains, assert_contains_all};
 use serde_json::Value;
 
 #[test]
@@ -37,7 +37,32 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
 }
 
 #[test]
+fn a_question_is_asked_of_two_hosts() {
+    let place = Place::new();
+    let line = format!("ask udp-vs-tcp --quick --json --peer 'exec:{COSTOF} worker'");
+    let ended = place.run(&line).expect_code(0);
+    let answer: Value = serde_json::from_str(&ended.out).unwrap();
+    assert!(["yes", "no", "cannot tell"].contains(&answer["verdict"].as_str().unwrap()));
+    // Both are one machine, which is known when they are there.
+    assert_contains(answer["question"].as_str().unwrap(), "over loopback");
+    let run = place.read(answer["run"].as_str().unwrap());
+    assert!(run.run.plan.hosts.peer.unwrap().starts_with("exec:"));
+
+    let line = format!("ask fork --peer 'exec:{COSTOF} worker'");
+    place.run(&line).expect_wrong(&["ask fork", "no --peer"]);
+}
+
+#[test]
 fn questions_are_listed() {
     let listed = Place::new().run("ask").expect_code(0).out;
-    assert_contains_all(&listed, &["zero-copy", "32KiB over sink", "fork"]);
+    assert_contains_all(
+        &listed,
+        &[
+            "zero-copy",
+            "32KiB over sink",
+            "fork",
+            "costof study rpc",
+            "limits a stream",
+        ],
+    );
 }

@@ -12,7 +12,7 @@ const LOST: std::ops::Range<f64> = 0.04..0.06;
 fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     let place = Place::new();
     let ended = place.run(&format!(
-        "run net.bandwidth --quick --timeout 30 --seed 1 --out run.jsonl --link delay=50ms,loss=5% {axes}"
+        "run --only net.bandwidth --quick --timeout 30 --seed 1 --out run.jsonl --link delay=50ms,loss=5% {axes}"
     ));
     let absent = ["cannot make the link", "congestion control cubic"];
     if absent.iter().any(|absent| ended.out.contains(absent)) {

@@ -164,7 +164,6 @@ fn the_plan_of_calls_has_what_they_are_made_of() {
             "os.syscall call=read",
             "os.page_fault kind=minor_file",
             "net.bandwidth",
-            "cpu.memcpy",
         ],
     );
 }

@@ -134,10 +134,10 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         "In none of the last 30 runs here: `costof run cpu.loop` measures it",
     );
     place
-        .run("run cpu.frequency cpu.loop --quick")
+        .run("run --only cpu.frequency cpu.loop --quick")
         .expect_code(0);
     place
-        .run("run null --quick --out null.jsonl")
+        .run("run --only null --quick --out null.jsonl")
         .expect_code(0);
     let latest = explained("", 0);
     let sum = latest.split("Expected and measured").nth(1).unwrap();
@@ -195,11 +195,15 @@ fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     let shown = shown.expect_code(0).out;
     let mut lines: Vec<&str> = shown.lines().collect();
     let takes = lines.pop().unwrap();
-    assert_contains_all(takes, &["3 points", "launches", " s ", "memory", "disk"]);
+    assert_contains_all(takes, &["6 points", "launches", " s ", "memory", "disk"]);
     for point in [
         "harness.null",
         "os.syscall call=getpid threads=1",
         "os.syscall call=getppid threads=1",
+        "os.syscall call=getpid threads=2",
+        "os.syscall call=getppid threads=2",
+        // What the prediction of null builds on.
+        "cpu.clock source=tsc_fenced",
     ] {
         let is_it = |line: &&&str| line.split("  ").next() == Some(point);
         assert_eq!(lines.iter().filter(is_it).count(), 1, "{point} in: {shown}");
@@ -291,7 +295,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         "completions zsh",
         "man",
         "run --dry-run",
-        "run null --quick",
+        "run --only null --quick",
         "--help",
     ] {
         let (code, err) = with_output(line, unread());
@@ -307,7 +311,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
         "explain null",
         "man",
         "completions bash",
-        "run null --quick",
+        "run --only null --quick",
     ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (code, err) = with_output(line, full);
@@ -321,7 +325,7 @@ fn an_error_or_progress_that_nobody_hears_is_no_panic() {
     for (line, code) in [
         ("run nul", 2),
         ("export none.jsonl", 2),
-        ("run null --quick", 0),
+        ("run --only null --quick", 0),
     ] {
         let place = Place::new();
         let mut command = place.costof(line);

@@ -178,7 +178,7 @@ impl Place {
     #[track_caller]
     pub(crate) fn quick(&self, words: &str) -> (Run, Ended) {
         let ended = self.run(&format!(
-            "run {words} --quick --seed 1 --notes --out run.jsonl"
+            "run {words} --only --quick --seed 1 --notes --out run.jsonl"
         ));
         self.expect_nothing_runs();
         (self.run_file(), ended)

@@ -11,7 +11,7 @@ use std::fs;
 /// in all launches, which differ on a busy machine.
 fn measured() -> Place {
     let place = Place::new();
-    let line = "run null cpu.loop --quick --out before.jsonl";
+    let line = "run --only null cpu.loop --quick --out before.jsonl";
     place.run(line).expect_code(0);
     rewrite(&place, "before.jsonl", |_, launch, data| {
         if let Data::Samples(samples) = data {

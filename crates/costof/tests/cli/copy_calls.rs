@@ -120,7 +120,7 @@ fn traced(place: &Place, settings: &str) -> Option<Vec<Calls>> {
         place.path("calls").display(),
     );
     let line = format!(
-        "run copy.send --set size=16KiB --set {settings} --quick --seed 1 --out run.jsonl --on '{host}'"
+        "run --only copy.send --set size=16KiB --set {settings} --quick --seed 1 --out run.jsonl --on '{host}'"
     );
     place.run(&line).expect_code(0);
     place.expect_nothing_runs();

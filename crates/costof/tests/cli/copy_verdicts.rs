@@ -15,7 +15,7 @@ use std::process::{Child, Stdio};
 /// memory that the kernel limits (net.ipv4.ipfrag_high_thresh), and then nothing more arrives.
 fn line(link: &str) -> String {
     format!(
-        "run copy.send --set primitive=two_copy,zero_copy --set size=1400 --set over=tcp,udp \
+        "run --only copy.send --set primitive=two_copy,zero_copy --set size=1400 --set over=tcp,udp \
          --set congestion_control=default --quick --seed 1 --notes --out run.jsonl --link {link}"
     )
 }

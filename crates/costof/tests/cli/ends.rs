@@ -8,7 +8,7 @@ fn each_launch_tells_how_the_ends_of_its_link_were_set_up() {
     for (link, device) in [("loopback", "lo"), ("veth", "costof")] {
         let file = format!("{link}.jsonl");
         let ended = place.run(&format!(
-            "run net.rtt --quick --set over=tcp --set cpus=same --set size=56 --link {link} --out {file}"
+            "run --only net.rtt --quick --set over=tcp --set cpus=same --set size=56 --link {link} --out {file}"
         ));
         if ended.code == Some(3) && link == "veth" {
             skipped(format_args!("the link veth: {}", ended.out));

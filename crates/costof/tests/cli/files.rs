@@ -16,7 +16,7 @@ use std::path::Path;
 /// Reads of a small file of this kind in this folder.
 fn reading(cache: &str, folder: &Path) -> String {
     format!(
-        "run file.read --quick --seed 1 --out run.jsonl --set size=1MiB --set cache={cache} \
+        "run --only file.read --quick --seed 1 --out run.jsonl --set size=1MiB --set cache={cache} \
          --set 'dir={}'",
         folder.display()
     )
@@ -139,7 +139,7 @@ fn killed(line: &str, is_begun: impl Fn(&Place, &Path) -> bool, with_workers: bo
     let folder = place.path("files");
     fs::create_dir(&folder).unwrap();
     let line = format!(
-        "run {line} --full --seed 1 --out run.jsonl --set dir={}",
+        "run --only {line} --full --seed 1 --out run.jsonl --set dir={}",
         folder.display()
     );
     let controller = spawn(&mut place.costof(&line));
@@ -189,7 +189,7 @@ fn the_limit_of_a_control_group_is_found() {
     ));
     let place = Place::new();
     let sizes = SIZES.map(|mib| format!("{mib}MiB")).join(",");
-    let line = "run file.cache_size --quick --seed 1 --out run.jsonl --set";
+    let line = "run --only file.cache_size --quick --seed 1 --out run.jsonl --set";
     let ended = group.run(&place, &format!("{line} size={sizes}"));
     if ended.code == Some(3) {
         return skipped(ended.out);

@@ -19,7 +19,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
                 std::hint::spin_loop();
             }
         });
-        let line = format!("run null cpu.loop --quick --cpu {cpu} --out run.jsonl");
+        let line = format!("run --only null cpu.loop --quick --cpu {cpu} --out run.jsonl");
         let ended = place.run(&line);
         stop.store(true, Ordering::Relaxed);
         ended.expect_code(0);

@@ -20,7 +20,7 @@ fn host(command: &str) -> String {
 /// A cheap run on such a host.
 fn on(command: &str, more: &str) -> (Place, Ended) {
     let place = Place::new();
-    let line = format!("run null --quick --out run.jsonl {more} --on");
+    let line = format!("run --only null --quick --out run.jsonl {more} --on");
     let ended = run(place.costof(&line).arg(host(command)));
     place.expect_nothing_runs();
     (place, ended)
@@ -157,7 +157,7 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         (fails_there.as_str(), false),
     ] {
         let place = Place::new();
-        let line = "run net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
+        let line = "run --only net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
                     loopback --quick --out run.jsonl --on";
         run(place.costof(line).arg(host(command))).expect_code(0);
         place.expect_nothing_runs();
@@ -206,7 +206,7 @@ fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
     let place = Place::new();
     let (on, peer) = (host("WORKER"), host("cat | WORKER"));
     let line = format!(
-        "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140 \
+        "run --only net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140 \
          --peer-address 127.0.0.1 --on '{on}' --peer '{peer}'"
     );
     place.run(&line).expect_code(0);
@@ -237,7 +237,7 @@ fn the_other_end_may_be_at_an_address_of_ip_version_6() {
         return skipped("this machine's loopback has no ::1");
     }
     let place = Place::new();
-    let line = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
+    let line = "run --only net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
                 --peer-address ::1";
     place.run(line).expect_code(0);
     expect_whole(&place.run_file());
@@ -248,7 +248,7 @@ fn two_named_namespaces_are_two_hosts_on_one_machine() {
     let Namespaces { near, far } = &or_skip!(Namespaces::new("costof"));
     let place = Place::new();
     let line = format!(
-        "run net.rtt --set over=tcp,udp --quick --out run.jsonl --on netns:{near} --peer netns:{far}"
+        "run --only net.rtt --set over=tcp,udp --quick --out run.jsonl --on netns:{near} --peer netns:{far}"
     );
     place.run(&line).expect_code(0);
     place.expect_nothing_runs();
@@ -270,7 +270,7 @@ fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
     };
     for [on, peer] in [[near, far].map(by_name), [near, far].map(by_command)] {
         let place = Place::new();
-        let mut costof = place.costof("run net.rtt --set size=1 --quick --out run.jsonl");
+        let mut costof = place.costof("run --only net.rtt --set size=1 --quick --out run.jsonl");
         costof.args(["--on", &on, "--peer", &peer]);
         run(costof.env("SSH_CONNECTION", left)).expect_code(0);
         let addresses = addresses(&place.run_file());
@@ -280,7 +280,7 @@ fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
 
 #[test]
 fn a_namespace_that_is_not_there_is_named() {
-    let line = "run null --quick --on netns:no-such-namespace";
+    let line = "run --only null --quick --on netns:no-such-namespace";
     let ended = Place::new().run(line).expect_code(3);
     assert_contains_all(&ended.err, &["no-such-namespace", "ip netns list"]);
 }

@@ -191,7 +191,7 @@ fn files_that_are_there_are_not_written_over() {
 #[test]
 fn a_page_of_run_files_shows_both_and_is_never_a_run() {
     let place = Place::new();
-    let line = "run memory.latency --set size=4KiB,16KiB,64KiB --quick --out one.jsonl";
+    let line = "run --only memory.latency --set size=4KiB,16KiB,64KiB --quick --out one.jsonl";
     place.run(line).expect_code(0);
     let text = fs::read_to_string(place.path("one.jsonl")).unwrap();
     let evil = "exec:<script>alert(1)</script>";

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Cheap, and of two levels.
-const RUN: &str = "run null cpu.clock --set source=tsc_fenced --quick --out run.jsonl";
+const RUN: &str = "run --only null cpu.clock --set source=tsc_fenced --quick --out run.jsonl";
 
 #[test]
 fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {

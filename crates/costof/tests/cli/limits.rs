@@ -80,7 +80,7 @@ fn in_a_container_with_half_a_processor_the_rest_goes_on_and_the_quota_is_named(
     let group = or_skip!(ControlGroup::new("quota", &limit));
     let place = Place::new();
     let probes = ["cpu.loop", "os.syscall", "sync.mutex", "os.process"];
-    let line = format!("run {} --quick --out run.jsonl", probes.join(" "));
+    let line = format!("run --only {} --quick --out run.jsonl", probes.join(" "));
     group.run(&place, &line).expect_code(0);
     let run = place.run_file();
     for probe in probes {
@@ -122,7 +122,7 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(4, instructions)))
 ";
-    let words = "run os.process --set how=fork,clone3 --quick --out run.jsonl";
+    let words = "run --only os.process --set how=fork,clone3 --quick --out run.jsonl";
     let run = or_skip!(run_without(filter, words));
     expect_one_measured_and_one_absent(&run, "Linux 5.3");
     assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
@@ -137,7 +137,7 @@ take_away(PR_SET_THP_DISABLE, 1, 0, 0, 0)
     let faults = "os.page_fault --set kind=minor_anonymous,huge";
     let latency = "memory.latency --set size=4MiB --set pages=4KiB,2MiB";
     for (probe, axis, huge) in [(faults, "kind", "huge"), (latency, "pages", "2MiB")] {
-        let words = format!("run {probe} --quick --out run.jsonl");
+        let words = format!("run --only {probe} --quick --out run.jsonl");
         let run = or_skip!(run_without(disable, &words));
         expect_one_measured_and_one_absent(&run, "PR_SET_THP_DISABLE");
         assert_eq!(absent(&run)[0].point.axes.word(axis), huge);
@@ -171,7 +171,7 @@ fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
     };
     let group = or_skip!(ControlGroup::new("threads", &limit));
     let place = Place::new();
-    let line = "run sync.mutex --set threads=1,64 --quick --out run.jsonl";
+    let line = "run --only sync.mutex --set threads=1,64 --quick --out run.jsonl";
     group.run(&place, line).expect_code(0);
     expect_one_measured_and_one_absent(&place.run_file(), "pids.max");
 }
@@ -199,7 +199,7 @@ fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
     };
     let place = Place::new();
     let measured = |cpus: &str, file: &str| {
-        let line = format!("run null sync.core_to_core --quick --cpu {cpus} --out {file}");
+        let line = format!("run --only null sync.core_to_core --quick --cpu {cpus} --out {file}");
         place.run(&line).expect_code(0);
         place.read(file)
     };
@@ -228,7 +228,8 @@ fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
 #[test]
 fn a_memlock_that_is_too_small_is_named() {
     let place = Place::new();
-    let words = "run os.pin --set how=io_uring,vmsplice --set size=1MiB --quick --out run.jsonl";
+    let words =
+        "run --only os.pin --set how=io_uring,vmsplice --set size=1MiB --quick --out run.jsonl";
     // Root may lock as much as it likes, unless it has lost that.
     let script = "ulimit -l 64 && case $(id -u) in \
                   0) exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock \"$@\";; \

@@ -26,7 +26,9 @@ const EMULATED: &str = "delay=1ms,down.delay=2ms";
 
 /// Of `net.rtt` one point, over this link.
 fn over(link: &str, more: &str) -> String {
-    format!("run net.rtt --set size=56B --timeout 10 --seed 1 --out run.jsonl --link {link} {more}")
+    format!(
+        "run --only net.rtt --set size=56B --timeout 10 --seed 1 --out run.jsonl --link {link} {more}"
+    )
 }
 
 /// Whether there is no such link here, which is said with the reason.
@@ -206,7 +208,7 @@ fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
             continue;
         }
         let line = format!(
-            "run net.rtt --set over=udp --set size=1B --quick --out run.jsonl \
+            "run --only net.rtt --set over=udp --set size=1B --quick --out run.jsonl \
              --peer-address fd00:c057::1 --link {link}"
         );
         place.run(&line).expect_code(0);
@@ -231,7 +233,7 @@ fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
     if is_refused(&place, "sink") {
         return;
     }
-    let line = "run net.bandwidth net.rtt --set size=1KiB --link sink --quick";
+    let line = "run --only net.bandwidth net.rtt --set size=1KiB --link sink --quick";
     let ended = place.run(line).expect_code(3);
     for probe in ["net.bandwidth", "net.rtt"] {
         let absent = format!("absent: {probe}");

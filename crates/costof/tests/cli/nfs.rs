@@ -106,7 +106,8 @@ impl Server {
 
     /// `costof run file.remote` of this file, at the near end.
     fn reading(&self, path: &str, more: &str) -> Command {
-        let line = format!("run file.remote --notes --out run.jsonl --set path={path} {more}");
+        let line =
+            format!("run --only file.remote --notes --out run.jsonl --set path={path} {more}");
         self.namespaces.at_the_near_end(&self.place.costof(&line))
     }
 
@@ -331,7 +332,7 @@ fn a_file_that_shrinks_while_it_is_read_says_so() {
 fn of_a_server_at(port: u16) -> Vec<String> {
     let place = Place::new();
     let line = format!(
-        "run file.remote --set path=nfs://127.0.0.1:{port}/export/file --quick --out run.jsonl"
+        "run --only file.remote --set path=nfs://127.0.0.1:{port}/export/file --quick --out run.jsonl"
     );
     let reasons = failed_first(&place, spawn(&mut place.costof(&line)));
     place.expect_nothing_runs();
@@ -372,7 +373,7 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
 fn a_path_that_cannot_be_one_is_a_failure_that_says_so() {
     let place = Place::new();
     // Names of hosts and people are in places.
-    let line = "run file.remote --quick --out run.jsonl \
+    let line = "run --only file.remote --quick --out run.jsonl \
                 --set path=nfs://localhost:1/secret/file,nfs://localhost:1/secret/other";
     place.run(line).expect_code(3);
     let export = place.run("export run.jsonl --anonymous").expect_code(0).out;
@@ -388,7 +389,7 @@ fn a_path_that_cannot_be_one_is_a_failure_that_says_so() {
         ("/nonexistent/costof", "No such file"),
         ("unset", "--set path=nfs://HOST/EXPORT/FILE"),
     ] {
-        let line = format!("run file.remote --quick --set path={path} --json");
+        let line = format!("run --only file.remote --quick --set path={path} --json");
         assert_contains(&place.run(&line).expect_code(3).out, why);
     }
 }
@@ -458,7 +459,7 @@ fn a_file_of_a_mounted_remote_file_system_is_read_past_the_page_cache() {
     let place = &mounted.place;
     let folder = place.path("mounted").display().to_string();
     let line = format!(
-        "run file.remote file.remote_call --set path={folder}/file --quick --set depth=1,16 \
+        "run --only file.remote file.remote_call --set path={folder}/file --quick --set depth=1,16 \
          --out run.jsonl"
     );
     place.run(&line).expect_code(0);
@@ -471,6 +472,6 @@ fn a_file_of_a_mounted_remote_file_system_is_read_past_the_page_cache() {
     for row in &done.failures {
         assert_contains(&row.reason, "one call at a time");
     }
-    let line = format!("run file.remote --quick --json --set path={folder}");
+    let line = format!("run --only file.remote --quick --json --set path={folder}");
     assert_contains(&place.run(&line).expect_code(3).out, "it is a directory");
 }

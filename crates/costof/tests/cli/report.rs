@@ -7,7 +7,7 @@ use std::fs::{self, File};
 /// A place with a run of the real costof in `run.jsonl`.
 fn measured() -> Place {
     let place = Place::new();
-    let line = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
+    let line = "run --only null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
     place.run(line).expect_code(0);
     place
 }
@@ -67,7 +67,7 @@ fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
     assert_contains(&err, "no run in the history");
-    place.run("run null --quick").expect_code(0);
+    place.run("run --only null --quick").expect_code(0);
     let (out, _) = report(&place, "--markdown", 0);
     assert_contains(&out, "empty batch");
 }

@@ -20,7 +20,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let other = place.path("other.jsonl");
     for line in ["--seed 1", "--seed 2 --out other.jsonl"] {
         place
-            .run(&format!("run null --quick {line}"))
+            .run(&format!("run null --only --quick {line}"))
             .expect_code(0);
     }
     let runs = place.run("runs").expect_code(0).out;
@@ -39,6 +39,30 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert_contains(before, "state/costof/runs/");
     assert_contains(after, "/other.jsonl");
 
+    // What lies between and has nothing in common is passed over.
+    place
+        .run("run cpu.loop --quick --only --out third.jsonl")
+        .expect_code(0);
+    place
+        .run("compare")
+        .expect_wrong(&["no run has a point in common"]);
+    place.run("run null --quick --only").expect_code(0);
+    let compared = place.run("compare");
+    assert_contains(&compared.err, "comparing @3 with @1");
+    assert_contains_all(&compared.out, &["/other.jsonl → ", "state/costof/runs/"]);
+    fs::remove_file(place.path("third.jsonl")).unwrap();
+    fs::remove_file(
+        compared
+            .out
+            .split(" → ")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap(),
+    )
+    .unwrap();
+
     // Of a run that is not finished, or that somebody else wrote.
     let text = fs::read_to_string(&other).unwrap();
     let (rows, _) = text.split_once("{\"type\":\"end\"").unwrap();
@@ -52,7 +76,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     )
     .unwrap();
     let runs = place.run("runs").expect_code(0).out;
-    assert_contains(&runs, " nu ll ");
+    assert_contains(&runs, " nu\u{fffd}ll ");
     assert!(!runs.contains('\x1b'), "{runs}");
     fs::remove_file(&other).unwrap();
     assert_eq!(seed(&place, "@1"), "1");

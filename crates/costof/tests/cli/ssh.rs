@@ -215,7 +215,7 @@ fn free_port() -> u16 {
 #[test]
 fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let there = or_skip!(There::new());
-    let words = "run null cpu.clock --quick --out run.jsonl --on ssh:there";
+    let words = "run --only null cpu.clock --quick --out run.jsonl --on ssh:there";
     run(&mut there.costof(words)).expect_code(0);
     there.place.expect_nothing_runs();
     let measured = there.place.run_file();
@@ -238,7 +238,7 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
 fn the_other_end_may_be_where_ssh_leads() {
     let there = or_skip!(There::new());
     for ends in ["--peer ssh:there", "--on ssh:there --peer local"] {
-        let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
+        let words = format!("run --only net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
         run(&mut there.costof(&words)).expect_code(0);
         there.place.expect_nothing_runs();
         let run = there.place.run_file();
@@ -258,7 +258,7 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
         ("--peer ssh:there", ["10.77.0.2", "10.77.0.1"]),
         ("--on ssh:there --peer local", ["10.77.0.1", "10.77.0.2"]),
     ] {
-        let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
+        let words = format!("run --only net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
         run(&mut namespaces.at_the_near_end(&there.costof(&words))).expect_code(0);
         there.place.expect_nothing_runs();
         let run = there.place.run_file();
@@ -273,7 +273,7 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
 fn what_stands_in_the_way_of_ssh_is_named() {
     let there = or_skip!(There::new());
     let expect = |path: &str, named: &[&str]| {
-        let line = format!("run null --quick --on ssh:there --remote-costof {path}");
+        let line = format!("run --only null --quick --on ssh:there --remote-costof {path}");
         let ended = run(&mut there.with_its_ssh(there.place.costof(&line)));
         assert_contains_all(&ended.expect_code(3).err, named);
         there.place.expect_nothing_runs();

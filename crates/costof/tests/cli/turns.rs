@@ -15,7 +15,7 @@ fn holding(place: &Place) -> Child {
 
 /// Another run, and what it says first.
 fn waiting(place: &Place) -> (Child, String) {
-    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
+    let mut second = spawn(&mut place.costof("run --only null --quick --out run.jsonl"));
     let mut line = String::new();
     let err = second.stderr.as_mut().unwrap();
     BufReader::new(err).read_line(&mut line).unwrap();
@@ -27,7 +27,7 @@ fn who_does_not_wait_is_told_whose_turn_it_is() {
     let place = Place::new();
     let first = holding(&place);
     // A folder of its own for temporary files is no machine of its own.
-    let mut second = place.costof("run null --quick --no-wait --out run.jsonl");
+    let mut second = place.costof("run --only null --quick --no-wait --out run.jsonl");
     let second = run(second.env("TMPDIR", "/nowhere")).expect_code(3);
     assert_contains_all(
         &second.err,
@@ -100,7 +100,7 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     // It is late by far less than it is waited for, since a busy machine adds to it.
     let late =
         |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {COSTOF} worker");
-    let mut costof = place.costof("run null --quick --no-wait --out runs --on");
+    let mut costof = place.costof("run --only null --quick --no-wait --out runs --on");
     costof.args([&late("0.2"), "--on", &late("0.3")]);
     let done = run(&mut costof).expect_code(0);
     assert!(!done.err.contains("waiting"), "{}", done.err);
@@ -111,7 +111,7 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
 #[test]
 fn a_host_that_is_not_there_costs_its_own_run_only() {
     let place = Place::new();
-    let line = "run null --quick --out runs --on exec:false --on local";
+    let line = "run --only null --quick --out runs --on exec:false --on local";
     let ended = place.run(line).expect_code(3);
     assert_contains(&ended.err, "exec:false");
     expect_complete(&place.read("runs/local.jsonl"));

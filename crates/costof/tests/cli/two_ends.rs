@@ -41,7 +41,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 fn words(path: &str) -> String {
     let probes = PROBES.map(|(probe, _)| probe).join(" ");
     let sets = "--set over=tcp,udp --set stack=rudp,study --set size=1024 --set cpus=cross --set wake=awake";
-    format!("run {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
+    format!("run --only {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
 }
 
 /// Every point of every probe over each of these links has its row and metrics.
@@ -130,7 +130,7 @@ fn every_probe_is_measured_to_where_ssh_leads() {
 #[test]
 fn an_interrupted_run_with_a_peer_goes_on_with_it() {
     let place = Place::new();
-    let words = "run net.rtt --set over=tcp,udp --set size=1,56,1024 --quick --out run.jsonl \
+    let words = "run --only net.rtt --set over=tcp,udp --set size=1,56,1024 --quick --out run.jsonl \
                  --peer local --peer-port 46150-46199";
     let controller = spawn(&mut place.costof(words));
     wait_for("a launch", || {

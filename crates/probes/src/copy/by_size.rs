@@ -4,37 +4,41 @@ use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
 use costof_model::prediction::MeasuredRows;
 use costof_model::typed::TypedPoint;
 
-/// The points of a probe, over this link where one is named, each with the median of its primary metric.
-pub(super) fn measured_points<P: TypedPoint>(
+/// The points of a probe for which this holds, over this link where one is named, each with the median of
+/// its primary metric.
+fn measured_points<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     link: Option<&str>,
+    holds: impl Fn(&P) -> bool,
 ) -> impl Iterator<Item = (P, f64)> {
-    let rows = measured.0.iter().filter(move |row| {
-        row.point.probe == P::PROBE && link.is_none_or(|link| row.point.link == link)
+    let rows = measured.rows(move |row| {
+        row.point.probe == P::PROBE
+            && link.is_none_or(|link| row.point.link == link)
+            && P::read(&row.point.axes).is_some_and(|point| holds(&point))
     });
-    rows.filter_map(|row| {
-        let median = row.estimate(&row.primary)?.median;
-        Some((P::read(&row.point.axes)?, median))
-    })
+    rows.filter_map(|row| Some((P::read(&row.point.axes)?, row.primary()?.median)))
 }
 
-/// The first of them for which this holds.
+/// The first of them.
 pub(super) fn first<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     holds: impl Fn(&P) -> bool,
 ) -> Option<f64> {
-    let mut points = measured_points(measured, None);
-    points.find_map(|(point, value)| holds(&point).then_some(value))
+    measured_points(measured, None, holds)
+        .next()
+        .map(|(_, value)| value)
 }
 
-/// The sizes and values of those that have a size here, in the order of the sizes.
-pub(super) fn sized<P>(
-    points: impl Iterator<Item = (P, f64)>,
+/// The sizes and values of the points of a probe that have a size here, in the order of the sizes.
+pub(super) fn sized<P: TypedPoint>(
+    measured: &MeasuredRows<'_>,
+    link: Option<&str>,
     size: impl Fn(&P) -> Option<usize>,
 ) -> Vec<(f64, f64)> {
-    let mut points: Vec<(f64, f64)> = points
-        .filter_map(|(point, value)| Some((size(&point)? as f64, value)))
-        .collect();
+    let mut points: Vec<(f64, f64)> =
+        measured_points(measured, link, |point| size(point).is_some())
+            .filter_map(|(point, value)| Some((size(&point)? as f64, value)))
+            .collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     points.dedup_by_key(|(size, _)| *size);
     points
@@ -47,7 +51,7 @@ pub(crate) fn memcpy_ns(measured: &MeasuredRows<'_>, bytes: f64, source: Source)
             point.source == source && point.shape == Shape::One && point.align == Align::Both;
         is_it.then_some(point.size as usize)
     };
-    along(&sized(measured_points(measured, None), size), bytes)
+    along(&sized(measured, None, size), bytes)
 }
 
 /// Fields that are cached copied one by one: as copies of their size, or of all together where the

@@ -243,7 +243,8 @@ mod tests {
             rows.push(measured(testing::at::<Memcpy>(size), ns));
         }
         let range = |point: At<Parts>| {
-            let expected = Parts::predict(&point, &Facts::default(), &MeasuredRows(&rows)).unwrap();
+            let expected =
+                Parts::predict(&point, &Facts::default(), &MeasuredRows::new(&rows)).unwrap();
             (expected.low.round(), expected.high.round())
         };
         let of = |size| {
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(range(at(Part::PlainBuffer)), (20.0, 200.0));
         assert_eq!(range(at(Part::Reap)), (13.0, 63.0));
         for &part in Part::ALL {
-            let nothing = Parts::predict(&at(part), &Facts::default(), &MeasuredRows(&[]));
+            let nothing = Parts::predict(&at(part), &Facts::default(), &MeasuredRows::new(&[]));
             assert_eq!(nothing, None);
         }
     }

@@ -2,7 +2,7 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
-use super::by_size::{along, fields_ns, first, measured_points, memcpy_ns, sized};
+use super::by_size::{along, fields_ns, first, memcpy_ns, sized};
 use super::parts::{Part, Parts};
 use crate::arenas::Pages;
 use crate::cpu::memcpy::Source;
@@ -68,7 +68,7 @@ impl<'a> Pieces<'a> {
 
     /// The costs of a part by size, as copy.parts has measured them.
     fn part(&self, part: Part) -> Vec<(f64, f64)> {
-        sized(measured_points(&self.measured, None), |point: &Parts| {
+        sized(&self.measured, None, |point: &Parts| {
             (point.part == part).then_some(point.size)
         })
     }
@@ -197,17 +197,14 @@ impl<'a> Pieces<'a> {
     /// blocked: on CPUs that are kept awake, and on those that are not.
     fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
-            sized(
-                measured_points(&self.measured, Some(link)),
-                |point: &Rtt| {
-                    let is_it = Over::from(point.over) == over
-                        && point.wait == wait
-                        && point.cpus == Cpus::Cross
-                        && point.rate == 0
-                        && point.wake == wake;
-                    is_it.then_some(point.size)
-                },
-            )
+            sized(&self.measured, Some(link), |point: &Rtt| {
+                let is_it = Over::from(point.over) == over
+                    && point.wait == wait
+                    && point.cpus == Cpus::Cross
+                    && point.rate == 0
+                    && point.wake == wake;
+                is_it.then_some(point.size)
+            })
         };
         let at = |points: &[(f64, f64)], bytes: f64| match *points {
             // Another size adds two copies each way.
@@ -335,7 +332,7 @@ mod tests {
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
-            let range = Pieces::new(&MeasuredRows(rows), &facts).unwrap();
+            let range = Pieces::new(&MeasuredRows::new(rows), &facts).unwrap();
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
@@ -343,7 +340,7 @@ mod tests {
         assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
         assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
         assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
-        assert!(Pieces::new(&MeasuredRows(&rows[..1]), &facts).is_none());
+        assert!(Pieces::new(&MeasuredRows::new(&rows[..1]), &facts).is_none());
     }
 
     #[test]
@@ -356,7 +353,11 @@ mod tests {
             measured(at::<Parts>("part=reap batch=64"), 20.0),
         ];
         let facts = Facts::default();
-        let of = |rows: &[PointRow]| Pieces::new(&MeasuredRows(rows), &facts).unwrap().reap(32);
+        let of = |rows: &[PointRow]| {
+            Pieces::new(&MeasuredRows::new(rows), &facts)
+                .unwrap()
+                .reap(32)
+        };
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
     }

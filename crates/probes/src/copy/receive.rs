@@ -139,7 +139,6 @@ impl Measure for Receive {
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["size", "over", "fields"];
-    const COMPARES: NameList = &["how"];
     const ROLE_NAMES: NameList = &["sender", "receiver"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Receive>(roles::Sending::start(launch)?),
@@ -402,7 +401,7 @@ mod tests {
                 ..at(how, 1 << 20)
             };
             let link = text(link);
-            Receive::predict(&At { axes, link }, &facts, &MeasuredRows(&rows))
+            Receive::predict(&At { axes, link }, &facts, &MeasuredRows::new(&rows))
         };
         let (sent, uncopied) = (SentBy::Send, SentBy::ZeroCopy);
         let low = |how, sent_by| expected(how, sent_by, "loopback").unwrap().low;

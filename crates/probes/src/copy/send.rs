@@ -20,7 +20,6 @@ impl Measure for CopySend {
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
     const BLOCKS_BY: NameList = axes::BLOCKS_BY;
-    const COMPARES: NameList = &["primitive"];
     // With what every run has: ten minutes, and a minute and a half by a quick one.
     const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
     const ROLE_NAMES: NameList = &["receiver", "sender"];

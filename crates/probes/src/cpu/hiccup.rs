@@ -132,7 +132,8 @@ mod tests {
             .kernel
             .config
             .insert("HZ".to_owned(), "250".to_owned());
-        let prediction = Hiccup::predict(&Hiccup {}.into(), &facts, &MeasuredRows(&[])).unwrap();
+        let prediction =
+            Hiccup::predict(&Hiccup {}.into(), &facts, &MeasuredRows::new(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (250e3, 1500e3));
         assert!(prediction.because.contains("250 × timer interrupts"));
     }

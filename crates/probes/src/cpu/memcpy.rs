@@ -302,7 +302,7 @@ mod tests {
                 ..Memcpy::default()
             };
             let prediction =
-                Memcpy::predict(&cold.into(), &facts, &MeasuredRows(&measured)).unwrap();
+                Memcpy::predict(&cold.into(), &facts, &MeasuredRows::new(&measured)).unwrap();
             (prediction.low.round(), prediction.high.round())
         };
         // A call of 5 to 25 cycles, and 20 to 4 bytes a cycle of 1 ns.

@@ -81,7 +81,7 @@ impl Measure for Neighbour {
                 "each core of this machine runs one thread, and no other machine has part of it";
             return expect::between("shared", (0.0, 0.01), because);
         }
-        let before = measured.0.iter();
+        let before = measured.rows(|_| true);
         let before: Vec<CoreShare> = before.filter_map(|row| row.primary()?.core).collect();
         let mean =
             |of: fn(&CoreShare) -> f64| before.iter().map(of).sum::<f64>() / before.len() as f64;
@@ -152,15 +152,20 @@ mod tests {
         };
         let facts = Facts::default();
         let rows = [row(0.8, 0.1), row(0.6, 0.3)];
-        let prediction = Neighbour::predict(&point, &facts, &MeasuredRows(&rows)).unwrap();
+        let prediction = Neighbour::predict(&point, &facts, &MeasuredRows::new(&rows)).unwrap();
         assert!((prediction.low - 0.1).abs() < 1e-9, "{prediction:?}");
         assert!((prediction.high - 0.6).abs() < 1e-9, "{prediction:?}");
         assert!(prediction.because.contains("20.0 % were shared"));
-        let busy = Neighbour::predict(&point, &facts, &MeasuredRows(&[row(0.0, 0.9)])).unwrap();
+        let busy =
+            Neighbour::predict(&point, &facts, &MeasuredRows::new(&[row(0.0, 0.9)])).unwrap();
         assert_eq!(busy.high, 1.0);
-        let quiet = Neighbour::predict(&point, &facts, &MeasuredRows(&[row(1.0, 0.0)])).unwrap();
+        let quiet =
+            Neighbour::predict(&point, &facts, &MeasuredRows::new(&[row(1.0, 0.0)])).unwrap();
         assert!(quiet.low > 0.0 && quiet.low < quiet.high, "{quiet:?}");
-        assert_eq!(Neighbour::predict(&point, &facts, &MeasuredRows(&[])), None);
+        assert_eq!(
+            Neighbour::predict(&point, &facts, &MeasuredRows::new(&[])),
+            None
+        );
     }
 
     #[test]
@@ -169,7 +174,7 @@ mod tests {
         let mut facts = Facts::default();
         facts.virtualization.virtual_machine = Some(false);
         facts.cpu.smt_active = Some(false);
-        let prediction = Neighbour::predict(&point, &facts, &MeasuredRows(&[])).unwrap();
+        let prediction = Neighbour::predict(&point, &facts, &MeasuredRows::new(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (0.0, 0.01));
     }
 }

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_disk_that_turns_takes_a_turn() {
         let point = At::from(Sync::default());
-        let expect = |kind| Sync::predict(&point, &facts_with_disk(kind), &MeasuredRows(&[]));
+        let expect = |kind| Sync::predict(&point, &facts_with_disk(kind), &MeasuredRows::new(&[]));
         let turns = expect(DiskKind::Rotational).unwrap();
         assert!(turns.low >= 2e6, "{turns:?}");
         let flash = expect(DiskKind::Nvme).unwrap();

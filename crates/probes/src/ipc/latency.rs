@@ -182,7 +182,7 @@ mod tests {
     fn who_spins_needs_no_measured_line_to_be_predicted() {
         let spinning = At::from(at::<Latency>("over=shared_memory wait=spin"));
         let prediction =
-            Latency::predict(&spinning, &Facts::default(), &MeasuredRows(&[])).unwrap();
+            Latency::predict(&spinning, &Facts::default(), &MeasuredRows::new(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
         assert!(prediction.because.contains("60.0–300 ns"), "{prediction:?}");
     }

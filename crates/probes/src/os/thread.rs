@@ -197,7 +197,7 @@ mod tests {
         let range = |measured: &[_]| {
             let point = At::from(at::<Thread>("cpus=same"));
             let prediction =
-                Thread::predict(&point, &Facts::default(), &MeasuredRows(measured)).unwrap();
+                Thread::predict(&point, &Facts::default(), &MeasuredRows::new(measured)).unwrap();
             (prediction.low, prediction.high)
         };
         assert_eq!(range(&measured), (4_600.0, 20_600.0));

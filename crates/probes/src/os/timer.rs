@@ -164,7 +164,7 @@ mod tests {
                 wake,
                 ..Timer::default()
             });
-            let prediction = Timer::predict(&point, &facts, &MeasuredRows(measured)).unwrap();
+            let prediction = Timer::predict(&point, &facts, &MeasuredRows::new(measured)).unwrap();
             (prediction.low, prediction.high)
         };
         assert_eq!(range(Wake::Idle, &[]), (52_000.0, 110_000.0));

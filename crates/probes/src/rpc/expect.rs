@@ -169,13 +169,17 @@ mod tests {
 
     fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
         let link = text(link);
-        P::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(rows))
+        P::predict(
+            &At { axes, link },
+            &Facts::default(),
+            &MeasuredRows::new(rows),
+        )
     }
 
     #[test]
     fn a_call_is_a_round_trip_and_marshalling_and_what_the_stack_adds() {
         let rows = before();
-        let cost = cost_of(Stack::Grpc, Argument::String64, &MeasuredRows(&rows)).unwrap();
+        let cost = cost_of(Stack::Grpc, Argument::String64, &MeasuredRows::new(&rows)).unwrap();
         let (Range(low, high), because) = (cost.range, cost.formula());
         // 8 B more than the round trip that was measured; twice both ways of marshalling.
         let least = 0.85 * 10e3 + 4.0 * 8.0 / 20.0 + 0.8 * 400.0;
@@ -197,7 +201,7 @@ mod tests {
     fn what_was_not_measured_is_a_sum() {
         let rows = before();
         let string = Argument::String2048;
-        let cost = cost_of(Stack::THRIFT, string, &MeasuredRows(&rows)).unwrap();
+        let cost = cost_of(Stack::THRIFT, string, &MeasuredRows::new(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
         let udp = Rtt {
@@ -205,7 +209,7 @@ mod tests {
             ..Rtt::default()
         };
         assert_eq!(predicted(udp, "loopback", &rows), None);
-        let unmeasured = MeasuredRows(&rows[..2]);
+        let unmeasured = MeasuredRows::new(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
     }
 

@@ -286,7 +286,11 @@ mod tests {
 
     fn over(link: &'static str, axes: Loss) -> Option<Prediction> {
         let link = link.into();
-        Loss::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(&[]))
+        Loss::predict(
+            &At { axes, link },
+            &Facts::default(),
+            &MeasuredRows::new(&[]),
+        )
     }
 
     fn megabytes(prediction: Option<Prediction>) -> Option<(f64, f64)> {
@@ -400,7 +404,11 @@ mod tests {
                 ..Bandwidth::default()
             };
             let link = text("loopback");
-            Bandwidth::predict(&At { axes, link }, &Facts::default(), &MeasuredRows(rows))
+            Bandwidth::predict(
+                &At { axes, link },
+                &Facts::default(),
+                &MeasuredRows::new(rows),
+            )
         };
         assert_eq!(
             megabytes(predicted(Stack::Tcp, 0, &rows)),

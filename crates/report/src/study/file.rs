@@ -153,6 +153,11 @@ pub(super) struct Question {
 }
 
 impl Study {
+    /// What it asks in words.
+    pub fn asks(&self) -> impl Iterator<Item = &str> {
+        self.questions.iter().map(|question| &*question.ask)
+    }
+
     /// The study in a file's text; `place` is where that comes from, and `name` what it is called.
     ///
     /// # Errors

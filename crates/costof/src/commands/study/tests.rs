@@ -61,6 +61,7 @@ fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
         placement: Placement::default(),
         hosts: Hosts::default(),
         peer_link: None,
+        earlier: &|_| Vec::new(),
     };
     plan::plan(TABLE, &requests, target, &mut |_| true).unwrap()
 }

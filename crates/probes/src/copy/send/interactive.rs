@@ -255,6 +255,7 @@ impl ThisEnd {
                     level: 0,
                     rounds: 1,
                 }],
+                earlier: Vec::new(),
                 placement: Placement::default(),
                 hosts: Hosts::default(),
             },

@@ -242,7 +242,7 @@ mod tests {
         rows: &[PointRow],
     ) -> Option<Prediction> {
         let (axes, link) = (sent(values), link.into());
-        predict(&At { axes, link }, facts, &MeasuredRows(rows))
+        predict(&At { axes, link }, facts, &MeasuredRows::new(rows))
     }
 
     fn expected(values: &str, link: &'static str) -> Prediction {

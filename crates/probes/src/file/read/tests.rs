@@ -213,7 +213,12 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
         measured(testing::at::<Memcpy>("size=4KiB"), 50.0),
     ];
     let expect = |axes: Read, kind, rows: &[_]| {
-        Read::predict(&At::from(axes), &facts_with_disk(kind), &MeasuredRows(rows)).unwrap()
+        Read::predict(
+            &At::from(axes),
+            &facts_with_disk(kind),
+            &MeasuredRows::new(rows),
+        )
+        .unwrap()
     };
     let warm = expect(
         at(Cache::Warm, Pattern::Random, 4096),
@@ -256,7 +261,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
     let nothing = Read::predict(
         &At::from(at(Cache::Direct, Pattern::Random, 4096)),
         &Facts::default(),
-        &MeasuredRows(&rows),
+        &MeasuredRows::new(&rows),
     );
     assert_eq!(nothing, None);
 }

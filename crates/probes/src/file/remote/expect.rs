@@ -79,7 +79,7 @@ mod tests {
     fn expected(point: &Remote, facts: &Facts) -> Prediction {
         let path = point.path.clone();
         let rows = [measured(RemoteCall { path }, 40_000.0)];
-        read(point, facts, &MeasuredRows(&rows)).unwrap()
+        read(point, facts, &MeasuredRows::new(&rows)).unwrap()
     }
 
     fn of(path: &'static str) -> Remote {
@@ -139,7 +139,10 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_a_server_that_nothing_was_asked_of() {
-        assert_eq!(read(&of(FAR), &Facts::default(), &MeasuredRows(&[])), None);
-        assert_eq!(null_call(FAR, &MeasuredRows(&[])), None);
+        assert_eq!(
+            read(&of(FAR), &Facts::default(), &MeasuredRows::new(&[])),
+            None
+        );
+        assert_eq!(null_call(FAR, &MeasuredRows::new(&[])), None);
     }
 }

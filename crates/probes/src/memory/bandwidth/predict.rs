@@ -59,7 +59,7 @@ const TLB_MISS_MAX: f64 = 1.0 / 3.0;
 const WITH_TLB_MISSES: &str =
     "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
 
-/// From or to main memory: what one core has in flight, and what the modules can.
+/// From or to main memory: what one core has under way, and what the modules can.
 fn main_memory(
     point: &Bandwidth,
     facts: &Facts,
@@ -132,7 +132,7 @@ mod tests {
     fn a_stream_is_predicted_from_the_latency_without_tlb_misses_where_there_is_one() {
         let read = stream(Op::Read, 1 << 30);
         let predicted = |rows: &[PointRow]| {
-            let prediction = predict(&read, &Facts::default(), &MeasuredRows(rows)).unwrap();
+            let prediction = predict(&read, &Facts::default(), &MeasuredRows::new(rows)).unwrap();
             let range = (prediction.low.round(), prediction.high.round());
             (range, prediction.because)
         };

@@ -102,7 +102,11 @@ mod tests {
             ..Bandwidth::default()
         };
         let link = link.into();
-        predict(&At { axes, link }, &Facts::default(), &MeasuredRows(&[]))
+        predict(
+            &At { axes, link },
+            &Facts::default(),
+            &MeasuredRows::new(&[]),
+        )
     }
 
     #[test]

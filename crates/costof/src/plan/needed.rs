@@ -1,0 +1,152 @@
+//! What predictions build on: points of other probes that are measured with what was asked.
+
+use super::{Error, Paths, ProbePlan, Target, cost, extend_new, own_points};
+use costof_measure::probe::{self, Probe};
+use costof_measure::schedule::Precision;
+use costof_model::facts::Facts;
+use costof_model::metric::{Estimate, MetricInfo};
+use costof_model::noise::{Grade, Placement};
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Used};
+use costof_model::rows::{Block, Earlier, PointRow, State};
+use std::time::Duration;
+
+/// Of what takes longer, what an earlier run knows is not measured again.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// The points that the predictions of these plans use, as far as the probes' own plans have them, and that
+/// are not in the plans.
+pub(super) fn points(
+    plans: &[ProbePlan],
+    table: &[&'static Probe],
+    paths: &Paths<'_>,
+) -> Result<Vec<Point>, Error> {
+    let mut needed: Vec<Point> = Vec::new();
+    for plan in plans {
+        let before = plan.probe.info.after.iter();
+        let before = before.filter(|id| **id != plan.probe.info.id);
+        let mut rows = Vec::new();
+        for probe in before.filter_map(|id| probe::find(table, id)) {
+            let points = candidates(probe, plans, &over_links_of(plan, paths))?;
+            rows.extend(points.iter().map(|point| assumed(probe, point)));
+        }
+        let used = Used::default();
+        for point in &plan.points {
+            (plan.probe.predict)(point, paths.target.facts, &Known::noting(&rows, &used));
+        }
+        extend_new(&mut needed, used.points());
+    }
+    needed.retain(|point| !plans.iter().any(|plan| plan.points.contains(point)));
+    Ok(needed)
+}
+
+/// Takes from these points those that earlier runs know, where measuring all of them would take long.
+pub(super) fn take_known(
+    needed: &mut Vec<Point>,
+    table: &[&'static Probe],
+    precision: Precision,
+    target: &Target<'_>,
+) -> Vec<Earlier> {
+    let once = needed.iter().map(|point| {
+        let block = Block {
+            points: vec![point.clone()],
+            labels: Vec::new(),
+            level: 0,
+            rounds: 1,
+        };
+        cost::launch_time(table, &block, precision)
+    });
+    if once.sum::<Duration>() * precision.launches() <= SHORT {
+        return Vec::new();
+    }
+    let earlier = (target.earlier)(needed);
+    needed.retain(|point| !earlier.iter().any(|known| known.row.point == *point));
+    earlier
+}
+
+/// Adds these points to the plans.
+pub(super) fn add(
+    plans: &mut Vec<ProbePlan>,
+    needed: Vec<Point>,
+    table: &[&'static Probe],
+    facts: &Facts,
+) {
+    for point in needed {
+        let probe = probe::find(table, &point.probe).expect("a candidate is of the table");
+        let is_its = |plan: &&mut ProbePlan| plan.probe.info.id == probe.info.id;
+        match plans.iter_mut().find(is_its) {
+            Some(plan) => extend_new(&mut plan.points, [point]),
+            None => plans.push(ProbePlan {
+                probe,
+                headlines: (probe.headlines)(facts),
+                points: vec![point],
+            }),
+        }
+    }
+}
+
+/// Over the links of a plan's points; where it has none, over those of the request.
+fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
+    let mut links = Vec::new();
+    let points = plan.points.iter().map(|point| point.link.clone());
+    extend_new(&mut links, points.filter(|link| link != "none"));
+    if links.is_empty() {
+        links.clone_from(&paths.links);
+    }
+    Paths {
+        links,
+        asked: true,
+        target: paths.target,
+    }
+}
+
+/// The points of a probe that a prediction may use: first those that are measured anyway, as a run will
+/// have them.
+fn candidates(
+    probe: &'static Probe,
+    plans: &[ProbePlan],
+    paths: &Paths<'_>,
+) -> Result<Vec<Point>, Error> {
+    let planned = plans
+        .iter()
+        .filter(|plan| plan.probe.info.id == probe.info.id);
+    let mut points: Vec<Point> = planned.flat_map(|plan| plan.points.clone()).collect();
+    let headlines = (probe.headlines)(paths.target.facts);
+    extend_new(&mut points, own_points(probe, &headlines, paths)?);
+    Ok(points)
+}
+
+/// A row of a point before it is measured, which has some number for each metric.
+fn assumed(probe: &Probe, point: &Point) -> PointRow {
+    const NUMBER: f64 = 500.0;
+    let estimate = |metric: &MetricInfo| Estimate {
+        name: metric.name.clone(),
+        unit: metric.unit,
+        better: metric.better,
+        median: NUMBER,
+        ci95: None,
+        interval: None,
+        mean: NUMBER,
+        sd: None,
+        min: NUMBER,
+        percentiles: Vec::new(),
+        n: 1,
+        undisturbed: None,
+        core: None,
+        modes: Vec::new(),
+    };
+    PointRow {
+        point: point.clone(),
+        method: probe.info.method,
+        primary: probe.info.primary().name.clone(),
+        headline: false,
+        label: None,
+        launches: 1,
+        state: State::Ok,
+        metrics: probe.info.metrics.iter().map(estimate).collect(),
+        prediction: None,
+        grade: Grade::A,
+        warnings: Vec::new(),
+        placement: Placement::default(),
+    }
+}
