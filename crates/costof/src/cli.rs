@@ -170,11 +170,11 @@ pub(crate) struct Chosen {
     /// interval [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
-    /// Values for an axis: of the probe's own plan, what is left at these; several set axes are crossed
+    /// Values for an axis: measure what the probe's own plan has at these. Several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
-    /// Only what is named: with --set, the other axes at their defaults; and nothing that predictions
-    /// build on
+    /// Measure only what is named: the other axes at their defaults, and nothing that only predictions
+    /// need
     #[arg(long)]
     pub(crate) only: bool,
     /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as
@@ -206,7 +206,7 @@ pub(crate) struct RunOptions {
     pub(crate) on: Vec<Host>,
     #[command(flatten)]
     pub(crate) peer: Peer,
-    /// Where the run is kept, with several hosts a folder for one file each
+    /// Where to write the run; with several hosts a folder for one file each
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
           conflicts_with = "resume")]
@@ -237,19 +237,19 @@ pub(crate) struct RunOptions {
 /// The other peer, where that has a host of its own; with `--link`, where it listens.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Peer {
-    /// Where the other peer runs, the server's or receiver's
+    /// Where the other peer, the server or receiver, runs
     #[arg(id = "peer", long = "peer", value_name = "HOST")]
     pub(crate) host: Option<Host>,
     /// The address at which the other peer listens, such as fd00:c057::1 over a link that costof
-    /// makes [default: loopback, the one by which ssh came there, or its first]
+    /// makes [default: loopback, the one that ssh connected to, or the host's first]
     #[arg(id = "peer_address", long = "peer-address", value_name = "ADDRESS",
           requires = "path", value_parser = address)]
     pub(crate) address: Option<IpAddr>,
-    /// The ports on which the other peer may listen, where a firewall lets only some through
+    /// The ports on which the other peer may listen, if a firewall is in the way
     #[arg(id = "peer_port", long = "peer-port", value_name = "FIRST-LAST", requires = "peer",
           conflicts_with = "links", value_parser = ports)]
     pub(crate) ports: Option<(u16, u16)>,
-    /// CPUs for the other peer, as --cpu for the leading one
+    /// CPUs for the other peer, as --cpu is for the first one
     #[arg(
         id = "peer_cpu",
         long = "peer-cpu",
@@ -258,24 +258,6 @@ pub(crate) struct Peer {
         conflicts_with = "links"
     )]
     pub(crate) cpu: Option<String>,
-}
-
-/// How a run is printed.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Printing {
-    /// Print all notes, instead of their number: missed predictions, disturbed batches, links, what has
-    /// no number, findings, what cost a grade
-    #[arg(long)]
-    pub(crate) notes: bool,
-    /// Print each row's probe and axes besides its label
-    #[arg(long)]
-    pub(crate) ids: bool,
-    /// Whether grades and missed predictions are coloured
-    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
-    pub(crate) color: ColorChoice,
-    /// Write the points, and those that have no number, as JSON, one a line, instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -355,9 +337,9 @@ pub(crate) enum MissingPoint {
     mut_group("Chosen", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
-    /// The baseline run and those to compare with it: two give a row for each metric, three and more a
-    /// column for each run [default: the latest run, and the newest before it that has a point in common
-    /// with it]; with --interleave what to measure, as `costof run` takes it
+    /// The baseline run and those to compare with it: two runs give a row for each metric, three or
+    /// more give a column for each run [default: the latest run, and the newest before it that has a
+    /// point in common with it]. With --interleave: what to measure, as for `costof run`
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) what: Vec<PathBuf>,
     /// Measure two hosts in turns, launch by launch, and compare the second with the first: hosts as

@@ -192,7 +192,7 @@ fn probe_plan(
     let mut headlines = (probe.headlines)(paths.target.facts);
     headlines.retain(|headline| headline.link.is_none_or(|link| paths.may_be_over(link)));
     if request.first_look {
-        headlines.retain(|headline| first_look::has(&info.id, &headline.label));
+        headlines.retain(|headline| known::has(&info.id, &headline.label));
     }
     let settings = request.settings_of(info);
     let mut points = Vec::new();

@@ -8,6 +8,7 @@ use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::{log, print, watch_interrupts};
+use costof_findings::noise;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
 use costof_model::link::Link;
@@ -118,6 +119,17 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
         let doubts = [absent, doubts(&costs, &run.points)].concat();
         asked.as_text(&answer, &costs, &doubts, &path)
     })
+}
+
+/// The rows of these costs' points.
+fn needed<'r>(
+    costs: impl IntoIterator<Item = &'r Expression>,
+    rows: &'r [PointRow],
+) -> Vec<&'r PointRow> {
+    let points = costs.into_iter().flat_map(|cost| &cost.points);
+    points
+        .filter_map(|point| rows.iter().find(|row| row.point == *point))
+        .collect()
 }
 
 /// The link of a run's points that have one.
@@ -264,11 +276,15 @@ impl Question {
         estimate::measure(table, &all, &points, interrupted)
     }
 
+    /// The answer, which noise may withhold, and those of its costs that have a number.
     fn reply(&self, infos: &[&ProbeInfo], run: Named) -> Result<Reply, Error> {
         let runs = [run];
+        let expressions = self.expressions(infos)?;
+        let withheld = noise::why(needed(&expressions, &runs[0].1.points));
         let (mut costs, mut absent) = (Vec::new(), Vec::new());
-        for ((label, _), expression) in self.costs.iter().zip(self.expressions(infos)?) {
+        for ((label, _), expression) in self.costs.iter().zip(expressions) {
             match answered(label, expression, &runs) {
+                Err(Error::Nothing(_)) if withheld.is_some() => {}
                 // What only stands beside the answer may be missing here.
                 Err(Error::Nothing(why)) if self.kind == Kind::Cost && !costs.is_empty() => {
                     absent.push(format!("Without {label}: {why}"));
@@ -276,7 +292,14 @@ impl Question {
                 cost => costs.push(cost?),
             }
         }
-        let answer = self.answer(infos, &costs, &runs)?;
+        let answer = match withheld {
+            Some(sentence) => Answer {
+                verdict: Some("cannot tell"),
+                sentence,
+                is_open: self.kind == Kind::Worth,
+            },
+            None => self.answer(infos, &costs, &runs)?,
+        };
         let [run] = runs;
         Ok(Reply {
             answer,
@@ -315,17 +338,17 @@ impl Question {
     }
 }
 
-/// Why the points should not be trusted: the worst doubt of each that has grade C or D, each kind once.
+/// Why the points should not be relied on: the worst doubt of each that has grade C, each kind once. One
+/// of grade D withholds the answer, and says why there.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
-    let points = costs.iter().flat_map(|cost| &cost.expression.points);
-    let rows = points.filter_map(|point| rows.iter().find(|row| row.point == *point));
+    let rows = needed(costs.iter().map(|cost| &cost.expression), rows);
     let mut kinds = HashSet::new();
     let mut doubts = Vec::new();
-    for row in rows.filter(|row| row.grade > Grade::B) {
-        let worst = row.warnings.iter().max_by_key(|warning| warning.grade);
+    for row in rows.into_iter().filter(|row| row.grade == Grade::C) {
+        let worst = row.worst_doubt();
         if let Some(worst) = worst.filter(|worst| kinds.insert(&worst.kind)) {
             let Warning { what, advice, .. } = worst;
-            doubts.push(format!("Grade {}: {what}: {advice}", row.grade));
+            doubts.push(format!("Grade C: {what}: {advice}"));
         }
     }
     doubts
@@ -334,6 +357,7 @@ fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::testing::{RowExt, row, run_without_facts};
     use costof_model::unit::Unit;
     use costof_probes::TABLE;
 
@@ -369,8 +393,8 @@ mod tests {
         let reply = |row: fn(PointRow) -> PointRow| {
             let mut run = run.clone();
             run.points[0] = row(run.points[0].clone());
-            let (answer, costs) = question
-                .reply(&infos, &("run.jsonl".to_owned(), run))
+            let Reply { answer, costs, .. } = question
+                .reply(&infos, ("run.jsonl".to_owned(), run))
                 .unwrap();
             (answer.verdict, answer.sentence, costs.len())
         };

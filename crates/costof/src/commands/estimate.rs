@@ -12,6 +12,7 @@ use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -111,19 +112,21 @@ pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Er
     let values = points.map(|point| match measured(runs, point) {
         Some((value, _)) => Ok(value),
         None => Err(Error::Nothing(format!(
-            "no number for {point}{}",
-            why(runs, point)
+            "no number for {point}: {}",
+            absent(runs, point)
         ))),
     });
     let values = values.collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
 }
 
-/// Why runs have no number of a point, where they say so.
-fn why(runs: &[Named], point: &Point) -> String {
+/// Why the point has no number.
+fn absent(runs: &[Named], point: &Point) -> String {
+    let unsound = rows(runs, point).find_map(|(_, row)| row.why_unsound());
     let mut failures = runs.iter().flat_map(|(_, run)| &run.failures);
-    let failure = failures.find(|row| row.point == *point);
-    failure.map_or_else(String::new, |row| format!(": {}", row.reason))
+    let failed = || Some(failures.find(|row| row.point == *point)?.reason.clone());
+    let why = unsound.or_else(failed);
+    why.unwrap_or_else(|| "not measured".to_owned())
 }
 
 /// A bar for this share of the whole.
@@ -142,7 +145,11 @@ fn source(
         let probe = probe::find(table, &point.probe)?;
         let measured = MeasuredRows::new(runs.first().map_or(&[], |(_, run)| &run.points));
         let prediction = (probe.predict)(point, facts, &measured)?;
-        let from = format!("predicted: {}", prediction.because);
+        let from = format!(
+            "predicted ({}): {}",
+            absent(runs, point),
+            prediction.because
+        );
         Some((Value::Predicted(prediction.low, prediction.high), from))
     };
     let (value, from) = match measured(runs, point).or_else(predicted) {

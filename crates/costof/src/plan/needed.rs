@@ -7,7 +7,7 @@ use costof_model::facts::Facts;
 use costof_model::metric::{Estimate, MetricInfo};
 use costof_model::noise::{Grade, Placement};
 use costof_model::point::Point;
-use costof_model::prediction::{Known, Used};
+use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::{Block, Earlier, PointRow, State};
 use std::time::Duration;
 
@@ -32,7 +32,11 @@ pub(super) fn points(
         }
         let used = Used::default();
         for point in &plan.points {
-            (plan.probe.predict)(point, paths.target.facts, &Known::noting(&rows, &used));
+            (plan.probe.predict)(
+                point,
+                paths.target.facts,
+                &MeasuredRows::noting(&rows, &used),
+            );
         }
         extend_new(&mut needed, used.points());
     }

@@ -41,7 +41,7 @@ impl Placement {
 /// One end of a launch.
 struct Local {
     rendezvous: Rendezvous,
-    /// This end's processors. Those of both ends begin with different ones where there are several;
+    /// This end's CPUs. Those of both ends begin with different ones where there are several;
     /// the leading role's first is the other's last.
     cpus: Vec<usize>,
     leads: bool,
@@ -61,7 +61,7 @@ impl Local {
     /// says: each end its own, since they may be of two machines.
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
-        let shares = cpus == Cpus::Same;
+        let shares = cpus != Cpus::Cross;
         rendezvous::can_share(&self.rendezvous, shares)?;
         if !self.rendezvous.apart {
             threads::on(cpus.count(), &self.cpus)?;
