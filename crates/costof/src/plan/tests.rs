@@ -199,7 +199,7 @@ fn what_predictions_use_is_measured_with_them_and_before_and_no_more() {
         levels
     };
     for (probe, settings, before) in [
-        ("null", &[][..], "cpu.clock source=tsc_fenced"),
+        ("harness.null", &[][..], "cpu.clock source=tsc_fenced"),
         ("os.signal", &[], "os.syscall call=getppid threads=1"),
         ("copy.send", &[("size", "2KiB")], "cpu.memcpy"),
         ("copy.send", &[("size", "2KiB")], "net.rtt"),
@@ -214,7 +214,7 @@ fn what_predictions_use_is_measured_with_them_and_before_and_no_more() {
         let alone = points(probe.to_owned(), settings, true);
         assert!(alone.iter().all(|(point, _)| point.starts_with(probe)));
     }
-    let null = points("null".to_owned(), &[], false);
+    let null = points("harness.null".to_owned(), &[], false);
     assert_eq!(null.len(), 2, "{null:#?}");
 }
 
@@ -230,7 +230,7 @@ fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
         });
         earlier.collect::<Vec<_>>()
     };
-    for (probe, is_known) in [("null", false), ("cpu.memcpy", true)] {
+    for (probe, is_known) in [("harness.null", false), ("cpu.memcpy", true)] {
         let asked = Request {
             with_needed: true,
             ..of(probe)
