@@ -6,6 +6,7 @@ mod estimate;
 mod groups;
 mod link;
 mod look;
+mod peer;
 pub(crate) mod printing;
 mod send;
 mod values;
@@ -15,6 +16,7 @@ pub(crate) use estimate::EstimateOptions;
 pub(crate) use groups::command;
 pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
+pub(crate) use peer::Peer;
 pub(crate) use printing::Printing;
 pub(crate) use send::SendOptions;
 pub(crate) use values::{setting, token};
@@ -24,10 +26,9 @@ use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{address, launches, percent, ports, run_file, seconds, time};
+use values::{launches, percent, run_file, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -232,32 +233,6 @@ pub(crate) struct RunOptions {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) printing: Printing,
-}
-
-/// The other peer, where that has a host of its own; with `--link`, where it listens.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Peer {
-    /// Where the other peer, the server or receiver, runs
-    #[arg(id = "peer", long = "peer", value_name = "HOST")]
-    pub(crate) host: Option<Host>,
-    /// The address at which the other peer listens, such as fd00:c057::1 over a link that costof
-    /// makes [default: loopback, the one that ssh connected to, or the host's first]
-    #[arg(id = "peer_address", long = "peer-address", value_name = "ADDRESS",
-          requires = "path", value_parser = address)]
-    pub(crate) address: Option<IpAddr>,
-    /// The ports on which the other peer may listen, if a firewall is in the way
-    #[arg(id = "peer_port", long = "peer-port", value_name = "FIRST-LAST", requires = "peer",
-          conflicts_with = "links", value_parser = ports)]
-    pub(crate) ports: Option<(u16, u16)>,
-    /// CPUs for the other peer, as --cpu is for the first one
-    #[arg(
-        id = "peer_cpu",
-        long = "peer-cpu",
-        value_name = "LIST",
-        requires = "peer",
-        conflicts_with = "links"
-    )]
-    pub(crate) cpu: Option<String>,
 }
 
 #[derive(Debug, Args)]

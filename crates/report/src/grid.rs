@@ -32,10 +32,9 @@ impl Grid {
         }
     }
 
-    /// Adds a row. What a run file says may come from anybody.
+    /// Adds a row.
     pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells = cells.into_iter().map(|cell| printable(&cell));
-        self.rows.push(cells.collect());
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// Columns without lines between them. Only numbers are aligned.
@@ -43,7 +42,9 @@ impl Grid {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|(name, _)| name));
-        table.add_rows(self.rows);
+        // What a run file says may come from anybody.
+        let rows = self.rows.iter();
+        table.add_rows(rows.map(|row| row.iter().map(|cell| printable(cell))));
         for (position, (_, align)) in self.columns.iter().enumerate() {
             let column = table
                 .column_mut(position)

@@ -431,5 +431,6 @@ mod tests {
         assert_eq!(verdict(None), "cannot tell");
         // A change that does not matter is none.
         assert_eq!(verdict(Some((0.97, 1.04))), "no");
+        assert_eq!(verdict(Some((1.01, 1.04))), "no");
     }
 }

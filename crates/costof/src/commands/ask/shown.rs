@@ -91,10 +91,6 @@ pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Ans
         baseline.shown()
     );
     let (verdict, meaning) = match times.interval {
-        Some((low, high)) if low > 1.0 => (
-            "yes",
-            format!("{:.2} times as fast ({})", times.value, of(low, high)),
-        ),
         Some((low, high)) if high < 1.0 => (
             "no",
             format!(
@@ -110,6 +106,10 @@ pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Ans
                 100.0 * MATTERS,
                 of(low, high)
             ),
+        ),
+        Some((low, high)) if low > 1.0 => (
+            "yes",
+            format!("{:.2} times as fast ({})", times.value, of(low, high)),
         ),
         Some((low, high)) => (
             "cannot tell",
