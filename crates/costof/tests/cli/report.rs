@@ -33,7 +33,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
             "<!DOCTYPE html>",
             "clock read: counter",
             "core clock",
-            "costof run null",
+            "costof run --only null",
             "<svg",
         ],
     );
