@@ -296,7 +296,7 @@ impl Question {
             Some(sentence) => Answer {
                 verdict: Some("cannot tell"),
                 sentence,
-                is_open: self.kind == Kind::Worth,
+                is_open: false,
             },
             None => self.answer(infos, &costs, &runs)?,
         };

@@ -25,7 +25,9 @@ fn a_point_is_predicted_until_it_is_measured_and_then_found_in_the_history() {
     assert!(low <= total && total <= high, "{measured}");
     assert_eq!(measured["points"][0]["predicted"], false);
 
-    assert_eq!(estimated(&place, "")["total"], measured["total"]);
+    // Reading a number back may change its last digit.
+    let again = estimated(&place, "")["total"].as_f64().unwrap();
+    assert!((again / total - 1.0).abs() < 1e-12, "{again}: {measured}");
     let text = place.run(&format!("estimate {EXPRESSION}"));
     let text = text.expect_code(0).out;
     assert_contains_all(&text, &["95 % interval", "1us / 2", "█", "grade"]);
