@@ -156,7 +156,7 @@ fn listed() -> Result<String, Error> {
         let study = Study::read(name, name, study).map_err(wrong)?;
         for asks in study.asks() {
             let asks = asks.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c));
-            let _ = writeln!(text, "costof study {name:<18} {asks}");
+            let _ = writeln!(text, "costof study {name:<19} {asks}");
         }
     }
     Ok(text)
