@@ -131,7 +131,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
     };
     assert_contains(
         &explained("", 0),
-        "In none of the last 30 runs here: `costof run cpu.loop` measures it",
+        "None of the last 30 runs here has it: `costof run cpu.loop` measures it",
     );
     place
         .run("run --only cpu.frequency cpu.loop --quick")

@@ -67,7 +67,7 @@ fn the_plan_has_the_losses_of_the_study_for_every_stack() {
         "rate=100Mbit,up.loss=30%",
         "delay=95ms,rate=100Mbit,up.loss=30%",
     ] {
-        let over = format!(" over {link}");
+        let over = format!(" over {link} [emulated]");
         let lines = shown.out.lines();
         let lines: Vec<&str> = lines
             .filter(|line| line.trim_end().ends_with(&over))

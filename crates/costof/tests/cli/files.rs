@@ -7,6 +7,7 @@ use crate::common::{
 };
 use crate::limits::{ControlGroup, Limit};
 use costof_model::failure::FailureKind;
+use costof_model::rows::PointRow;
 use rustix::process::{Signal, geteuid, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -196,14 +197,17 @@ fn the_limit_of_a_control_group_is_found() {
     }
     let out = ended.expect_code(0).out;
     place.expect_nothing_runs();
-    let (_, found) = out
-        .split_once("comes from memory up to about ")
-        .unwrap_or_else(|| panic!("there is no such finding in: {out}"));
-    let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
-    let share = found / LIMIT_MIB as f64;
-    assert!((0.9..=1.1).contains(&share), "{found} MiB: {out}");
-    assert_contains(&out, "the control group's memory limit");
     let run = place.run_file();
+    // On a busy machine nothing is concluded.
+    if run.points.iter().all(PointRow::is_sound) {
+        let (_, found) = out
+            .split_once("comes from memory up to about ")
+            .unwrap_or_else(|| panic!("there is no such finding in: {out}"));
+        let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
+        let share = found / LIMIT_MIB as f64;
+        assert!((0.9..=1.1).contains(&share), "{found} MiB: {out}");
+        assert_contains(&out, "the control group's memory limit");
+    }
     let share = |mib: u64| {
         let mut rows = run.points.iter();
         let row = rows.find(|row| row.axes().number("size") == mib << 20);
