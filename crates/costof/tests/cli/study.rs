@@ -248,7 +248,7 @@ rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
     again(&both).expect_wrong(&["was interrupted", "--resume o/run.jsonl"]);
     again("run --resume o/run.jsonl").expect_code(0);
     let other = both.replace("--quick ", "");
-    again(&other).expect_wrong(&["by precision quick", "for default"]);
+    again(&other).expect_wrong(&["with precision quick", "but default is asked"]);
 
     let first = fs::read(place.path("o/run.jsonl")).unwrap();
     let shown = again(&both).expect_code(0).out;
