@@ -1,4 +1,4 @@
-//! Which plots a run asks for, by what was varied in it.
+//! Chooses the plots of a run by which axes it varied.
 
 mod distributions;
 mod drift;
@@ -14,11 +14,11 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use std::collections::HashSet;
 
-/// So many axes the points have that are drawn of a probe, together.
+/// A probe's plots consider at most this many axes, all points together.
 pub(crate) const AXES: usize = 32;
 
-/// The positions of those points of a probe that are drawn: not those that have more axes than
-/// [`AXES`], with those of the points before them. A hostile file may give every point its own.
+/// The positions of the points of a probe that are drawn. Points that would bring the number of axes above
+/// `AXES` are left out: a hostile file may give every point its own axis.
 pub(crate) fn drawable(rows: &Rows<'_>, positions: &[usize]) -> Vec<usize> {
     let mut known: HashSet<&str> = HashSet::new();
     let mut drawable = positions.to_vec();

@@ -1,4 +1,4 @@
-//! Runs compared, as text.
+//! The comparison of runs as text.
 
 pub mod many;
 pub mod outcome;
@@ -14,17 +14,18 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::fmt::Write;
 
-/// A run, and what it is called.
+/// A run and its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The name of its file, or of its host.
+    /// The name of its file or its host.
     pub name: &'a str,
     /// The run.
     pub run: &'a Run,
 }
 
-/// The headline, what differs between the machines, every row that can tell something (or `all`), what
-/// could not be compared, and how far it can be trusted. `after` is the later run, which names its points.
+/// The text of a comparison: the headline, what differs between the machines, the rows that show a result
+/// (with `all`, every row), the points that could not be compared, and how far the verdicts can be trusted.
+/// `after` is the later run; its descriptions name the points.
 pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
     let mut text = format!("{}\n\n", headline(comparison));
     text.push_str(&facts(&comparison.facts));
@@ -59,7 +60,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
     printable_lines(&text)
 }
 
-/// What only one of the runs has a number of, by probe and count.
+/// The points that only one run has a number for, as counts per probe.
 pub(crate) fn only(comparison: &Comparison) -> String {
     let of_runs = [
         (&comparison.only_before, "earlier"),
@@ -74,7 +75,7 @@ pub(crate) fn only(comparison: &Comparison) -> String {
     lines.collect()
 }
 
-/// What has no number any more, by its reason.
+/// The points that no longer have a number, by reason.
 pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
     let missing = comparison.missing.iter();
     let reasons =
@@ -85,7 +86,7 @@ pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
     lines.collect()
 }
 
-/// Why it has no number; noise as the cause is named.
+/// Why a point has no number. If noise is the reason, its cause is named.
 fn why_missing(missing: &Missing) -> String {
     let cause = if missing.is_noise {
         " (cause: noise)"
@@ -108,7 +109,7 @@ fn facts(differences: &[FactDifference]) -> String {
     text
 }
 
-/// The fact, and at which end it is.
+/// The name of the fact, and which peer it is about.
 pub(crate) fn fact_name(difference: &FactDifference) -> String {
     let is_peer = difference.host == PEER;
     let end = if is_peer { " of the other end" } else { "" };
@@ -120,8 +121,8 @@ pub(crate) fn known(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or("unknown")
 }
 
-/// What was asked about first: what became worse, most of all first, then what became better, then
-/// what did neither in the order of the plan.
+/// The rows in the order in which they are shown: first what became worse, the largest change first; then
+/// what became better; then the others in the order of the plan.
 pub(crate) fn in_order(rows: &[Compared]) -> Vec<&Compared> {
     let mut rows: Vec<&Compared> = rows.iter().collect();
     let change = |row: &Compared| row.ratio.ln().abs();
@@ -182,8 +183,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// What the row is about, as the latency table calls it; another metric than the one that answers
-/// the probe's question is named.
+/// The row's name as in the latency table. The metric is named if it is not the probe's primary one.
 pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
     titled(found, &row.point, &row.metric, after)
@@ -207,7 +207,7 @@ pub(crate) fn share(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// How many rows mean what; where none could see a change that matters, this alone.
+/// How many rows have each verdict. If no row could have shown a change that matters, only this.
 pub(crate) fn headline(comparison: &Comparison) -> String {
     let rows = &comparison.rows;
     if rows.is_empty() {
@@ -239,7 +239,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether no row can tell anything.
+/// Whether no row shows a result.
 pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
     count(comparison, Verdict::CannotTell) == comparison.rows.len()
 }
@@ -249,7 +249,7 @@ fn count(comparison: &Comparison, verdict: Verdict) -> usize {
     rows.filter(|row| row.verdict == verdict).count()
 }
 
-/// How many rows cannot tell, the main cause, and what to do about it.
+/// How many rows show no result, the main cause, and what to do about it.
 pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
     let count = |cause| {
         let rows = comparison.rows.iter();
@@ -278,7 +278,7 @@ pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// How far the verdicts can be trusted.
+/// How far a reader can trust the verdicts.
 pub(crate) fn trust(comparison: &Comparison) -> String {
     if comparison.rows.is_empty() {
         return String::new();
@@ -296,7 +296,7 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
     )
 }
 
-/// How many rows say what something else on the core left of them, and what that means.
+/// How many rows were compared while something else used the core, and what that means.
 fn core_shared(comparison: &Comparison) -> String {
     let shared = comparison.rows.iter().filter(|row| row.core_shared);
     let count = shared.clone().count();
@@ -328,7 +328,7 @@ fn core_shared(comparison: &Comparison) -> String {
     }
 }
 
-/// Reasons, each with the points that it holds for.
+/// Reasons for refusal, each with its points.
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
     let refused = comparison.refused.iter();
     let reasons = by_reason(refused.map(|refused| (&refused.reason, named(&refused.point, after))));

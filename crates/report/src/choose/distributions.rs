@@ -1,4 +1,4 @@
-//! How single operations are spread, so that two modes are seen as two.
+//! How single operations are distributed, so that two modes show as two.
 
 use crate::names;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
@@ -8,12 +8,12 @@ use costof_model::point::Point;
 use costof_model::unit::Unit;
 use std::collections::{BTreeMap, HashMap};
 
-/// So many are told apart when they lie over each other.
+/// At most this many distributions are drawn over each other.
 const SHOWN: usize = 4;
 /// How many bins a distribution has.
 const BINS: usize = 70;
 
-/// The spread of the primary metric of some points of a probe: those with several modes first, then
+/// The distribution of the primary metric for some points of a probe: first those with several modes, then
 /// those of the latency table.
 pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Option<Figure> {
     let mut positions: Vec<usize> = positions.to_vec();
@@ -87,7 +87,7 @@ fn spreads<'a>(
             };
             let buckets = buckets.iter();
             for (value, count) in buckets.filter(|(ns, _)| *ns > 0.0 && ns.is_finite()) {
-                // Positive numbers are ordered as their bits are.
+                // Positive numbers sort in the order of their bits.
                 *spread.entry(f64::from(*value).to_bits()).or_default() += u64::from(*count);
             }
         }

@@ -1,15 +1,15 @@
-//! What launches gave in the order in which they ran: a machine that drifts is seen to.
+//! The results of launches in the order in which they ran, which shows a machine that drifts.
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use costof_model::metric::Measured;
 use costof_model::unit::Unit;
 
-/// So many dots say enough.
+/// At most this many dots are drawn.
 const DOTS: usize = 600;
-/// What lies further off its median stands at the edge, in per cent.
+/// A launch further than this from its median, in percent, is drawn at the edge.
 const EDGE: f64 = 60.0;
-/// Layers that have a colour of their own.
+/// How many layers have a colour of their own.
 const LAYERS: usize = 7;
 
 pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
@@ -88,7 +88,7 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// The median of what one launch measured: of an even number, the mean of the middle two.
+/// The median of what one launch measured: for an even number of samples, the mean of the middle two.
 fn median(measured: &Measured) -> Option<f64> {
     let mut counted = measured.data.counted();
     counted.sort_by(|(one, _), (other, _)| one.total_cmp(other));

@@ -1,14 +1,14 @@
-//! What lies between two processors, as a map.
+//! A map of the cost between each two CPUs.
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
 use crate::rows::Rows;
 use costof_model::unit::Unit;
 use std::collections::BTreeSet;
 
-/// Processors that a map shows.
+/// How many CPUs a map shows.
 const PROCESSORS: usize = 256;
 
-/// A map for a probe that has the axes `from` and `to`, where there is more than one way.
+/// A map for a probe with the axes `from` and `to`; none if it measured only one pair.
 pub(super) fn between_processors(
     rows: &Rows<'_>,
     probe: &str,

@@ -1,5 +1,5 @@
-//! Places on plots that mean something: where caches end, and where one way of sending begins to
-//! beat another.
+//! Marks on the horizontal axes of plots: where caches end, and from which size on one way of sending beats
+//! another.
 
 use crate::plot::{Figure, Mark};
 use crate::rows::Rows;
@@ -8,7 +8,7 @@ use costof_findings::crossover::Crossover;
 use costof_findings::send_crossover::{SendCrossover, send_crossovers};
 use std::collections::HashSet;
 
-/// So many marks can be read in a panel.
+/// A panel with more marks cannot be read.
 const MARKS: usize = 6;
 
 pub(super) fn add(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
@@ -19,7 +19,7 @@ pub(super) fn add(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
     }
 }
 
-/// The caches that the machine claims; on latencies, where they were found to end too.
+/// The caches that the machine claims; on plots of latency, also where the run found them to end.
 fn caches(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
     let mut marks: Vec<Mark> = Vec::new();
     for end in &cache_ends(rows.run) {
@@ -44,8 +44,8 @@ fn by_size(figures: &mut [Figure]) -> impl Iterator<Item = &mut Figure> {
     figures.iter_mut().filter(|figure| figure.axis == "size")
 }
 
-/// Where a way of sending begins to beat another by the metric that is drawn, in the panel in which all of
-/// the points that this follows from stand.
+/// From which size on one way of sending beats another by the metric that is drawn. The mark goes into the
+/// panel that has all the points that the crossover follows from.
 fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
     let crossovers = send_crossovers(rows.run);
     for figure in by_size(figures) {
@@ -64,7 +64,7 @@ fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
     }
 }
 
-/// A crossover that lies somewhere, as a mark.
+/// A crossover at a known size, as a mark.
 fn mark(crossover: &SendCrossover) -> Option<Mark> {
     let Crossover::From {
         about: Some(about),

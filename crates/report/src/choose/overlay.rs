@@ -1,4 +1,4 @@
-//! Two runs in one, so that each plot has a line of either.
+//! Merges two runs into one, so that each plot has a line for each of them.
 
 use super::place::RUN;
 use super::sweeps;
@@ -11,11 +11,11 @@ use costof_model::run_file::Run;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// What the runs are called, in this order.
+/// The names of the two runs.
 const BEFORE: &str = "before";
 const AFTER: &str = "after";
 
-/// The figures of what both runs have varied, with the runs as series.
+/// The figures for what both runs varied, with the runs as series.
 pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
     let both = both(before, after);
     let rows = Rows::new(&both);
@@ -25,22 +25,22 @@ pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
             let drawable = super::drawable(&rows, &positions);
             sweeps::sweeps(&rows, probe, &drawable)
         })
-        // That the runs differ is what the table shows.
+        // The table shows already that the runs differ.
         .filter(|figure| figure.axis != RUN)
         .collect();
     let lines = figures
         .iter_mut()
         .flat_map(|figure| &mut figure.panels)
         .flat_map(|panel| &mut panel.lines);
-    // A row of this run has no place on the page.
+    // The page has no row for a row of this merged run.
     lines
         .flat_map(|line| &mut line.dots)
         .for_each(|dot| dot.row = None);
     figures
 }
 
-/// A run with the points that both have a number of by one method, each twice: what it was in either
-/// run is a value on an axis more.
+/// A run with the points that both runs measured by the same method. Each point is there twice, with an extra
+/// axis that says which run it is from.
 fn both(before: &Run, after: &Run) -> Run {
     let old: HashMap<&Point, &PointRow> =
         before.points.iter().map(|row| (&row.point, row)).collect();

@@ -1,28 +1,28 @@
-//! Where rows stand, and which of their axes set panels apart.
+//! The place of a row in a figure, and which of its axes divide the rows into panels.
 
 use costof_model::axis::AxisValue;
 use costof_model::rows::PointRow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A link is varied as an axis is.
+/// The link is treated as an axis.
 pub(super) const LINK: &str = "link";
-/// A link whose loss is varied has it as a number.
+/// The loss of a link is a number, and an axis of its own.
 pub(super) const LOSS: &str = "loss";
 
-/// Of runs that are drawn over each other, which.
+/// The axis that says which of two overlaid runs a row is from.
 pub(super) const RUN: &str = "run";
 
-/// So many series are told apart in a panel.
+/// At most this many series share a panel.
 pub(super) const SERIES: usize = 8;
-/// And so many are compared with ease.
+/// A reader compares this many with ease.
 const AT_EASE: usize = 6;
-/// So many values make no name of a series too long.
+/// At most this many values make up the name of a series.
 const IN_A_NAME: usize = 2;
 
-/// Where a row stands: a value for each axis, and its link.
+/// The place of a row: a value for each axis, and its link.
 pub(super) type Place = BTreeMap<String, AxisValue>;
 
-/// Where a row stands. The loss of a link is an axis of its own.
+/// The place of a row. The loss of a link is an axis of its own.
 pub(super) fn place(row: &PointRow) -> Place {
     let axes = row.point.axes.0.iter();
     let mut place: Place = axes
@@ -34,7 +34,7 @@ pub(super) fn place(row: &PointRow) -> Place {
     place
 }
 
-/// `rate=100Mbit,up.loss=10%` is `rate=100Mbit` and 10.
+/// Splits `rate=100Mbit,up.loss=10%` into `rate=100Mbit` and 10.
 fn without_loss(link: &str) -> (String, u64) {
     let mut loss = 0;
     let parts = link.split(',').filter(|part| {
@@ -53,8 +53,8 @@ fn without_loss(link: &str) -> (String, u64) {
     (rest, loss)
 }
 
-/// Which of the axes in which curves differ set panels apart, and which name series. In panels of their
-/// own, all but the run set them apart.
+/// Divides the axes in which curves differ into those that make panels and those that name series. With
+/// `own_panels`, all axes except the run make panels.
 pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<String>) {
     let Some(first) = places.first() else {
         return Default::default();
@@ -85,8 +85,8 @@ pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<St
         return within.into_iter().partition(|axis| axis != RUN);
     }
     while within.len() > 1 && most_in_a_panel(&apart) > AT_EASE {
-        // Links first, then numbers, of words those with the fewest: what is compared stays
-        // together.
+        // Links first, then numbers, then words, those with the fewest values first: what a reader compares
+        // stays together.
         let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
         let may_be_apart = within.iter().filter(|axis| **axis != RUN);
         let next = may_be_apart
@@ -101,19 +101,20 @@ pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<St
     (apart, within)
 }
 
-/// What tells curves apart by which the reader sees them.
+/// The names that distinguish curves for the reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Of each curve, the axes that its panel is called by, and those that its series is.
+    /// For each curve, the axes that name its panel, and those that name its series.
     pub(super) panels: Vec<Vec<String>>,
     pub(super) series: Vec<Vec<String>>,
-    /// Axes in which curves of one panel differ that none of them is called by.
+    /// Axes in which curves of one panel differ although no name has them.
     pub(super) unsaid: Vec<String>,
 }
 
-/// How curves are called that some axes set apart, and that differ in others: a series by no more of
-/// these, the first of them first, than tell it from others of its panel; a panel also by what its
-/// curves have in common and those of another panel have not. Where there are few, a series by all.
+/// Names curves by the axes `apart`, which divide them into panels, and the axes `within`, in which they also
+/// differ. The name of a series has only as many of `within`, from the first on, as distinguish it from
+/// others of its panel. The name of a panel also has the values that its curves share and those of another
+/// panel do not. If there are few axes, the name of a series has all of them.
 pub(super) fn names(places: &[&Place], apart: &[String], within: &[String]) -> Names {
     if within.len() <= IN_A_NAME {
         return Names {
@@ -137,7 +138,7 @@ pub(super) fn names(places: &[&Place], apart: &[String], within: &[String]) -> N
     for at in all() {
         let mut series: Vec<String> = Vec::new();
         for axis in within {
-            // Also where that is so in another panel: what is the same is called the same.
+            // The same holds for other panels: equal things get equal names.
             let mut called_alike = all().filter(|other| is_alike(at, *other, &series));
             let tells = called_alike.any(|one| {
                 let axis = std::slice::from_ref(axis);

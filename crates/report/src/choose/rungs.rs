@@ -1,11 +1,12 @@
-//! A remote procedure call on one scale with what lies beneath it.
+//! A remote procedure call on one scale with the costs beneath it.
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use costof_findings::ladder::ladders;
 use costof_model::unit::Unit;
 
-/// A panel for each link, of the payload that was asked for first; none where no call was measured beside TCP.
+/// A panel for each link, for the payload that was asked for first; none if the run has no call together with
+/// TCP.
 fn panels(rows: &Rows<'_>) -> Vec<Panel> {
     let mut links = Vec::new();
     let mut panels = Vec::new();

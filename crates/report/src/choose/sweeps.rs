@@ -1,5 +1,5 @@
-//! What varies with one axis while the others stay: a line for each way in which they stay, by
-//! numbers as a curve, by words as bars.
+//! Plots of one axis that varies while the others stay fixed. Each combination of fixed values is a line: a
+//! curve over numbers, bars over words.
 
 mod labels;
 
@@ -14,15 +14,16 @@ use costof_model::metric::Estimate;
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// So many dots make a line.
+/// At most this many dots make a line.
 const DOTS: usize = 400;
-/// So many panels make a figure; of bars in rows, twice as many.
+/// At most this many panels make a figure; for bars in rows, twice as many.
 const PANELS: usize = 12;
-/// So many values have room on an axis of words.
+/// An axis of words has room for this many.
 const WORDS: usize = 40;
-/// So many are bars in rows of their own, a panel for each way in which the rest stays.
+/// Up to this many words become bars in rows of their own, with a panel for each combination of the other
+/// values.
 const IN_ROWS: usize = 3;
-/// Values that span more are dots on a logarithmic axis instead of bars.
+/// Values that span a larger factor are drawn as dots on a logarithmic axis, not as bars.
 const BARS_SPAN: f64 = 30.0;
 
 /// The rows of a probe.
@@ -34,24 +35,23 @@ struct Probe<'a> {
     axes: Vec<String>,
 }
 
-/// A curve with the rows that have a number: their values on the axis, their positions, and their
-/// estimates.
+/// A curve with its rows that have a number: their values on the axis, their positions and their estimates.
 type Measured<'a> = (&'a Curve, Vec<(&'a AxisValue, usize, &'a Estimate)>);
 
-/// A line before it is drawn: where it stays, and its rows by the value on the axis.
+/// A line before it is drawn: its fixed values, and its rows by their value on the axis.
 struct Curve {
     place: Place,
     rows: Vec<(AxisValue, usize)>,
 }
 
 pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
-    // What has no usable interval would set the scale of all others.
+    // An estimate without a usable interval would set the scale for all others.
     let mut usable = positions.to_vec();
     usable.retain(|at| rows.row(*at).is_usable());
     let probe = Probe::new(rows, id, &usable);
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
-    // Processors have numbers that say nothing of what lies between them: they have a map.
+    // The distance between two CPU numbers means nothing; these axes have a map.
     let is_processor = |axis: &&String| ["from", "to"].contains(&axis.as_str());
     let mut axes: Vec<(&String, Vec<Curve>)> = probe
         .axes
@@ -60,7 +60,7 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
         .map(|axis| (axis, probe.curves(axis)))
         .filter(|(_, curves)| !curves.is_empty())
         .collect();
-    // Numbers first; then the words that have most values.
+    // Axes of numbers first, then the axes of words with the most values.
     axes.sort_by_key(|(_, curves)| {
         let most = curves.iter().map(|curve| curve.rows.len()).max();
         (!are_numbers(curves), std::cmp::Reverse(most))
@@ -68,7 +68,7 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     for (axis, curves) in &mut axes {
         let numbers = are_numbers(curves);
         if !numbers {
-            // What numbers have shown is not shown again by words.
+            // Axes of words do not repeat rows that an axis of numbers has shown.
             let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
             curves.retain(is_new);
         }
@@ -92,7 +92,7 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     figures
 }
 
-/// Whether curves stand on a numeric axis: two values are no curve, and are told apart as words are.
+/// Whether curves are drawn over a numeric axis. Two values make no curve and are drawn like words.
 fn are_numbers(curves: &[Curve]) -> bool {
     let mut values = curves.iter().flat_map(|curve| &curve.rows);
     values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
@@ -128,8 +128,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// The lines over an axis; those of a numeric axis with three values and more, where there are
-    /// any.
+    /// The lines over an axis. If some lines of a numeric axis have three values or more, only those.
     fn curves(&self, axis: &str) -> Vec<Curve> {
         let mut at: HashMap<Place, usize> = HashMap::new();
         let mut known_values: HashSet<(usize, AxisValue)> = HashSet::new();
@@ -161,7 +160,7 @@ impl<'a> Probe<'a> {
         curves
     }
 
-    /// The figure of what is drawn of these curves; none where fewer than two of their points have it.
+    /// The figure of this quantity for these curves; none if fewer than two of their points have it.
     fn figure(
         &self,
         axis: &str,
@@ -180,7 +179,7 @@ impl<'a> Probe<'a> {
         let in_rows = (1..=IN_ROWS).contains(&words.len());
         let places = measured.iter().map(|(curve, _)| &curve.place);
         let (mut apart, mut within) = split(&places.collect::<Vec<_>>(), in_rows);
-        // As the probe has them, what it is about first.
+        // In the probe's order, which starts with the most important axis.
         for axes in [&mut apart, &mut within] {
             axes.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
         }
@@ -239,7 +238,7 @@ impl<'a> Probe<'a> {
                 &format!(" {words_left_out} more values of {axis_name} are in the table alone.");
         }
         for panel in &mut figure.panels {
-            // A panel that spans less than the others has an axis on which that is seen.
+            // A panel that spans less than the others gets its own axis, so that its differences are visible.
             let dots = panel.lines.iter().flat_map(|line| &line.dots);
             if Scale::of_values(dots.map(|dot| dot.y)) == Scale::Linear {
                 panel.y.scale = Scale::Linear;
@@ -256,7 +255,7 @@ impl<'a> Probe<'a> {
         Some(figure)
     }
 
-    /// The curves of which at least two rows have what is drawn, with these rows.
+    /// The curves that have this quantity in at least two rows, with these rows.
     fn measured<'c>(&'c self, curves: &'c [Curve], what: What<'_>) -> Vec<Measured<'c>> {
         let measured = curves.iter().map(|curve| {
             let rows = curve.rows.iter().filter_map(|(value, at)| {
@@ -275,7 +274,7 @@ fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, words: usize)
     let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
     let scale = Scale::of_values(heights.clone());
     let (low, high) = ends(heights);
-    // Bars begin at nothing; what is a hundredth of another would not be seen as one.
+    // Bars start at zero. A bar a hundredth as long as another would not be visible.
     let are_few = scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN;
     let kind = match words {
         0 => Kind::Joined,
@@ -288,8 +287,8 @@ fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, words: usize)
     (Axis::new(what.name(), unit, scale), kind)
 }
 
-/// The panel of this title, which may be a new one; none where it, or the figure, has no room for a line
-/// more.
+/// The panel with this title, new if there is none; `None` if the panel or the figure has no room for another
+/// line.
 fn panel_with_room<'p>(
     panels: &'p mut Vec<Panel>,
     most: usize,
@@ -307,7 +306,7 @@ fn panel_with_room<'p>(
     Some(&mut panels[at]).filter(|panel| panel.lines.len() < SERIES)
 }
 
-/// The dots of a curve; of an axis of words, at the position of each.
+/// The dots of a curve. Over words, a dot stands at the position of its word.
 fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisValue]) -> Vec<Dot> {
     let dots = rows.iter().filter_map(|(value, at, estimate)| {
         let x = match value {
@@ -326,7 +325,7 @@ fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisVa
     dots.collect()
 }
 
-/// What a reader has to know who compares heights between panels.
+/// The note for a reader who compares heights between panels.
 fn vertically(panels: &[Panel]) -> &'static str {
     let logarithmic = |panel: &Panel| panel.y.scale == Scale::Decades;
     let ends = |panel: &Panel| {
@@ -349,7 +348,7 @@ fn vertically(panels: &[Panel]) -> &'static str {
     }
 }
 
-/// Leaves out the words at which nothing of this panel stands.
+/// Removes the words for which this panel has no data.
 fn without_empty_words(panel: &mut Panel) {
     let Scale::Words(words) = &mut panel.x.scale else {
         return;
@@ -366,7 +365,7 @@ fn without_empty_words(panel: &mut Panel) {
     }
 }
 
-/// The bars of several lines at one word stand beside each other.
+/// Puts the bars of several lines at the same word side by side.
 fn beside_each_other(panel: &mut Panel) {
     let count = panel.lines.len() as f64;
     for (position, line) in panel.lines.iter_mut().enumerate() {

@@ -1,11 +1,11 @@
-//! What is drawn of a row: the median of a metric, or its tail.
+//! The quantity of a row that a plot shows: the median of a metric, or its tail.
 
 use costof_model::metric::Estimate;
 
-/// A percentile that belongs beside a median where load is varied.
+/// The percentile that is drawn next to a median if load is varied.
 pub(super) const TAIL: f64 = 99.0;
 
-/// What is drawn of a row.
+/// The quantity that is drawn.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum What<'a> {
     Median(&'a str),
@@ -34,7 +34,7 @@ impl What<'_> {
         }
     }
 
-    /// What is drawn of an estimate, but for one whose interval is too wide to be of use.
+    /// The value to draw from an estimate; none if its interval is too wide to be of use.
     pub(super) fn usable(&self, estimate: &Estimate) -> Option<f64> {
         self.value(estimate).filter(|_| !estimate.disagrees())
     }
@@ -46,7 +46,7 @@ impl What<'_> {
         }
     }
 
-    /// What the row's own numbers do not say.
+    /// What the hover text adds to the row's own numbers.
     pub(super) fn beside(&self, estimate: &Estimate) -> String {
         match self {
             What::Median(_) => String::new(),

@@ -1,4 +1,4 @@
-//! Three runs or more in one table, a column each.
+//! Three or more runs in one table, with a column for each.
 
 use super::{Side, fact_name, known, titled};
 use crate::grid::{Align, Grid};
@@ -10,17 +10,18 @@ use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// Two of the runs, by their positions, compared.
+/// The comparison of two of the runs.
 #[derive(Debug)]
 pub struct Pair {
-    /// The earlier and the later one.
+    /// The positions of the earlier and the later run.
     pub runs: [usize; 2],
-    /// What they say of each other.
+    /// Their comparison.
     pub comparison: Comparison,
 }
 
-/// The runs by their letters, which of them is the odd one, what is not the same, the rows in which any
-/// two surely differ (or `all`), the widest spread first, and what only some have.
+/// The text of a comparison of several runs: their letters, which run is the odd one, which facts differ, the
+/// rows in which any two runs surely differ (with `all`, every row), the widest spread first, and the points
+/// that only some runs have.
 pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
     let runs = Runs::new(sides, pairs);
     let mut text = String::new();
@@ -61,19 +62,19 @@ fn facts(differences: &[(String, Vec<&str>)]) -> String {
     format!("Not the same in all runs:\n{}\n", lines.collect::<String>())
 }
 
-/// A metric of a point that all runs have a number of.
+/// A metric of a point for which all runs have a number.
 pub(crate) struct Row<'a> {
     point: &'a PointRow,
     metric: &'a str,
     medians: Vec<f64>,
-    /// The pairs of runs that surely differ.
+    /// The pairs of runs that surely differ in it.
     differ: Vec<[usize; 2]>,
     /// Whether no two runs could have shown a change that matters.
     is_blind: bool,
 }
 
 impl Row<'_> {
-    /// The greatest median over the least.
+    /// The largest median divided by the smallest.
     fn spread(&self) -> f64 {
         let most = self.medians.iter().copied().fold(f64::NAN, f64::max);
         let least = self.medians.iter().copied().fold(f64::NAN, f64::min);
@@ -86,7 +87,7 @@ impl Row<'_> {
         with_it.count() + 1 == self.medians.len()
     }
 
-    /// The runs that differ from all others, or the pairs that differ: `C`, `A≠C`.
+    /// The runs that differ from all others, or else the pairs that differ: `C`, `A≠C`.
     fn who(&self) -> String {
         let odd = (0..self.medians.len()).filter(|run| self.is_odd(*run));
         let odd: Vec<String> = odd.map(letter).collect();
@@ -99,7 +100,7 @@ impl Row<'_> {
         }
     }
 
-    /// What each run gave, the spread, and which runs differ: the cells beside its name.
+    /// The cells next to the row's name: the value of each run, the spread, and which runs differ.
     pub(crate) fn cells(&self) -> Vec<String> {
         let estimate = self.point.estimate(self.metric);
         let values = self.medians.iter().map(|median| match estimate {
@@ -111,13 +112,13 @@ impl Row<'_> {
     }
 }
 
-/// Runs of which each two were compared.
+/// Several runs with the comparison of each pair.
 pub(crate) struct Runs<'a> {
     sides: &'a [Side<'a>],
     pairs: &'a [Pair],
-    /// What each run has a number of.
+    /// The points for which each run has a number.
     measured: Vec<HashMap<&'a Point, &'a PointRow>>,
-    /// What all runs have a number of, the widest spread first.
+    /// The rows for which all runs have a number, the widest spread first.
     rows: Vec<Row<'a>>,
 }
 
@@ -137,7 +138,7 @@ impl<'a> Runs<'a> {
         self.rows.iter().partition(|row| !row.differ.is_empty())
     }
 
-    /// What these rows have in common, in which no two runs differ.
+    /// What these rows, in which no two runs differ, have in common.
     pub(crate) fn without_difference(&self, rows: &[&Row<'_>]) -> String {
         let blind = rows.iter().filter(|row| row.is_blind).count();
         format!(
@@ -147,7 +148,7 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// What a row is about.
+    /// The name of a row.
     pub(crate) fn name(&self, row: &Row<'_>) -> String {
         titled(
             Some(row.point),
@@ -157,7 +158,7 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// The headings of the columns beside the name.
+    /// The headings of the columns next to the name.
     pub(crate) fn headings(&self) -> Vec<String> {
         let letters = (0..self.sides.len()).map(letter);
         letters
@@ -180,7 +181,7 @@ impl<'a> Runs<'a> {
         grid.text()
     }
 
-    /// Which run differs from all others most often.
+    /// Which run differs most often from all others.
     pub(crate) fn odd_one(&self) -> String {
         let (runs, rows) = (self.sides.len(), &self.rows);
         let odd = |run: usize| rows.iter().filter(|row| row.is_odd(run)).count();
@@ -207,8 +208,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// What is not the same in all runs: each fact with the value of each run. Every run is compared with
-    /// the first.
+    /// The facts that differ between runs, with the value of each run. Every run is compared with the first.
     pub(crate) fn facts(&self) -> Vec<(String, Vec<&'a str>)> {
         let of_first = self.pairs.iter().filter(|pair| pair.runs[0] == 0);
         let mut by_fact: Vec<(String, Vec<&str>)> = Vec::new();
@@ -227,7 +227,7 @@ impl<'a> Runs<'a> {
         by_fact
     }
 
-    /// What only some runs have a number of, by the runs, then by probe and count.
+    /// The points for which only some runs have a number, by these runs, as counts per probe.
     pub(crate) fn only_some(&self) -> Vec<String> {
         let mut by_runs: BTreeMap<Vec<usize>, Vec<&Point>> = BTreeMap::new();
         for (run, side) in self.sides.iter().enumerate() {
@@ -252,13 +252,13 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// What a run has a number of.
+/// The points for which a run has a number.
 fn measured<'a>(side: &Side<'a>) -> HashMap<&'a Point, &'a PointRow> {
     let rows = side.run.points.iter().filter(|row| row.state == State::Ok);
     rows.map(|row| (&row.point, row)).collect()
 }
 
-/// The verdict of each pair of runs on a metric of a point.
+/// For a metric of a point, the verdict for each pair of runs.
 type Verdicts<'a> = BTreeMap<(&'a Point, &'a str), Vec<PairVerdict>>;
 type PairVerdict = ([usize; 2], Verdict);
 
@@ -273,7 +273,7 @@ fn verdicts(pairs: &[Pair]) -> Verdicts<'_> {
     verdicts
 }
 
-/// The rows that all runs have: the metrics that were compared, and each probe's own where none were.
+/// The rows that all runs have: the metrics that were compared, and each probe's primary metric.
 fn rows<'a>(
     sides: &[Side<'a>],
     known: &[HashMap<&'a Point, &'a PointRow>],

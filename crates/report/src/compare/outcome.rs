@@ -1,4 +1,4 @@
-//! What a comparison says to a threshold: pass, fail, or cannot tell.
+//! The outcome of a comparison with a threshold: pass, fail, or cannot tell.
 
 use super::{is_inconclusive, named, share, why_missing};
 use crate::text::printable;
@@ -12,46 +12,46 @@ use serde::Serialize;
 /// Whether the later run passes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// In a word.
+    /// The verdict as a word.
     pub verdict: Word,
-    /// What failed, the most first.
+    /// The failures, the largest first.
     pub failed: Vec<Failed>,
-    /// The reason of a pass or of a doubt.
+    /// The reason for a pass or for a doubt.
     #[serde(skip)]
     reason: String,
 }
 
-/// Pass, fail, or neither, the worst last.
+/// The verdicts, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// Nothing surely became worse by more than the threshold.
     Pass,
-    /// No row could have seen it.
+    /// No row could have shown a change that matters.
     CannotTell,
-    /// Something became worse, or has no number any more where that fails.
+    /// Something became worse, or, with `missing_fails`, a point has no number any more.
     Fail,
 }
 
-/// What failed.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failed {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
-    /// The metric; absent where the point has no number any more.
+    /// The metric; absent if the point has no number any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<Text>,
     /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
     pub why: String,
 }
 
-/// So many failures are named in a line.
+/// At most this many failures are named in a line.
 const NAMED: usize = 3;
 
 impl Outcome {
-    /// Judges by the threshold that the comparison was made with, its `matters`: a cost fails that grew,
-    /// or a rate that shrank, by more than it at the near end of its interval.
+    /// Judges by the threshold of the comparison, its `matters`. A metric fails if it surely became worse by
+    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it.
     pub fn new(comparison: &Comparison, after: &Run, missing_fails: bool) -> Outcome {
         let failed = failed(comparison, after, missing_fails);
         let verdict = if !failed.is_empty() {
@@ -68,7 +68,7 @@ impl Outcome {
         }
     }
 
-    /// The word, the run where there are several, and the reason: `FAIL: os.syscall 7.2 % slower
+    /// The verdict, the run's name if there are several, and the reason: `FAIL: os.syscall 7.2 % slower
     /// (5.9–8.4)`.
     pub fn line(&self, run: Option<&str>) -> String {
         let word = match self.verdict {
@@ -114,7 +114,7 @@ fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Fail
     worse.chain(missing).collect()
 }
 
-/// Why it passes, and what the pass leaves open.
+/// Why the run passes, and what the comparison could not check.
 fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
     let percent = share(comparison.matters);
     let mut reason = match verdict {
@@ -138,7 +138,7 @@ fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
     reason
 }
 
-/// The first few of what has a name, and how many more there are.
+/// The first few names, and how many more there are.
 fn some(names: &[String]) -> String {
     let named = names[..names.len().min(NAMED)].join("; ");
     match names.len().saturating_sub(NAMED) {
@@ -147,7 +147,7 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// By how much it became worse, as a share, and the interval of that.
+/// By how much the metric became worse, as a share, with its interval.
 fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
     let (low, high) = row.ci95;
     match row.better {

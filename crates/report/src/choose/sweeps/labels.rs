@@ -1,4 +1,4 @@
-//! How the axes, the values and the metrics of a sweep are called.
+//! The names of the axes, values and metrics of a sweep.
 
 use super::{Measured, Probe};
 use crate::choose::place::{LINK, LOSS, Place};
@@ -12,12 +12,12 @@ use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashSet};
 
 impl Probe<'_> {
-    /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
+    /// The words of an axis of words, in their order of appearance; empty for an axis of numbers.
     pub(super) fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
         let rows = || measured.iter().flat_map(|(_, rows)| rows);
         let values = || rows().map(|(value, ..)| *value);
         let there: BTreeSet<&AxisValue> = values().collect();
-        // As the probe has them, if it says.
+        // In the probe's order, if the probe declares the axis.
         let choices = match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
             Some(Domain::Choice(choices)) => &choices[..],
             Some(Domain::Number { .. } | Domain::Place { .. }) | None => &[],
@@ -26,7 +26,7 @@ impl Probe<'_> {
             .iter()
             .map(|choice| AxisValue::Word(choice.value.clone()));
         let mut words: Vec<AxisValue> = choices.filter(|word| there.contains(word)).collect();
-        // Numbers ascend; other words come as they came.
+        // Numbers in ascending order, other words in their order of appearance.
         let numbers = there
             .iter()
             .filter(|value| matches!(value, AxisValue::Number(_)));
@@ -67,7 +67,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Where a value stands among others: a number by its size, a word as the probe has it, else as it came.
+    /// The rank of a value among others: a number by its size, a word by the probe's order, else by
+    /// appearance.
     pub(super) fn rank(&self, axis: &str, value: Option<&AxisValue>) -> u64 {
         let choices = self.rows.axis(self.id, axis).map(|axis| &axis.domain);
         match (value, choices) {
@@ -80,7 +81,7 @@ impl Probe<'_> {
         }
     }
 
-    /// The unit of an axis; a count where the probe does not say.
+    /// The unit of an axis; a count if the probe does not declare one.
     pub(super) fn unit(&self, axis: &str) -> Unit {
         match self.rows.axis(self.id, axis).map(|axis| &axis.domain) {
             Some(Domain::Number { unit, .. }) => *unit,
@@ -88,7 +89,7 @@ impl Probe<'_> {
         }
     }
 
-    /// What a heading calls a metric.
+    /// The name of a metric in a heading.
     pub(super) fn heading(&self, what: What<'_>) -> String {
         let metric = what.metric();
         let mut drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
@@ -117,7 +118,7 @@ impl Probe<'_> {
         sentences.collect::<Vec<_>>().join(" ")
     }
 
-    /// A place by these axes: `zero_copy, 8 threads`.
+    /// The name of a place by these axes: `zero_copy, 8 threads`.
     pub(super) fn called(&self, place: &Place, axes: &[String]) -> String {
         let parts = axes.iter().filter_map(|axis| {
             let value = place.get(axis)?;
@@ -125,7 +126,7 @@ impl Probe<'_> {
                 AxisValue::Word(word) if axis == LINK => {
                     format!("over {}{}", shortened(word, 40), mark(word))
                 }
-                // Words that say nothing alone: `yes`, `4KiB`.
+                // Words that mean nothing without their axis: `yes`, `4KiB`.
                 AxisValue::Word(word)
                     if matches!(&**word, "yes" | "no" | "default" | "none")
                         || word.starts_with(|first: char| first.is_ascii_digit()) =>
