@@ -1,4 +1,4 @@
-//! What matters in a run: what was most surprising, and how far the numbers can be trusted.
+//! The most important results of a run: the most surprising ones, and how far the numbers can be trusted.
 
 use crate::names::short_point;
 use crate::table::in_order;
@@ -14,19 +14,19 @@ use costof_model::run_file::Run;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// So many lines are read at a glance.
+/// At most this many lines, which a reader takes in at a glance.
 const LINES: usize = 5;
 
-/// Something that matters.
+/// A result that matters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Matter<'a> {
     Found(&'a Finding),
-    /// A row whose prediction was missed, of which no finding speaks.
+    /// A row that missed its prediction, and that no finding mentions.
     Missed(&'a PointRow),
 }
 
 impl Matter<'_> {
-    /// It in a line, after the grade of what it rests on where that is not to be relied on.
+    /// The result as a line. If its evidence has a grade that is not to be relied on, the grade comes first.
     fn line(self, run: &Run, points: &Points<'_>) -> String {
         match self {
             Matter::Found(found) => {
@@ -38,7 +38,7 @@ impl Matter<'_> {
     }
 }
 
-/// What matters, in lines.
+/// The results that matter, as lines.
 pub(crate) fn lines(run: &Run) -> Vec<String> {
     let (mut findings, questions) = both(run);
     findings.extend(questions.into_iter().flat_map(|asked| asked.answers));
@@ -48,14 +48,14 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
     lines.map(|matter| matter.line(run, &points)).collect()
 }
 
-/// What matters most of what was found and missed, most surprising first: what both the terminal and the
-/// page begin with.
+/// The findings and missed predictions that matter most, the most surprising first. Both the terminal and the
+/// page begin with them.
 pub(crate) fn matters<'a>(
     run: &'a Run,
     points: &Points<'_>,
     findings: &[&'a Finding],
 ) -> Vec<Matter<'a>> {
-    // These are about the rows as a whole, as the verdict is.
+    // These findings are about all rows together, as the verdict is.
     let others = [Kind::PredictionScore, Kind::CrossoverDisturbed];
     let found = findings.iter();
     let found = found.filter(|found| !others.contains(&found.kind));
@@ -67,18 +67,18 @@ pub(crate) fn matters<'a>(
     first.map(|(_, matter)| matter).collect()
 }
 
-/// Stands before a line that rests on points of a grade that is not to be relied on.
+/// The note before a line whose evidence has a grade that is not to be relied on.
 fn doubt(grade: Option<Grade>) -> String {
     let low = grade.filter(|grade| *grade > Grade::B);
     low.map_or_else(String::new, |grade| format!("(grade {grade}) "))
 }
 
-/// Sorts what is more surprising before the rest.
+/// A sort key: the more surprising comes first.
 fn order(surprise: f64) -> Reverse<u64> {
     Reverse((surprise * 1e6) as u64)
 }
 
-/// Of each probe the prediction that was missed by most, unless a finding speaks of that point.
+/// The prediction that each probe missed by most, unless a finding mentions that point.
 fn missed<'r>(run: &'r Run, findings: &[&Finding]) -> impl Iterator<Item = &'r PointRow> {
     let covered: HashSet<&Point> = findings.iter().flat_map(|found| &found.evidence).collect();
     let counts = |row: &&PointRow| row.missed_by().is_some() && !covered.contains(&row.point);

@@ -1,5 +1,5 @@
-//! A run as comma-separated values (RFC 4180): one row a point and metric, or a file a point. No column has
-//! a name that SQL reserves, whatever axes are called.
+//! A run as comma-separated values (RFC 4180): one row for each point and metric, or one file for each point.
+//! No column has a name that SQL reserves, whatever the axes are called.
 
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
@@ -11,10 +11,10 @@ use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-/// So many axes have a column; a hostile file may give every point its own.
+/// At most this many axes have a column; a hostile file may give every point its own axis.
 const AXES: usize = 256;
 
-/// What a column is called, and what stands there of a metric of a row.
+/// The name of a column, and its text for a metric of a row.
 type Column = (&'static str, fn(&PointRow, &Estimate) -> String);
 
 /// The columns before those of the axes.
@@ -72,14 +72,14 @@ fn maybe(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// What was expected of a metric.
+/// The predicted range of a metric.
 fn predicted(row: &PointRow, estimate: &Estimate) -> Option<(f64, f64)> {
     let expected = row.prediction.as_ref()?;
     (expected.metric == estimate.name).then_some((expected.low, expected.high))
 }
 
-/// One row a point and metric, with a column for each axis of the run. Where they are more than have
-/// room, a last column says how many the row has besides.
+/// One row for each point and metric, with a column for each axis of the run. If there are too many axes, a
+/// last column says how many more the row has.
 pub fn summary(run: &Run) -> String {
     let rows = Rows::new(run);
     let axes = rows.all().iter().flat_map(|row| row.point.axes.0.keys());
@@ -114,8 +114,8 @@ pub fn summary(run: &Run) -> String {
     text
 }
 
-/// A file for each point, with what each launch measured of each metric, and the summary. Each row says of
-/// which point it is and in which unit, so that files can be read together.
+/// A file for each point with the measurements of each launch, and the summary. Each row names its point and
+/// its unit, so that a program can read the files together.
 pub fn files(run: &Run) -> Vec<(String, String)> {
     let rows = Rows::new(run);
     let mut of_points: HashMap<&Point, Vec<(u32, &Measured)>> = HashMap::new();
@@ -133,7 +133,7 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
     files
 }
 
-/// What the launches measured of a point.
+/// The measurements of a point by launch.
 fn file(rows: &Rows<'_>, row: &PointRow, measured: &[(u32, &Measured)]) -> String {
     let id = id(&row.point);
     let mut text = "point,metric,unit,launch,operations,value\r\n".to_owned();
@@ -153,7 +153,7 @@ fn file(rows: &Rows<'_>, row: &PointRow, measured: &[(u32, &Measured)]) -> Strin
     text
 }
 
-/// Each value, and of how many operations it is.
+/// Each value, and how many operations it stands for.
 fn values(data: &Data) -> Vec<(f64, u64)> {
     match data {
         Data::Samples(batches) => {
@@ -165,12 +165,12 @@ fn values(data: &Data) -> Vec<(f64, u64)> {
     }
 }
 
-/// What a point is called in each of its rows: a hostile file may give it a name without end.
+/// The name of a point in its rows, shortened: a hostile file may give it an endless one.
 fn id(point: &Point) -> String {
     shortened(&point.id(), SENTENCES)
 }
 
-/// `0007-copy.send-size-64-threads-1.csv`: the number makes it the only one.
+/// A file name such as `0007-copy.send-size-64-threads-1.csv`; the number makes it unique.
 fn named(position: usize, point: &Point) -> String {
     let axes = point.axes.0.iter();
     let axes: String = axes
@@ -180,7 +180,7 @@ fn named(position: usize, point: &Point) -> String {
     format!("{:04}-{name}.csv", position + 1)
 }
 
-/// The symbol as the run file has it.
+/// The unit's symbol as in the run file.
 fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",
@@ -203,7 +203,8 @@ fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
     text.push_str("\r\n");
 }
 
-/// A cell that is read as it is. A text that a spreadsheet would take for a formula stays a text.
+/// A cell that a program reads back unchanged. A text that a spreadsheet would take for a formula stays a
+/// text.
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '@', '\t', '\r'])
         || (cell.starts_with('-') && cell.parse::<f64>().is_err());

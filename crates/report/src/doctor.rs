@@ -1,9 +1,9 @@
-//! What the doctor says, as text: what is ill first, with what to do about it.
+//! The report of `costof doctor` as text: problems first, with what to do about them.
 
 use crate::text::wrapped;
 use costof_findings::doctor::{Diagnosis, DiagnosisState};
 
-/// The diagnoses by their state, in their order within each; what is good in one line.
+/// The diagnoses by state, otherwise in their order; the healthy ones share a line.
 pub fn doctor(diagnoses: &[Diagnosis]) -> String {
     let in_state = |state| {
         diagnoses
@@ -32,7 +32,7 @@ pub fn doctor(diagnoses: &[Diagnosis]) -> String {
     text
 }
 
-/// What is so, what follows, and what to do.
+/// The state of a topic, its effect, and what to do.
 fn entry(diagnosis: &Diagnosis) -> String {
     let mut text = wrapped(&format!("{}: {}", diagnosis.topic, diagnosis.what), "  ");
     text.push_str(&wrapped(&format!("- {}", diagnosis.effect), "    "));

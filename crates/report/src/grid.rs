@@ -1,9 +1,9 @@
-//! A table of text, for a terminal and as Markdown.
+//! A table of text, for a terminal or as Markdown.
 
 use crate::text::printable;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Where what stands in a column stands.
+/// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Align {
     /// For words.
@@ -14,14 +14,14 @@ pub enum Align {
     Right,
 }
 
-/// What columns are called and how they are aligned, and rows of cells.
+/// A table: the names and alignments of its columns, and its rows of cells.
 pub struct Grid {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Grid {
-    /// Without rows, with these columns.
+    /// An empty table with these columns.
     pub fn new<'n>(columns: impl IntoIterator<Item = (&'n str, Align)>) -> Grid {
         let columns = columns.into_iter();
         Grid {
@@ -37,12 +37,12 @@ impl Grid {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Columns without lines between them. Only numbers are aligned.
+    /// The table with columns but no lines between them. Only numbers are aligned.
     pub fn text(self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|(name, _)| name));
-        // What a run file says may come from anybody.
+        // A run file may come from anybody.
         let rows = self.rows.iter();
         table.add_rows(rows.map(|row| row.iter().map(|cell| printable(cell))));
         for (position, (_, align)) in self.columns.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Grid {
     }
 }
 
-/// Text that is neither markup nor the end of a cell.
+/// Text without the characters that mean markup or end a cell.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What `costof send` has measured, metric by metric.
+//! The results of `costof send`, metric by metric.
 
 use crate::grid::Align::{Left, Right};
 use crate::grid::Grid;
@@ -8,7 +8,7 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
 
-/// What is sent, by its axes that are not at their default.
+/// What is sent: the axes that are not at their defaults.
 pub fn what(point: &Point, info: &ProbeInfo) -> String {
     names::short_point(point, Some(info))
 }
@@ -23,7 +23,7 @@ pub fn counted(messages: u64, bytes: u64) -> String {
     format!("{messages} message{plural} ({bytes})")
 }
 
-/// Each metric of the one point of this run, then what was found in it and how the link was set up.
+/// Each metric of the run's only point, then its findings and how the link was set up.
 pub fn metrics(run: &Run) -> String {
     let mut grid = Grid::new([("", Left), ("measured", Right)]);
     for estimate in run.points.iter().flat_map(|row| &row.metrics) {

@@ -1,10 +1,10 @@
-//! The numbers that an engineer reckons with most, from the clock to a remote procedure call: a first look
+//! The numbers that an engineer uses most, from the clock to a remote procedure call. `costof run --quick`
 //! measures them in seconds, and a page begins with the first of them.
 
 use costof_model::rows::PointRow;
 
-/// Probes, each with the beginning of a headline's label, or with the whole of it where others begin
-/// alike: a disk's label ends with its name. What everybody knows stands first.
+/// Each probe with the label of a headline. Where labels end with a name that depends on the machine, such as
+/// a disk's, this is how they begin. The best-known numbers come first.
 pub const ROWS: [(&str, &str); 20] = [
     ("cpu.clock", "clock read: clock_gettime"),
     ("cpu.branch_miss", "branch misprediction"),
@@ -28,13 +28,13 @@ pub const ROWS: [(&str, &str); 20] = [
     ("net.bandwidth", "network bandwidth: TCP on loopback"),
 ];
 
-/// So many of them stand on a page's first screen.
+/// The page's first screen shows this many.
 const FIRST: usize = 12;
 
-/// Those whose label goes on: with the disk's name, or with what is sent.
+/// The probes whose label goes on, with the disk's name or with what is sent.
 const PREFIXES: [&str; 3] = ["net.bandwidth", "file.read", "file.sync"];
 
-/// Whether the headline of this label is one of them.
+/// Whether the headline with this label is one of these numbers.
 pub fn has(probe: &str, label: &str) -> bool {
     is_in(&ROWS, probe, label)
 }

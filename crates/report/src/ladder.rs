@@ -1,13 +1,13 @@
-//! A call on one scale with what lies beneath it, drawn.
+//! A drawing of a call on one scale with the costs beneath it.
 
 use costof_findings::ladder::ladders;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
-/// How many columns ten times as long is.
+/// How many columns a factor of ten takes.
 const DECADE: f64 = 6.0;
 
-/// One for each link, of the payload that was asked for first.
+/// A drawing for each link, for the payload that was asked for first.
 pub(crate) fn drawn(run: &Run) -> String {
     let mut links = Vec::new();
     let mut text = String::new();
@@ -39,7 +39,7 @@ fn draw(of: &str, rungs: &[(String, f64)]) -> String {
     )
 }
 
-/// From a nanosecond on.
+/// A bar that starts at 1 ns.
 fn bar(ns: f64) -> String {
     let columns = (ns.max(1.0).log10() * DECADE).round();
     "█".repeat(columns as usize)

@@ -1,6 +1,6 @@
-//! Text, pages and plots from the rows of a run.
+//! Turns the rows of a run into text, pages and plots.
 //!
-//! This crate never measures: what it shows is in the rows.
+//! This crate never measures: everything that it shows is in the rows.
 
 mod choose;
 mod colour;

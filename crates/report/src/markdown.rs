@@ -6,7 +6,7 @@ use crate::run::machine;
 use crate::table::{interval_of, measured, prediction};
 use costof_model::run_file::Run;
 
-/// The points of the latency table, or all where a run has none of it.
+/// The points of the latency table; all points if a run has none of these.
 pub fn table(run: &Run) -> String {
     let rows = Rows::new(run);
     let headlines = rows.all().iter().any(|row| row.headline);

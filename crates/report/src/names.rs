@@ -1,4 +1,4 @@
-//! How points and their number are named.
+//! The names and counts of points.
 
 use costof_model::axis::{Axis, AxisValue};
 use costof_model::emulated::mark;
@@ -6,8 +6,8 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use std::fmt::Write;
 
-/// Metrics that are shown besides the primary one, in their order, where they were measured: all have a column,
-/// and those with a heading are drawn too.
+/// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
+/// those with a heading are drawn too.
 pub(crate) const METRICS: [(&str, &str); 18] = [
     ("throughput", "throughput"),
     ("latency", "latency"),
@@ -56,7 +56,7 @@ fn named(point: &Point, axes: &str) -> String {
     text
 }
 
-/// The description of a point's probe.
+/// The description of the probe that measured a point.
 pub fn info<'a>(point: &Point, infos: &'a [ProbeInfo]) -> Option<&'a ProbeInfo> {
     infos.iter().find(|info| info.id == point.probe)
 }
@@ -83,7 +83,7 @@ pub fn points_counted(count: usize) -> String {
     format!("{count} point{plural}")
 }
 
-/// Probes, each with how many of the points are its: `os.syscall (1), memory.latency (4)`.
+/// The number of points of each probe: `os.syscall (1), memory.latency (4)`.
 pub(crate) fn by_probe<'a>(points: impl Iterator<Item = &'a Point>) -> String {
     let probes = by_reason(points.map(|point| (&point.probe, String::new())));
     let probes = probes.into_iter();
@@ -91,7 +91,7 @@ pub(crate) fn by_probe<'a>(points: impl Iterator<Item = &'a Point>) -> String {
     probes.collect::<Vec<_>>().join(", ")
 }
 
-/// What there is a reason for, by its reason, in the order of the first of each.
+/// Items grouped by reason, in the order in which the reasons first appear.
 pub(crate) fn by_reason<R: PartialEq>(
     named: impl Iterator<Item = (R, String)>,
 ) -> Vec<(R, Vec<String>)> {

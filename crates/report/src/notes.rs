@@ -1,5 +1,5 @@
-//! What stands below the table: how the run went, what one number does not
-//! say, what was found, what is absent and what is doubtful.
+//! The notes below the table: how the run went, where one number is not the whole answer, the findings, the
+//! points without a number, and the doubts.
 
 use crate::names::{by_reason, points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
-/// How many points were measured and how often, and how the predictions did.
+/// How many points were measured, how often, and how many predictions held.
 pub(crate) fn summary(run: &Run) -> String {
     let rows = || in_order(run);
     let launches = || rows().map(|row| row.launches);
@@ -46,7 +46,7 @@ pub(crate) fn summary(run: &Run) -> String {
     text
 }
 
-/// What the mark of estimated cycles means, where a row has it.
+/// What the mark of estimated cycles means; none if no row has it.
 pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
     let is_estimated = |row: &PointRow| cycles(row).starts_with('~');
     in_order(run)
@@ -54,7 +54,7 @@ pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
         .then_some("~ core cycles estimated as time × the core clock measured in each launch")
 }
 
-/// Which probes to add, so that those of this run can be predicted.
+/// Which probes to add so that costof can predict those of this run.
 fn what_predictions_build_on(run: &Run) -> String {
     let after = run.probes.iter().flat_map(|info| info.after.iter());
     let missing = after.filter(|id| run.probe(id).is_none());
@@ -69,8 +69,8 @@ fn what_predictions_build_on(run: &Run) -> String {
     )
 }
 
-/// The geometric mean of upper over lower ends of what was expected, since a
-/// wide range always wins.
+/// The geometric mean of the upper end over the lower end of the predictions. It is shown because a wide
+/// range always holds.
 fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     let logs: Vec<f64> = rows
         .iter()
@@ -82,11 +82,11 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// Where one number is not the whole answer: more modes than the two of which a finding says what
-/// goes with them, what costs are while the core is shared, and costs that were disturbed beside what
-/// they are without the disturbed batches.
+/// The points for which one number is not the whole answer: those with more than two modes (a finding speaks
+/// of those with two), those with another cost while the core is shared, and those that disturbed batches
+/// changed, with the value without these batches.
 pub(crate) fn distributions(run: &Run) -> String {
-    /// Below this share, the two values are shown as the same digits.
+    /// A smaller difference does not change the digits that are shown.
     const NOTABLE_SHARE: f64 = 0.005;
     let mut text = String::new();
     for row in in_order(run) {
@@ -136,7 +136,7 @@ fn describe(unit: Unit, mode: &Mode) -> String {
     )
 }
 
-/// The clock, and the counters that are missing, as the last attempt had them.
+/// The clock, and the counters that are missing, as in the last attempt.
 pub(crate) fn instruments(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {
         return String::new();
@@ -164,7 +164,7 @@ pub(crate) fn instruments(run: &Run) -> String {
     text
 }
 
-/// How the ends of each link were set up; several where launches differ in it.
+/// How the ends of each link were set up, once for each setup if launches differ in it.
 pub(crate) fn links(run: &Run) -> String {
     let mut links: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for launch in &run.launches {
@@ -185,7 +185,7 @@ pub(crate) fn links(run: &Run) -> String {
     lines.collect()
 }
 
-/// An end of a link: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
+/// The setup of one end: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -209,10 +209,10 @@ fn end(end: &LinkEnd) -> String {
     parts.join(", ")
 }
 
-/// Of a probe's points that are absent for one reason so many are named.
+/// At most this many points of a probe are named for one reason.
 const NAMED: usize = 3;
 
-/// What has no number, and why: each reason once for a probe.
+/// The points without a number, and why: each reason once for a probe.
 pub(crate) fn absent(run: &Run) -> String {
     let name = |point: &Point| short_point(point, run.probe(&point.probe));
     let absent = run.failures.iter().filter(|row| row.launch.is_none());
@@ -231,7 +231,7 @@ pub(crate) fn absent(run: &Run) -> String {
     text
 }
 
-/// The launches that gave points that have a number none, and why.
+/// Failed launches of points that have a number all the same, and why they failed.
 pub(crate) fn lost_launches(run: &Run) -> String {
     let measured: HashSet<&Point> = run.points.iter().map(|row| &row.point).collect();
     let failures = run.failures.iter();
@@ -247,13 +247,13 @@ pub(crate) fn lost_launches(run: &Run) -> String {
     lost.filter_map(line).collect()
 }
 
-/// How many points have no number.
+/// The number of points without a number.
 pub(crate) fn absent_points(run: &Run) -> usize {
     let absent = run.failures.iter().filter(|row| row.launch.is_none());
     absent.count()
 }
 
-/// What was found in the rows.
+/// The findings in the rows.
 pub(crate) fn findings(run: &Run) -> String {
     let lines = costof_findings::all::findings(run);
     let points = Points::new(run);
@@ -261,8 +261,8 @@ pub(crate) fn findings(run: &Run) -> String {
     lines.iter().map(line).collect()
 }
 
-/// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
-/// to be relied on.
+/// A finding as a line, with advice. If its evidence has a grade that is not to be relied on, the line says
+/// so.
 fn finding(points: &Points<'_>, finding: &Finding) -> String {
     let doubt = match points.sureness(finding) {
         Some(Sureness { grade, .. }) if grade > Grade::B => format!(" (of grade {grade})"),
@@ -271,7 +271,7 @@ fn finding(points: &Points<'_>, finding: &Finding) -> String {
     format!("{}{doubt}\n", finding.with_advice())
 }
 
-/// The questions of a study that the run is, with their answers.
+/// The questions of a study, if the run is one, with their answers.
 pub(crate) fn questions(run: &Run) -> String {
     let questions = costof_findings::all::questions(run);
     let points = Points::new(run);
@@ -289,7 +289,7 @@ pub(crate) fn questions(run: &Run) -> String {
     format!("Six questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
-/// The doubts about the points, each kind once and at its worst, with advice.
+/// The doubts about the points: each kind once, in its worst case, with advice.
 pub(crate) fn doubts(run: &Run) -> String {
     let mut kinds = by_kind(in_order(run).flat_map(|row| &row.warnings));
     kinds.sort_by_key(|(warning, _)| Reverse(warning.grade));
@@ -305,8 +305,8 @@ pub(crate) fn doubts(run: &Run) -> String {
     lines.collect()
 }
 
-/// How far the rows can be trusted, in a sentence: how many of them, and what most of the others suffer
-/// from, with what to do about it. Empty where nothing was measured.
+/// How many rows can be trusted, what disturbs most of the others, and what to do about it, as a sentence.
+/// Empty if nothing was measured.
 pub(crate) fn verdict(run: &Run) -> String {
     let (good, others): (Vec<_>, Vec<_>) = in_order(run).partition(|row| row.grade <= Grade::B);
     let all = good.len() + others.len();

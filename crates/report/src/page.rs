@@ -1,8 +1,8 @@
-//! A run as one HTML file that needs nothing else: no network, and without scripts everything but
-//! hovering.
+//! A run as one self-contained HTML file. It needs no network, and without scripts only hovering is lost.
 //!
-//! What a run file says is text here and never markup: maud escapes what it writes, `plot/svg.rs`
-//! what is drawn, and a content security policy allows no script but the page's own.
+//! A page treats the contents of a run file as text, never as markup. The `maud` crate escapes what it
+//! writes, `plot/svg.rs` escapes drawings, and a content security policy allows no script except the page's
+//! own.
 
 mod bars;
 pub mod comparison;
@@ -31,16 +31,16 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
-/// The digest of `script.js`, by which the browser knows that script from any other. A test
-/// tells the right one after a change, as a browser's console does.
+/// The digest of `script.js`, by which the browser recognises that script. If the script changes, a test
+/// prints the right digest, as a browser's console does.
 const SCRIPT_SHA256: &str = include_str!("page/script.sha256");
 
-/// The page; `doubts` are about the file as it was read, and stand at its head.
+/// The page of a run. `doubts` are about reading the file, and stand at the top of the page.
 pub fn page(run: &Run, doubts: &[String]) -> String {
     whole(run, doubts, None)
 }
 
-/// The page of a study: its tables first, then all that a page has.
+/// The page of a study: its tables first, then all that the page of a run has.
 pub fn of_study(run: &Run, reproduction: &Reproduction<'_>) -> String {
     whole(run, &[], Some(reproduction))
 }
@@ -56,7 +56,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
         .next()
         .unwrap_or("a machine that the file does not describe");
     let (mut chosen, left_out) = probes::chosen(&rows);
-    // A study asks its own questions.
+    // A study has its own questions.
     let asked = match reproduction {
         Some(_) => Vec::new(),
         None => question::asked(&rows),
@@ -106,11 +106,12 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
     )
 }
 
-/// The first that takes the focus: what stands before the numbers is the same on every page.
+/// The first link that takes the focus: it skips the part before the numbers, which is the same on every
+/// page.
 const SKIP: PreEscaped<&str> =
     PreEscaped("<a class=\"skip\" href=\"#main\">Skip to the numbers</a>");
 
-/// A table that scrolls in its frame, also by the keyboard.
+/// A table that scrolls within its frame, also by keyboard.
 fn scroll(name: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" tabindex="0" aria-label=(name) { table { (table) } } }
 }
@@ -125,7 +126,7 @@ fn folded(id: &str, title: &str, content: &Markup) -> Markup {
     }
 }
 
-/// An HTML file with a policy that allows nothing but the page's own style, and `script` where there is one.
+/// An HTML file with a policy that allows only the page's own style, and `script` if there is one.
 fn document(script: &str, title: &str, body: &Markup) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; {script}base-uri 'none'; form-action 'none'"
@@ -157,7 +158,7 @@ const SECTIONS: [(&str, &str); 7] = [
     ("made", "How it was made"),
 ];
 
-/// When it was measured, how much, and how it ended.
+/// When the run was measured, how much it measured, and how it ended.
 fn head(run: &Run) -> String {
     let summary = match notes::summary(run) {
         none if none.is_empty() => "No point was measured".to_owned(),

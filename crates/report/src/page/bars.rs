@@ -1,19 +1,19 @@
-//! A logarithmic axis over the width of a column, in per cent of it.
+//! A logarithmic axis over the width of a column, in percent of it.
 
 use costof_model::unit::Unit;
 
-/// Decades from a power of ten to another.
+/// An axis between two powers of ten.
 pub(super) struct Ruler {
     low: f64,
     high: f64,
     unit: Unit,
 }
 
-/// No axis has more: a hostile file may ask for hundreds.
+/// No axis has more decades; a hostile file may need hundreds.
 const DECADES: f64 = 24.0;
 
 impl Ruler {
-    /// One that has room for all these values, and for what `least` spans.
+    /// An axis with room for all these values, and at least for the range `least`.
     pub(super) fn over(values: impl Iterator<Item = f64>, least: (f64, f64), unit: Unit) -> Ruler {
         let shown = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = shown.fold(least, |(low, high), value| {
@@ -24,7 +24,7 @@ impl Ruler {
         Ruler { low, high, unit }
     }
 
-    /// Where a value stands; what has no place stands at an end.
+    /// The place of a value; a value beyond the axis is placed at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = if value > 0.0 {
             (value.log10() - self.low) / (self.high - self.low)
@@ -45,7 +45,7 @@ impl Ruler {
         format!("left:{}%", self.place(value))
     }
 
-    /// Each power of ten, with what is written there.
+    /// Each power of ten with its label.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let decades = self.low as i32..=self.high as i32;
         let value = |decade: i32| 10_f64.powi(decade);

@@ -1,5 +1,5 @@
-//! Two runs compared, as a page without scripts: whether the later one passes, what surely changed, and the
-//! rest folded: the other rows, what differs between the machines, plots of both.
+//! The page of two runs, without scripts: whether the later run passes, what surely changed, and, folded, the
+//! rest: the other rows, the differences between the machines, and plots of both runs.
 
 use super::figures;
 use super::lines;
@@ -17,7 +17,7 @@ use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::run_file::Run;
 use maud::{Markup, html};
 
-/// A table has so many rows; what a hostile or huge file has more is counted.
+/// A table has at most this many rows; for a huge or hostile file, it says how many more there are.
 const ROWS: usize = 3000;
 
 /// The page of `after` compared with `before`.
@@ -88,7 +88,7 @@ pub(super) fn outcome_class(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The rows that surely changed, then the others, folded by what they say.
+/// The rows that surely changed, then the others, folded by verdict.
 fn ratios(comparison: &Comparison, after: &Run) -> Markup {
     let rows = in_order(&comparison.rows);
     let shown = &rows[..rows.len().min(ROWS)];
@@ -124,7 +124,7 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
     }
 }
 
-/// Rows on an axis of their own.
+/// Rows with an axis of their own.
 fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
     let ruler = Ruler::over(rows);
     html! {
@@ -148,7 +148,7 @@ pub(super) fn side(side: Side<'_>) -> Markup {
     }
 }
 
-/// What is not the same: a fact and its value in each of these runs.
+/// The facts that differ, with the value in each of these runs.
 pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Markup {
     let title = match facts.len() {
         0 => "Nothing else is different: the machines say the same of themselves".to_owned(),
@@ -226,7 +226,7 @@ pub(super) fn made(side: Side<'_>) -> Markup {
     }
 }
 
-/// How ratios and verdicts come about.
+/// How costof computes ratios and verdicts.
 fn method(comparison: &Comparison) -> &'static str {
     if comparison.in_turns {
         "The numbers are the medians of the two runs. A launch is one value. Both took turns, so launches of one number are neighbours: the \
@@ -238,13 +238,13 @@ fn method(comparison: &Comparison) -> &'static str {
     }
 }
 
-/// A logarithmic axis around one, as wide as the intervals, in per cent of the column.
+/// A logarithmic axis around 1, as wide as the intervals, in percent of the column.
 struct Ruler {
-    /// The logarithm at either end.
+    /// The logarithm at both ends.
     most: f64,
 }
 
-/// What is written at the ticks, by how far the axis reaches at least.
+/// The labels of the ticks, by how far the axis reaches at least.
 const TICKS: [&[f64]; 5] = [
     &[0.98, 0.99, 1.0, 1.01, 1.02],
     &[0.95, 1.0, 1.05],
@@ -254,7 +254,7 @@ const TICKS: [&[f64]; 5] = [
 ];
 
 impl Ruler {
-    /// No axis reaches farther than this factor: what lies beyond ends at its edge, with an arrow.
+    /// No axis goes beyond this factor: an interval that does ends at the edge with an arrow.
     const MOST: f64 = 2.2;
     const LEAST: f64 = 1.025;
 
@@ -271,7 +271,7 @@ impl Ruler {
 
     fn place(&self, ratio: f64) -> f64 {
         let share = (ratio.ln() / self.most).clamp(-1.0, 1.0);
-        // Of what is no number, nothing is known.
+        // NaN means that nothing is known.
         let share = if share.is_nan() { 0.0 } else { share };
         ((0.5 + share / 2.0) * 10_000.0).round() / 100.0
     }

@@ -1,4 +1,4 @@
-//! The machine: what decides costs first, then everything that the file says of it.
+//! The machine: first what decides costs, then all facts in the file.
 
 use costof_model::facts::{CacheKind, Facts};
 use costof_model::run_file::Run;
@@ -6,7 +6,7 @@ use costof_model::unit::{Unit, display_bytes};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Values of one list that are shown.
+/// At most this many values of a list are shown.
 pub(super) const SHOWN: usize = 200;
 
 pub(super) fn section(run: &Run) -> Markup {
@@ -31,7 +31,7 @@ pub(super) fn section(run: &Run) -> Markup {
     }
 }
 
-/// What decides costs.
+/// The facts that decide costs.
 fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
     let cpu = &facts.cpu;
     let counted = |count: Option<u32>, what: &str| count.map(|count| format!("{count} {what}"));
@@ -122,7 +122,7 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Names and values, a line each, as deep as they lie. What is empty or unknown is left out.
+/// Names and values, one on a line, indented by depth. Empty and unknown values are left out.
 fn tree(value: &Value, depth: usize) -> String {
     match value {
         Value::Object(entries) => {

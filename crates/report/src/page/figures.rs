@@ -1,12 +1,12 @@
-//! Figures: panels, a legend whose entries hide their series, and what has to be known.
+//! Figures: panels, notes, and a legend whose entries hide their series.
 
 use crate::plot::{Figure, Kind, PAGE, drawing};
 use maud::{Markup, PreEscaped, html};
 
-/// Colours that a legend can hide.
+/// A legend can hide this many colours.
 const COLOURS: usize = 8;
 
-/// Figures beside each other, as far as there is room.
+/// Figures side by side, as far as there is room.
 pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
     let mut figures = figures.peekable();
     html! { @if figures.peek().is_some() { div.figures { @for one in figures { (figure(one)) } } } }

@@ -1,4 +1,4 @@
-//! What was found, most surprising first, and which predictions were missed.
+//! The findings, the most surprising first, and the missed predictions.
 
 use super::{latency, lines};
 use crate::conclusion::{self, Matter};
@@ -10,18 +10,18 @@ use costof_findings::sureness::{Points, Sureness};
 use costof_model::rows::PointRow;
 use maud::{Markup, html};
 
-/// So many points of a finding are named.
+/// At most this many points of a finding are named.
 const NAMED: usize = 4;
-/// So many missed predictions are shown; the tables mark all.
+/// At most this many missed predictions are listed; the tables mark all of them.
 const MISSED: usize = 40;
-/// So many findings are shown.
+/// At most this many findings are shown.
 const FINDINGS: usize = 200;
 
-/// What was found in a run, looked for once: most of a page's sections show some of it.
+/// The findings of a run, computed once: several sections of a page show some of them.
 pub(super) struct Found<'a> {
     findings: Vec<Finding>,
     questions: Vec<Question>,
-    /// The positions of the predictions that were missed, each with its sum.
+    /// The positions of the missed predictions, each with its sum.
     missed: Vec<(usize, String)>,
     points: Points<'a>,
 }
@@ -134,7 +134,7 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     }
 }
 
-/// A sentence begins with a capital, unless with a name that has a dot or an underscore.
+/// Capitalises a sentence, unless it begins with a name that has a dot or an underscore.
 pub(super) fn begun(sentence: &str) -> String {
     let first = sentence.split(' ').next().unwrap_or_default();
     if first.contains(['.', '_']) {

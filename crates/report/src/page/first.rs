@@ -1,4 +1,4 @@
-//! The first screen: how far the run can be trusted, what matters, and the numbers that everybody knows.
+//! The first screen: how far the run can be trusted, what matters, and the best-known numbers.
 
 use super::findings::Found;
 use super::noise::by_grade;
@@ -11,14 +11,14 @@ use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
 
-/// What the grades mean, from A on.
+/// The meanings of the grades, from A on.
 const MEANINGS: [&str; 4] = [
     "nothing was recorded that could have moved the number",
     "small disturbances",
     "disturbances that may have moved it",
     "disturbances large enough to decide what it is",
 ];
-/// So many rows stand on an axis, whatever a hostile file calls known.
+/// An axis has at most this many rows, however many a hostile file has.
 const MOST: usize = 20;
 
 pub(super) fn section(rows: &Rows<'_>, found: &Found<'_>) -> Markup {
@@ -29,7 +29,7 @@ pub(super) fn section(rows: &Rows<'_>, found: &Found<'_>) -> Markup {
     }
 }
 
-/// How many rows can be trusted, what the others suffer from, and a bar of the grades.
+/// How many rows can be trusted, what disturbs the others, and a bar of the grades.
 fn trust(rows: &Rows<'_>) -> Markup {
     let counted = by_grade(rows.run);
     html! {
@@ -47,7 +47,7 @@ fn trust(rows: &Rows<'_>) -> Markup {
     }
 }
 
-/// On one axis.
+/// The best-known numbers on one axis.
 fn known(rows: &Rows<'_>) -> Markup {
     let shown = known_times(rows);
     html! {
@@ -59,7 +59,7 @@ fn known(rows: &Rows<'_>) -> Markup {
     }
 }
 
-/// The positions and costs of the rows that everybody knows, the shortest first.
+/// The positions and costs of the rows with the best-known numbers, the shortest first.
 pub(super) fn known_times<'a>(rows: &Rows<'a>) -> Vec<(usize, &'a Estimate)> {
     times(rows, known::is_first)
 }

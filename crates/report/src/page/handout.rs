@@ -1,4 +1,4 @@
-//! One page of paper for teachers: the machine, the numbers that everybody knows, a call and what lies
+//! A handout for a course on one sheet of paper: the machine, the best-known numbers, a call and the costs
 //! beneath it, and three questions to discuss.
 
 use super::bars::Ruler;
@@ -16,19 +16,19 @@ use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 use maud::{Markup, PreEscaped, html};
 
-/// So many rows, and so many letters of a name and of what was found, leave room for all of it.
+/// Limits that keep the handout on one sheet: the number of rows, and the letters of a name and of a finding.
 const ROWS: usize = 12;
 const NAME: usize = 60;
 const FOUND: usize = 330;
 
-/// What is asked about what was found, in this order.
+/// The questions about the findings, in this order.
 const ASKS: [&str; 3] = [
     "Why is this so? Name the mechanism, and a measurement that could prove you wrong.",
     "Which program would notice it, and what would you change in that program?",
     "Would another machine give the same? What decides it?",
 ];
 
-/// The page.
+/// The handout of a run.
 pub fn page(run: &Run) -> String {
     let rows = Rows::new(run);
     let machine = machine(run);
@@ -60,7 +60,7 @@ pub fn page(run: &Run) -> String {
     )
 }
 
-/// What everybody knows; in a run that has too little of it, the first times.
+/// The best-known numbers; if the run has too few of them, the first times that it has.
 fn known<'a>(rows: &Rows<'a>) -> Vec<(usize, &'a Estimate)> {
     let mut known = first::known_times(rows);
     if known.len() < 3 {
@@ -97,7 +97,7 @@ fn table(rows: &Rows<'_>, shown: &[(usize, &Estimate)]) -> Markup {
     }
 }
 
-/// What was found, each with what to ask about it; where little was, what the axis can be asked.
+/// A question about each finding; if there are few findings, questions about the axis.
 fn questions(
     run: &Run,
     rows: &Rows<'_>,

@@ -1,5 +1,5 @@
-//! The latency table: a bar on a logarithmic scale for each thing that has a name, with all that is
-//! known of it one click away.
+//! The latency table: a bar on a logarithmic scale for each named cost. A click shows everything that is
+//! known about it.
 
 use super::bars::Ruler;
 use crate::predictions;
@@ -13,9 +13,9 @@ use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
 
-/// A run that has no headlines shows so many of its points.
+/// A run without headlines shows this many of its points.
 const WITHOUT_HEADLINES: usize = 60;
-/// A table has so many rows at most; a hostile file may call everything a headline.
+/// A table has at most this many rows; a hostile file may call everything a headline.
 const ROWS: usize = 400;
 
 pub(super) fn title(rows: &Rows<'_>) -> String {
@@ -27,7 +27,7 @@ pub(super) fn title(rows: &Rows<'_>) -> String {
     }
 }
 
-/// The positions of the rows that have a name; where none has, of the first ones.
+/// The positions of the rows that have a name; if none has one, of the first rows.
 fn shown(rows: &Rows<'_>) -> Vec<usize> {
     let headlines = all(rows).filter(|at| rows.row(*at).headline);
     let headlines: Vec<usize> = headlines.take(ROWS).collect();
@@ -94,7 +94,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
     }
 }
 
-/// What stands for what in [`bars`].
+/// The key to the symbols in [`bars`].
 pub(super) fn key() -> Markup {
     html! {
         p.key {
@@ -110,7 +110,7 @@ fn all(rows: &Rows<'_>) -> std::ops::Range<usize> {
     0..rows.all().len()
 }
 
-/// Rows on one axis. Each unfolds to all that is known of it, or links to where it does.
+/// Rows on one axis. Each unfolds to all that is known about it, or links to where the page says it.
 pub(super) fn bars(
     rows: &Rows<'_>,
     shown: &[(usize, &Estimate)],
@@ -170,7 +170,7 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     }
 }
 
-/// What has to be known of a published number beside such a row.
+/// A note for a published number next to a row that was measured over an emulated link.
 fn ours_is_emulated(row: &PointRow) -> &'static str {
     if row.point.is_emulated() {
         "; here the link is emulated"
@@ -190,8 +190,8 @@ fn range(unit: Unit, (low, high): (f64, f64)) -> String {
     unit.display(low)
 }
 
-/// What was measured and predicted, where the time goes, and what speaks against it. What is alike for all
-/// rows of a probe stands once, where the link leads: the method, and what each number is.
+/// What was measured and predicted, where the time goes, and the doubts. The row links to what all rows of a
+/// probe share: the method and the meaning of each number.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
     let others = row
@@ -264,7 +264,7 @@ fn doubts(warnings: &[Warning]) -> String {
     said.join("; ")
 }
 
-/// The predictions that were missed, the furthest off first, each with its sum.
+/// The missed predictions, the largest miss first, each with its sum.
 pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
     let missed = all(rows).filter_map(|at| {
         let ratio = rows.row(at).missed_by()?;

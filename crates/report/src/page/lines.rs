@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-/// Each line an item; nothing for no lines.
+/// Each line as an item; nothing if there are no lines.
 pub(super) fn list(text: &str) -> Markup {
     let lines: Vec<&str> = text
         .lines()
@@ -14,10 +14,10 @@ pub(super) fn list(text: &str) -> Markup {
     }
 }
 
-/// Text in which what stands between backticks is a command.
+/// Text in which backticks enclose a command.
 pub(super) fn commands(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
-    // A backtick without another one is a letter like any other.
+    // A backtick without a partner is an ordinary character.
     let pairs = (parts.len() - 1) / 2 * 2;
     html! {
         @for (position, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Three runs and more, as a page without scripts: which is the odd one, and one table with a column for
+//! The page of three or more runs, without scripts: which run is the odd one, and one table with a column for
 //! each run, the widest spread first.
 
 use super::comparison::{facts_apart, made, of_comparison, outcome_class, side};
@@ -8,11 +8,11 @@ use crate::compare::many::{Pair, Row, Runs, letter};
 use crate::compare::outcome::Outcome;
 use maud::{Markup, html};
 
-/// A table has so many rows; what a hostile or huge file has more is counted.
+/// A table has at most this many rows; for a huge or hostile file, it says how many more there are.
 const ROWS: usize = 3000;
 
-/// The page of runs of which each two were compared. `outcomes` are those of each later run compared with
-/// the first, by its name.
+/// The page of runs, with the comparison of each pair. `outcomes` has the outcome of each later run compared
+/// with the first, with the run's name.
 pub fn page(sides: &[Side<'_>], pairs: &[Pair], outcomes: &[(Option<String>, Outcome)]) -> String {
     let runs = Runs::new(sides, pairs);
     let (differ, alike) = runs.by_difference();
@@ -41,7 +41,7 @@ pub fn page(sides: &[Side<'_>], pairs: &[Pair], outcomes: &[(Option<String>, Out
     )
 }
 
-/// A column for each run; the number of one that differs from all others stands out.
+/// A table with a column for each run. If one run differs from all others, its number is highlighted.
 fn table(name: &str, runs: &Runs<'_>, rows: &[&Row<'_>]) -> Markup {
     let content = html! {
         thead { tr { th { "what" } @for heading in runs.headings() { th.v { (heading) } } } }

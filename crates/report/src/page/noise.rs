@@ -1,4 +1,4 @@
-//! What disturbed the launches, as far as it was recorded.
+//! The recorded disturbances of the launches.
 
 use super::lines;
 use crate::notes;

@@ -1,4 +1,4 @@
-//! Probe by probe: what was asked, the plots of what was varied, and the numbers behind them.
+//! The section of each probe: its question, the plots of what was varied, and the numbers behind them.
 
 use super::figures;
 use crate::choose;
@@ -11,13 +11,13 @@ use costof_model::emulated::mark;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// So much of a page is drawn, in bytes, and so much more in plots that the reader unfolds: a page of 300
-/// points of `copy` stays under 500 kB with their numbers.
+/// How many bytes of plots a page has: visible ones, and ones that the reader unfolds. A page of 300 points
+/// of `copy` then stays under 500 kB including their numbers.
 const DRAWN: [usize; 2] = [160_000, 80_000];
-/// What a dot takes of that, and what a panel does without dots; in the mean.
+/// The average size in bytes of a dot, and of a panel without its dots.
 const DOT: usize = 50;
 const PANEL: usize = 1000;
-/// A table has so many rows; what a hostile or huge file has more is in the file alone.
+/// A table has at most this many rows; the rest of a huge or hostile run is only in the file.
 const ROWS: usize = 5000;
 
 pub(super) fn title(rows: &Rows<'_>) -> String {
@@ -25,7 +25,7 @@ pub(super) fn title(rows: &Rows<'_>) -> String {
     format!("Plots and numbers: {points} of {probes} probes")
 }
 
-/// `chosen` are the figures, `left_out` is how many others there are.
+/// The section of a probe. `chosen` are its figures, `left_out` is how many more there are.
 pub(super) fn section(
     rows: &Rows<'_>,
     of_run: &[Figure],
@@ -58,7 +58,7 @@ pub(super) fn section(
 /// A probe, the positions of its rows, and its figures.
 pub(super) type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 
-/// The figures of all probes, as far as a page has room, and how many it has none for.
+/// The figures of all probes, as far as a page has room, and how many were left out.
 pub(super) fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     let mut room = Room::default();
     let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
@@ -69,17 +69,17 @@ pub(super) fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     (probes.collect(), room.left_out)
 }
 
-/// What is drawn on a page so far.
+/// The plots on a page so far.
 #[derive(Default)]
 pub(super) struct Room {
-    /// In bytes: what is seen, and what the reader unfolds.
+    /// In bytes: visible plots, and those that the reader unfolds.
     drawn: [usize; 2],
     /// Figures for which there was no room.
     pub(super) left_out: usize,
 }
 
 impl Room {
-    /// Takes the room that a figure needs, where there is so much.
+    /// Reserves room for a figure; false if there is too little.
     pub(super) fn has_for(&mut self, figure: &Figure) -> bool {
         let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
         let dots: usize = lines.map(|line| line.dots.len()).sum();
@@ -167,13 +167,13 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     }
 }
 
-/// What a row is about; a heading without words is none.
+/// A heading for what a row is about; none if it has no text.
 fn head(text: &str) -> Markup {
     html! { @if text.is_empty() { td {} } @else { th { (text) } } }
 }
 
-/// The axes on which the points differ, in the order in which the probe has them, as far as a table
-/// has room for columns, and how many axes were not looked at for want of it.
+/// The axes on which the points differ, in the probe's order. A table has room for a limited number of
+/// columns; the second value is the number of axes that were not checked because of that.
 fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> (Vec<String>, usize) {
     let values = |axis: &str| {
         let values = positions

@@ -1,4 +1,4 @@
-//! What is said first of a run that was asked about few probes: the question, its answer, and one plot.
+//! The top of a page for a run that was asked about few probes: the question, its answer, and one plot.
 
 use super::probes::Chosen;
 use super::{figures, first, latency};
@@ -9,11 +9,11 @@ use crate::text::{SENTENCES, shortened};
 use costof_model::rows::PointRow;
 use maud::{Markup, html};
 
-/// More probes are no question.
+/// A run about more probes has no single question.
 const FEW: usize = 3;
 
-/// The probes that the run was asked about, where they are few. What predictions build on, and has nothing
-/// but its headlines, was measured for another probe's sake.
+/// The probes that the run was asked about, if they are few. A probe that has only headlines, and that
+/// predictions of others use, was not asked about.
 pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
     let probes = rows.by_probe();
     let infos = || probes.iter().filter_map(|(probe, _)| rows.info(probe));
@@ -33,14 +33,14 @@ pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
     asked
 }
 
-/// What the page is called: the question, where it is one.
+/// The title of the page: the question, if there is exactly one.
 pub(super) fn title<'a>(rows: &Rows<'a>, asked: &[&str]) -> &'a str {
     let info = asked.first().filter(|_| asked.len() == 1);
     let info = info.and_then(|probe| rows.info(probe));
     info.map_or("What things cost here", |info| &info.question)
 }
 
-/// The questions with their answers, and the first plot, which is taken from those of the probes.
+/// The questions with their answers, and the first plot, which is removed from the probes' own figures.
 pub(super) fn section(rows: &Rows<'_>, asked: &[&str], chosen: &mut [Chosen<'_>]) -> Markup {
     let mut of_asked: Vec<&mut Chosen<'_>> = chosen
         .iter_mut()
@@ -64,13 +64,13 @@ pub(super) fn section(rows: &Rows<'_>, asked: &[&str], chosen: &mut [Chosen<'_>]
     }
 }
 
-/// The times of the probes on an axis.
+/// The costs of these probes on one axis.
 fn bars(rows: &Rows<'_>, asked: &[&str]) -> Markup {
     let times = first::times(rows, |row| asked.contains(&&*row.point.probe));
     html! { @if !times.is_empty() { (latency::bars(rows, &times, (1.0, 1e3), false)) } }
 }
 
-/// What the headline came to, or else the first point, and from where to where all go.
+/// The value of the headline, or else of the first point, and the range of all points.
 fn answer(rows: &Rows<'_>, positions: &[usize]) -> Markup {
     let headline = positions.iter().find(|at| rows.row(**at).headline);
     let at = *headline.unwrap_or(&positions[0]);
@@ -91,7 +91,7 @@ fn answer(rows: &Rows<'_>, positions: &[usize]) -> Markup {
     }
 }
 
-/// The least and the greatest of several points of one unit.
+/// The smallest and the largest of several points with the same unit.
 fn ends(rows: &Rows<'_>, positions: &[usize]) -> Option<[usize; 2]> {
     let median = |row: &PointRow| {
         let estimate = row.primary().filter(|_| row.is_usable())?;

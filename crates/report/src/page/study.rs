@@ -1,4 +1,4 @@
-//! The tables of a study beside what the run gave, and its questions.
+//! The tables of a study compared with the run, and its questions.
 
 use super::lines;
 use crate::rows::Rows;
