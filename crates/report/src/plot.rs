@@ -1,4 +1,4 @@
-//! A plot as data: what stands on its axes, not how it is drawn.
+//! A plot as data: its axes and their contents, not how they are drawn.
 
 mod area;
 mod draw;
@@ -13,31 +13,31 @@ pub(crate) use draw::{FILE, PAGE, drawing};
 pub(crate) use ink::STYLE as FILE_STYLE;
 pub(crate) use scale::{Scale, Span, number, tick};
 
-/// Plots that belong together: panels with the same series.
+/// Plots that belong together: panels that share their series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figure {
-    /// Names it among the figures of a run: `copy.send-throughput-by-size`.
+    /// Its name among the figures of a run: `copy.send-throughput-by-size`.
     pub(crate) name: String,
-    /// What it shows, as a heading.
+    /// The heading.
     pub(crate) title: String,
-    /// What a reader has to know of it, in sentences.
+    /// Notes for the reader, in sentences.
     pub(crate) about: String,
     /// The series of all panels, in the order of their colours.
     pub(crate) series: Vec<String>,
-    /// What is drawn.
+    /// The plots.
     pub(crate) panels: Vec<Panel>,
     /// Whether the reader unfolds it.
     pub(crate) folded: bool,
-    /// The axis of a probe that was varied, and the metric that is drawn over it; empty where it shows
+    /// The axis of the probe that was varied, and the metric that is drawn over it; empty if the figure shows
     /// something else.
     pub(crate) axis: String,
     pub(crate) metric: String,
 }
 
-/// One pair of axes, and what is drawn between them.
+/// One pair of axes, and the lines between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
-    /// What sets it apart from the others of its figure; empty where it is the only one.
+    /// What distinguishes it from the figure's other panels; empty if it is the only one.
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
@@ -47,7 +47,7 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    /// One without marks.
+    /// A panel without marks.
     pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Panel {
         Panel {
             title: title.into(),
@@ -69,7 +69,7 @@ impl Line {
     }
 }
 
-/// The least and the greatest; of no values, the wrong way round.
+/// The smallest and the largest value; without values, infinity and minus infinity.
 pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -94,10 +94,10 @@ pub(crate) struct Axis {
     pub(crate) scale: Scale,
 }
 
-/// What is drawn of a series.
+/// One series in a panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// The position of its series in the figure.
+    /// The position of the series in the figure.
     pub(crate) series: usize,
     pub(crate) kind: Kind,
     pub(crate) dots: Vec<Dot>,
@@ -114,9 +114,9 @@ pub(crate) enum Kind {
     Steps,
     /// A bar from the horizontal axis to each.
     Bars,
-    /// A bar in a row of its own for each, beside its word, with its value.
+    /// For each dot a bar in a row of its own, between its word and its value.
     Rows,
-    /// Squares whose shade says how hot they are.
+    /// Squares whose shade shows their heat.
     Cells,
 }
 
@@ -127,15 +127,15 @@ pub(crate) struct Dot {
     pub(crate) y: f64,
     /// The interval of `y`.
     pub(crate) interval: Option<(f64, f64)>,
-    /// Which row of the run it shows, by its position, where it is one.
+    /// The position of its row in the run, if it has one.
     pub(crate) row: Option<usize>,
-    /// What the row does not say of it.
+    /// Text that the row does not have.
     pub(crate) text: String,
-    /// From 0 to 1, of a cell.
+    /// The heat of a cell, from 0 to 1.
     pub(crate) heat: f64,
 }
 
-/// A place on the horizontal axis that means something.
+/// A mark on the horizontal axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) at: f64,

@@ -6,7 +6,7 @@ use crate::rows::Rows;
 use crate::text::file_name;
 use costof_model::run_file::Run;
 
-/// A file's name, and the SVG that it holds.
+/// The name of each file, and its SVG.
 pub fn svg(run: &Run) -> Vec<(String, String)> {
     let rows = Rows::new(run);
     let of_probes = rows.by_probe();
@@ -17,7 +17,7 @@ pub fn svg(run: &Run) -> Vec<(String, String)> {
     for figure in choose::run_figures(&rows).into_iter().chain(of_probes) {
         for (number, panel) in figure.panels.iter().enumerate() {
             let name = named(&figure, number);
-            // Two figures of a hostile run may have one name.
+            // Two figures of a hostile run may have the same name.
             if files.iter().all(|(known, _)| *known != name) {
                 files.push((name, drawing(&figure, panel, FILE)));
             }

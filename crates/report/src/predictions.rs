@@ -1,5 +1,4 @@
-//! What was expected, because of what, and what came: the sums behind the
-//! ranges of the table.
+//! Predictions: the sums behind the ranges of the table, and whether they held.
 
 use crate::names::short_point;
 use crate::table::{in_order, interval, is_hit};
@@ -7,8 +6,8 @@ use crate::text::wrapped;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// The points whose prediction was missed, each with the sum that was wrong
-/// here; nothing where all held.
+/// The points that missed their prediction, each with the sum that was wrong here; empty if all predictions
+/// held.
 pub(crate) fn missed(run: &Run) -> String {
     in_order(run)
         .filter(|row| is_hit(row) == Some(false))
@@ -17,8 +16,8 @@ pub(crate) fn missed(run: &Run) -> String {
         .collect()
 }
 
-/// The sum behind the prediction of each point of a probe beside what was
-/// measured, in lines of text; empty where the run predicted none of them.
+/// The sum behind each prediction for a probe's points, compared with the measurement, as lines of text;
+/// empty if the run predicted none of them.
 pub fn of_probe(run: &Run, probe: &str) -> String {
     in_order(run)
         .filter(|row| row.point.probe == probe)

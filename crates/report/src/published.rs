@@ -1,4 +1,4 @@
-//! Numbers that everybody knows, to compare a machine's own with: `published.toml`.
+//! Well-known published numbers to compare a machine with, from `published.toml`.
 
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
@@ -8,22 +8,22 @@ use std::sync::LazyLock;
 /// Jeff Dean's list.
 pub(crate) const DEAN: &str = "Dean 2009";
 
-/// What somebody published.
+/// A published number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
-    /// Who.
+    /// Who published it.
     pub(crate) by: String,
-    /// What, as they call it.
+    /// What it is about, in the author's words.
     pub(crate) what: String,
-    /// From where to where, in nanoseconds; the same where it is one number.
+    /// The range in nanoseconds; both ends are the same if it is one number.
     pub(crate) ns: (f64, f64),
-    /// How many bytes it is about, where costof gives a rate.
+    /// The number of bytes that it is about, if costof measures a rate.
     bytes: Option<f64>,
-    /// The headline that asks the same.
+    /// The probe whose headline measures the same.
     probe: String,
     label: String,
-    /// On what the headline's file lies, which is the end of its label.
+    /// The medium of the headline's file, which is the end of its label.
     medium: Option<String>,
 }
 
@@ -38,7 +38,7 @@ static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
 });
 
 impl Published {
-    /// From where to where, in the unit of what costof measured of it.
+    /// The range in the unit that costof measures.
     pub(crate) fn range(&self, unit: Unit) -> Option<(f64, f64)> {
         match (unit, self.bytes) {
             (Unit::Nanoseconds, _) => Some(self.ns),
@@ -62,12 +62,12 @@ impl Published {
     }
 }
 
-/// What was published of what a row of the latency table asks.
+/// The published numbers for a row of the latency table.
 pub(crate) fn published(row: &PointRow) -> impl Iterator<Item = &'static Published> {
     PUBLISHED.iter().filter(|known| known.asks_the_same(row))
 }
 
-/// What Dean published that none of these rows asks.
+/// The numbers from Dean's list that none of these rows measures.
 pub(crate) fn not_asked(rows: &[&PointRow]) -> Vec<&'static Published> {
     let by_dean = PUBLISHED.iter().filter(|known| known.by == DEAN);
     let not_asked = by_dean.filter(|known| !rows.iter().any(|row| known.asks_the_same(row)));

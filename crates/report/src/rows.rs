@@ -1,5 +1,4 @@
-//! The points of a run in the order in which they are shown, each with a position by which a page
-//! refers to it.
+//! The points of a run in the order in which they are shown. A page refers to a row by its position.
 
 use crate::names;
 use costof_model::axis::Axis;
@@ -20,8 +19,8 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Those that were planned in the order of the plan, then others. Of a point that comes twice,
-    /// the first.
+    /// First the planned points in the order of the plan, then others. If a point is there twice, the first
+    /// counts.
     pub(crate) fn new(run: &'a Run) -> Rows<'a> {
         let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
         for row in &run.points {
@@ -88,7 +87,7 @@ impl<'a> Rows<'a> {
         metrics.find(|metric| metric.name == name)
     }
 
-    /// What all launches gave of a probe's points, in their order.
+    /// The launches of a probe's points, in their order.
     pub(crate) fn launched(&self, probe: &str) -> &[&'a LaunchPoint] {
         self.launched.get(probe).map_or(&[], Vec::as_slice)
     }
@@ -99,13 +98,14 @@ impl<'a> Rows<'a> {
         names::short_point(point, self.info(&point.probe))
     }
 
-    /// What the latency table calls a point, or else its name.
+    /// The label of a point in the latency table, or else its name.
     pub(crate) fn label(&self, position: usize) -> String {
         let label = self.all[position].label.clone();
         label.unwrap_or_else(|| self.name(position))
     }
 
-    /// The probes that have points, each with the positions of its rows, in the order of the first.
+    /// The probes that have points, each with the positions of its rows, in the order in which they first
+    /// appear.
     pub(crate) fn by_probe(&self) -> Vec<(&'a str, Vec<usize>)> {
         let mut probes: Vec<(&str, Vec<usize>)> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();

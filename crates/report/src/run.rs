@@ -21,7 +21,7 @@ pub fn text(run: &Run, style: Style) -> String {
     text
 }
 
-/// What the table is about as a whole.
+/// The notes on the table as a whole.
 fn below(run: &Run, style: Style) -> String {
     let cycles = style.columns() >= table::CYCLES_FROM_WIDTH;
     let cycles = notes::estimated_cycles(run).filter(|_| cycles);
@@ -46,8 +46,8 @@ fn all_notes(run: &Run, style: Style) -> String {
     .concat()
 }
 
-/// Each kind of note as a line: a single note itself, else how many there are. Reasons are printed where
-/// there is nothing else.
+/// A line for each kind of note: the note itself if there is one, else their number. Reasons are printed if
+/// there is nothing else to show.
 fn counted(run: &Run) -> String {
     let absent = notes::absent(run);
     if run.points.is_empty() {
@@ -81,8 +81,8 @@ fn counted(run: &Run) -> String {
     .concat()
 }
 
-/// What matters: at most five lines, then how far the numbers can be trusted. Stands last, where a
-/// terminal shows it.
+/// The results that matter: at most five lines, then how far the numbers can be trusted. They come last,
+/// where a terminal shows them.
 pub fn conclusion(run: &Run, style: Style) -> String {
     let lines = conclusion::lines(run);
     let lines = lines.iter().map(|line| style.cut(&format!("- {line}")));
@@ -94,7 +94,7 @@ pub fn conclusion(run: &Run, style: Style) -> String {
     paragraph(&(lines.collect::<String>() + &verdict))
 }
 
-/// What has no number, and why; empty where everything has one.
+/// The points without a number, and why; empty if every point has one.
 pub fn absent(run: &Run) -> String {
     paragraph(&without_number(run))
 }
@@ -104,7 +104,7 @@ pub(crate) fn without_number(run: &Run) -> String {
     notes::absent(run) + &notes::lost_launches(run)
 }
 
-/// A line that says which machine it is, and one for that of the other end.
+/// A line that identifies the machine, and one for the other peer's machine.
 pub(crate) fn machine(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {
         return String::new();

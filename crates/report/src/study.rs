@@ -1,9 +1,9 @@
-//! Studies: what somebody published, compared with what a run gave.
+//! Studies: published figures compared with the results of a run.
 //!
-//! A study is one data file (`study/file.rs`); the figures in it are theirs and the only numbers that are
-//! typed in. Each names the point and the metric of costof that asks the same (`study/figure.rs`), is compared
-//! with a run (`study/reproduction.rs`), and shown as text, as Markdown and as a section of the run's page
-//! (`study/shown.rs`).
+//! A study is one data file (`study/file.rs`). Its figures are the published ones, and no other numbers are
+//! typed in. Each figure names the point and the metric of costof that measure the same (`study/figure.rs`).
+//! `study/reproduction.rs` compares the study with a run, and `study/shown.rs` shows the comparison as text,
+//! as Markdown and as a section of the run's page.
 
 mod figure;
 mod file;
@@ -14,7 +14,7 @@ mod unit;
 pub use file::{FILE_MAX_BYTES, Selection, Study};
 pub use reproduction::{Reproduction, Why};
 
-/// A study that comes with costof: its name, and its file.
+/// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [
     (
         "copy-primitives",

@@ -5,10 +5,10 @@ use crate::text::{printable, wrapped_at};
 /// How a run is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
-    /// The columns of the terminal; none where the text goes elsewhere: then nothing is left out, and a
-    /// sentence is a line.
+    /// The width of the terminal in columns; none if the text does not go to a terminal. Then nothing is left
+    /// out, and each sentence is one line.
     pub width: Option<usize>,
-    /// Whether colours are understood there.
+    /// Whether the output understands colours.
     pub colour: bool,
     /// Whether each row shows its point besides its label.
     pub ids: bool,
@@ -21,7 +21,7 @@ impl Style {
         self.width.unwrap_or(usize::MAX)
     }
 
-    /// Lines of text, none longer than the terminal.
+    /// Text broken into lines that fit the terminal.
     pub(crate) fn prose(self, text: &str) -> String {
         let wrapped = |line: &str| {
             let indent = line.len() - line.trim_start_matches(' ').len();
@@ -31,7 +31,7 @@ impl Style {
         text.lines().map(wrapped).collect()
     }
 
-    /// A sentence, of which a terminal shows as many lines as are read at a glance.
+    /// A sentence. On a terminal it has at most as many lines as a reader takes in at a glance.
     pub(crate) fn cut(self, sentence: &str) -> String {
         const MOST: usize = 2;
         let width = self.width.map(|width| width.saturating_sub(" …".len()));

@@ -1,5 +1,4 @@
-//! The latency table: what each thing costs, how sure that is, what was
-//! expected, and how far the number can be trusted.
+//! The latency table: the cost of each thing, its interval, its prediction, and its grade.
 
 use crate::colour;
 use crate::grid::Align::{self, Left, Right};
@@ -13,11 +12,11 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::collections::HashMap;
 
-/// A column beside the name.
+/// A column next to the name.
 struct Column {
     heading: &'static str,
     align: Align,
-    /// Narrower terminals leave it out.
+    /// Whether a narrow terminal leaves it out.
     from_width: usize,
     cell: fn(&PointRow) -> String,
 }
@@ -55,13 +54,13 @@ const COLUMNS: [Column; 5] = [
     },
 ];
 
-/// Narrower terminals do not show cycles.
+/// A narrower terminal does not show cycles.
 pub(crate) const CYCLES_FROM_WIDTH: usize = 160;
-/// A name is not cut into lines shorter than this.
+/// A name is not broken into lines shorter than this.
 const LEAST_NAME: usize = 20;
 
-/// The latency table. On a terminal its rows have the terminal's width: columns are left out, and a
-/// long name has several lines.
+/// The latency table. On a terminal its rows fit the width: columns are left out, and a long name takes
+/// several lines.
 pub(crate) fn points(run: &Run, style: Style) -> String {
     let rows: Vec<&PointRow> = in_order(run).collect();
     if rows.is_empty() {
@@ -88,7 +87,7 @@ pub(crate) fn points(run: &Run, style: Style) -> String {
     lines.map(|(line, row)| painted(line, row) + "\n").collect()
 }
 
-/// What the columns of this text leave for a name; each has a space on either side.
+/// The width that the columns of this text leave for a name; each has a space on both sides.
 fn room<'c>(
     columns: impl Iterator<Item = &'c Column>,
     cells: &[Vec<String>],
@@ -104,8 +103,8 @@ fn room<'c>(
         .max(LEAST_NAME)
 }
 
-/// What each row is called: its label, else its point. `--ids` adds the point to the label: in a column
-/// of its own, on a terminal below it.
+/// The name of each row: its label, or else its point. `--ids` adds the point to the label: in a column of
+/// its own, or on a terminal on the next line.
 fn names(run: &Run, rows: &[&PointRow], style: Style, room: usize) -> Vec<Vec<String>> {
     let name = |row: &&PointRow| {
         let id = printable(&short_point(&row.point, run.probe(&row.point.probe)));
@@ -121,7 +120,7 @@ fn names(run: &Run, rows: &[&PointRow], style: Style, room: usize) -> Vec<Vec<St
     rows.iter().map(name).collect()
 }
 
-/// A line of a row in colours: its grade, a missed prediction; dim where the row has no usable number.
+/// A line of a row in colours: its grade and a missed prediction; dim if the row has no usable number.
 fn painted(line: &str, row: Option<&PointRow>) -> String {
     let Some(row) = row else {
         return line.to_owned();
@@ -140,12 +139,12 @@ fn painted(line: &str, row: Option<&PointRow>) -> String {
     }
 }
 
-/// What stands where a cost lies below what the clock can tell.
+/// Shown if a cost is below the resolution of the clock.
 const BELOW_RESOLUTION: &str = "below resolution";
-/// What stands where an interval is so wide that there is no number.
+/// Shown if an interval is so wide that the number says nothing.
 const NO_INTERVAL: &str = "no usable interval";
 
-/// The median of what answers the probe's question, where it is a number for a user.
+/// The median of the probe's primary metric, if a user can use it.
 pub(crate) fn measured(row: &PointRow) -> String {
     let Some(estimate) = row.primary() else {
         return BELOW_RESOLUTION.to_owned();
@@ -179,13 +178,13 @@ pub(crate) fn interval(estimate: &Estimate) -> String {
     }
 }
 
-/// The interval of what [`measured`] shows; nothing where that says already that it is of no use.
+/// The interval for what [`measured`] shows; empty if that says already that there is no usable number.
 pub(crate) fn interval_of(row: &PointRow) -> String {
     let estimate = row.primary().filter(|_| row.is_usable());
     estimate.map_or_else(String::new, interval)
 }
 
-/// The range that was expected, marked by whether it held where it is scored.
+/// The predicted range. If the prediction is scored, a mark shows whether it held.
 pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(expected) = &row.prediction else {
         return String::new();
@@ -204,17 +203,18 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     if expected.metric == row.primary {
         return format!("{range}{mark}");
     }
-    // It stands beside another metric than its own.
+    // The prediction is about another metric than the one that this row shows.
     format!("{} {range}{mark}", printable(&expected.metric))
 }
 
-/// Whether the interval of what was measured meets what was expected; none where that is not scored.
+/// Whether the interval of the measurement overlaps the predicted range; none if the prediction is not
+/// scored.
 pub(crate) fn is_hit(row: &PointRow) -> Option<bool> {
     row.scored()?;
     Some(row.missed_by().is_none())
 }
 
-/// PMU cycles where there are any, else estimated ones, marked by `~`.
+/// Counted PMU cycles if there are any, else estimated ones, marked by `~`.
 pub(crate) fn cycles(row: &PointRow) -> String {
     let counted = row.estimate("cycles").map(|cycles| ("", cycles.median));
     let estimated = || {

@@ -1,16 +1,16 @@
-//! Prose in lines of a readable length.
+//! Breaks prose into lines of a readable length.
 
-/// Columns of explanatory text.
+/// The width of explanatory text in columns.
 pub const COLUMNS: usize = 88;
 
-/// `line` in lines of at most [`COLUMNS`], each indented, the later ones by two columns more. What
-/// stands between backticks is never cut, so that a command can be copied whole; it may be longer
-/// than a line.
+/// Breaks `line` into lines of at most [`COLUMNS`]. Each is indented, and all after the first by two more
+/// columns. Text between backticks is never broken, so that a user can copy a command as a whole; it may be
+/// longer than a line.
 pub fn wrapped(line: &str, indent: &str) -> String {
     wrapped_at(COLUMNS, line, indent)
 }
 
-/// The same in lines of at most so many columns.
+/// The same with lines of at most this many columns.
 pub(crate) fn wrapped_at(columns: usize, line: &str, indent: &str) -> String {
     let mut text = String::from(indent);
     let mut column = indent.chars().count();
@@ -30,7 +30,7 @@ pub(crate) fn wrapped_at(columns: usize, line: &str, indent: &str) -> String {
     text
 }
 
-/// What stands between blanks, blanks between two backticks left out.
+/// The words of a text. A blank between two backticks does not separate words.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -42,7 +42,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Where the first word ends. A backtick without another one is a letter like any other.
+/// The end of the first word. A backtick without a partner is an ordinary character.
 fn end_of_word(text: &str) -> usize {
     let mut from = 0;
     loop {
@@ -58,7 +58,7 @@ fn end_of_word(text: &str) -> usize {
     }
 }
 
-/// Text set off by a blank line; nothing for nothing.
+/// Text after a blank line; nothing if it is empty.
 pub(crate) fn paragraph(text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -67,22 +67,22 @@ pub(crate) fn paragraph(text: &str) -> String {
     }
 }
 
-/// Text of a run file without what would rule a terminal.
+/// Text of a run file without the characters that control a terminal.
 pub(crate) fn printable(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(harmless).collect()
 }
 
-/// The same of text in lines, each of which ends with its own end.
+/// The same for text in lines; it keeps the ends of the lines.
 pub(crate) fn printable_lines(text: &str) -> String {
     let lines = text.lines();
     lines.map(|line| printable(line) + "\n").collect()
 }
 
-/// So many letters has what a run file says in sentences, where it is shown; a hostile one says more.
+/// The maximum length of a sentence from a run file when it is shown; a hostile file may have longer ones.
 pub(crate) const SENTENCES: usize = 4000;
 
-/// A name of at most so many letters.
+/// A name of at most this many letters.
 pub(crate) fn shortened(name: &str, most: usize) -> String {
     match name.char_indices().nth(most) {
         Some(_) => name.chars().take(most - 1).chain(['…']).collect(),
@@ -90,14 +90,14 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     }
 }
 
-/// The same, beginning with a capital letter.
+/// The text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
 }
 
-/// A name that is one in any folder, of at most so many letters, whatever a run calls its probes.
+/// A file name that is valid in any folder, of at most this many letters, whatever the names in a run are.
 pub(crate) fn file_name(name: &str, most: usize) -> String {
     let safe = name.chars().take(most).map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,

@@ -5,15 +5,15 @@ use super::scale::{Span, tick};
 use super::svg::{Anchor, Svg, closed, joined};
 use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ink};
 
-/// Words longer than this together, in letters, stand aslant below their axis.
+/// If the words of an axis have more letters together, they are drawn slanted below it.
 const LETTERS_IN_LINE: usize = 56;
 const SLANT_DEGREES: f64 = -30.0;
-/// How far a slanted word reaches to the left and down, in its own length.
+/// How far a slanted word reaches to the left and down, as shares of its length.
 const SLANT: (f64, f64) = (0.87, 0.5);
-/// No margin takes more of a panel, whatever a run file calls things.
+/// A margin takes at most this share of a panel, however long the names in a run file are.
 const MARGIN: f64 = 0.4;
 
-/// What stands between the axes: where, in pixels, and which values.
+/// The area between the axes: its place in pixels, and its range of values.
 pub(super) struct Area {
     width: f64,
     left: f64,
@@ -25,7 +25,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// As wide and high as its longest labels leave room for.
+    /// An area that leaves room for the longest labels.
     pub(super) fn new(panel: &Panel, how: For, top: f64) -> Area {
         let (x, y) = spans(panel);
         let ticks = y.ticks(7).into_iter();
@@ -44,7 +44,7 @@ impl Area {
         area
     }
 
-    /// Moves the ends of the horizontal axis until no label of it is cut.
+    /// Moves the ends of the horizontal axis inward until none of its labels is cut.
     fn make_room_below(&mut self, panel: &Panel, how: For) {
         let is_slanted = is_slanted(panel);
         for at in self.x.ticks(8) {
@@ -107,8 +107,8 @@ impl Area {
         svg.text(beside, &panel.y.label, Anchor::Middle, "", -90.0);
     }
 
-    /// Places on the horizontal axis, with their intervals, and their names in rows where no other one's
-    /// stands.
+    /// Marks on the horizontal axis with their intervals. Their names are put into rows so that none overlaps
+    /// another.
     pub(super) fn marks(&self, svg: &mut Svg, panel: &Panel) {
         let mut names: Vec<(f64, f64, usize)> = Vec::new();
         for mark in &panel.marks {
@@ -164,7 +164,7 @@ impl Area {
         let curve = line.dots.iter().map(at);
         let curve = match line.kind {
             Kind::Joined => joined(curve),
-            // A page has many, and nobody sees parts of a pixel.
+            // A page has many of these, and nobody sees fractions of a pixel.
             Kind::Steps => joined(curve.map(|(x, y)| (x.round(), y.round()))),
             _ => String::new(),
         };
@@ -190,7 +190,7 @@ impl Area {
         }
     }
 
-    /// The interval of a dot, as far as it lies between the axes, with an arrow where it leaves them.
+    /// The part of a dot's interval between the axes, with an arrow where it goes beyond.
     fn interval(&self, dot: &Dot, shift: f64) -> String {
         let Some(interval) = dot.interval else {
             return String::new();
@@ -219,23 +219,23 @@ impl Area {
         );
     }
 
-    /// How wide what stands at a word of the horizontal axis is.
+    /// The width of the column that belongs to a word of the horizontal axis.
     fn column(&self) -> f64 {
         (self.right - self.left) / self.x.steps()
     }
 }
 
-/// Which values both axes show. Medians alone say so: an interval that is far wider would press all the
-/// others flat.
+/// The values that both axes show. Only medians determine them: one very wide interval would press all the
+/// other lines flat.
 fn spans(panel: &Panel) -> (Span, Span) {
     let dots = || panel.lines.iter().flat_map(|line| &line.dots);
     let mut x = Span::new(&panel.x.scale, dots().map(|dot| dot.x));
     if panel.x.scale == Scale::Linear {
-        // Room for what stands at nothing.
+        // Leave room for a dot at zero.
         x.widen_below(0.02);
     }
     let mut y = Span::new(&panel.y.scale, dots().map(|dot| dot.y));
-    // Marks have their names above what is drawn.
+    // The names of marks stand above the lines.
     y.widen_above(0.05 * panel.marks.len() as f64);
     (x, y)
 }
@@ -255,8 +255,8 @@ fn is_slanted(panel: &Panel) -> bool {
     longest.unwrap_or(0) * words.len() > LETTERS_IN_LINE
 }
 
-/// How far a line is drawn beside its place, so that intervals of several do not hide each other, in
-/// pixels.
+/// How far a line is moved sideways, in pixels, so that the intervals of several lines do not hide each
+/// other.
 fn aside(panel: &Panel, line: &Line) -> f64 {
     if line.kind != Kind::Joined {
         return 0.0;

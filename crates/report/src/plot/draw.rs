@@ -5,18 +5,18 @@ use super::scale::Span;
 use super::svg::{Anchor, Svg, attribute, closed, joined};
 use super::{Dot, Figure, Kind, Panel, ink, rows};
 
-/// For what a panel is drawn.
+/// Where a panel is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct For {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// How wide bars in rows are together.
+    /// The total width of bars in rows.
     pub(super) rows_width: f64,
-    /// Whether it is a file of its own: then it has a title, a legend and its colours.
+    /// Whether it is a file of its own, which has a title, a legend and its own colours.
     alone: bool,
 }
 
-/// As a part of a page, which has legend and colours for all.
+/// A part of a page, which has one legend and one set of colours for all panels.
 pub(crate) const PAGE: For = For {
     width: 520.0,
     height: 320.0,
@@ -24,7 +24,7 @@ pub(crate) const PAGE: For = For {
     alone: false,
 };
 
-/// As a file of its own.
+/// A file of its own.
 pub(crate) const FILE: For = For {
     width: 720.0,
     height: 420.0,
@@ -32,19 +32,19 @@ pub(crate) const FILE: For = For {
     alone: true,
 };
 
-/// How wide a letter is at most, in the mean, and how high a row of text, in pixels.
+/// The average width of a letter, rounded up, and the height of a line of text, in pixels.
 const LETTER: f64 = 7.8;
 pub(super) const ROW: f64 = 14.0;
-/// Between a label and what it belongs to.
+/// The gap between a label and what it labels.
 pub(super) const GAP: f64 = 6.0;
 /// Letters in a line of the title.
 const TITLE_LETTERS: usize = 80;
-/// Half of how wide a dot is.
+/// Half of the width of a dot.
 const DOT: f64 = 3.2;
-/// How long an arrow's head is, and half of how wide.
+/// The length of an arrow's head, and half of its width.
 const ARROW: (f64, f64) = (5.0, 3.0);
 
-/// How wide a text is.
+/// The width of a text.
 pub(super) fn wide(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER
 }
@@ -93,13 +93,13 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
     svg.end()
 }
 
-/// What a legend beside a panel takes; nothing for no names.
+/// The width of a legend beside a panel; 0 without names.
 fn legend_width(names: &[String]) -> f64 {
     let widest = names.iter().map(|name| wide(name)).reduce(f64::max);
     widest.map_or(0.0, |widest| 16.0 + widest)
 }
 
-/// A title in lines.
+/// A title broken into lines.
 fn lines(title: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in title.split(' ') {
@@ -114,14 +114,14 @@ fn lines(title: &str) -> Vec<String> {
     lines
 }
 
-/// The panel without what its axes cannot show.
+/// The panel without the values that its axes cannot show.
 fn only_shown(panel: &Panel) -> Panel {
     let mut shown = panel.clone();
     let (x, y) = (&panel.x.scale, &panel.y.scale);
     for line in &mut shown.lines {
         line.dots.retain(|dot| x.shows(dot.x) && y.shows(dot.y));
         for dot in &mut line.dots {
-            // An interval that goes below nothing ends where the axis does.
+            // An interval that reaches below zero ends at the end of the axis.
             dot.interval = dot.interval.and_then(|(low, high)| {
                 let low = if y.shows(low) { low } else { dot.y };
                 y.shows(high).then_some((low.min(dot.y), high.max(dot.y)))
@@ -133,8 +133,8 @@ fn only_shown(panel: &Panel) -> Panel {
     shown
 }
 
-/// What a page's dots say to who hovers over them: their rows, where they are of any, and what these do not
-/// say. The page's script makes an element of each, which would weigh far more in the file.
+/// The hover texts of a page's dots: the dots' rows, if they have any, and what the rows do not say. The
+/// page's script makes an element for each dot; in the file these elements would be far larger.
 pub(super) fn attributes(dots: &[Dot], how: For) -> String {
     let says = |dot: &Dot| dot.row.is_some() || !dot.text.is_empty();
     if how.alone || !dots.iter().any(says) {
@@ -154,8 +154,8 @@ pub(super) fn attributes(dots: &[Dot], how: For) -> String {
     attribute("data-p", &rows.join(" ")) + &attribute("data-t", &texts)
 }
 
-/// An interval as far as an axis shows it, with an arrow where it goes on. `at` places a value, moved so far
-/// along the axis and across it.
+/// The part of an interval that an axis shows, with an arrow where it goes on. `at` gives the place of a
+/// value, moved by this much along the axis and across it.
 pub(super) fn interval(
     axis: &Span,
     (low, high): (f64, f64),
@@ -172,7 +172,7 @@ pub(super) fn interval(
     data
 }
 
-/// Intervals over bars of this class: with a rim, without which ink is not seen on the colour of a series.
+/// Intervals on bars of this class. They have a rim: without it they are invisible on some colours.
 pub(super) fn intervals_on_bars(svg: &mut Svg, class: &str, data: &str) {
     if class != ink::LEVEL {
         svg.path(&format!("{class} rim"), "", data);
@@ -180,10 +180,10 @@ pub(super) fn intervals_on_bars(svg: &mut Svg, class: &str, data: &str) {
     svg.path(&format!("{class} ink"), "", data);
 }
 
-/// Shapes tell series apart where colours do not: on paper, and for many eyes.
+/// Shapes distinguish series where colours do not: on paper, and for many people.
 pub(super) fn marker(series: usize, (x, y): (f64, f64)) -> String {
     let corners: &[(f64, f64)] = match series % 4 {
-        // A line without length, whose round ends make a dot.
+        // A line of length zero, whose round ends make a dot.
         0 => return joined([(x, y)]) + "h0",
         1 => &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
         2 => &[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)],

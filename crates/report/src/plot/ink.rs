@@ -1,5 +1,5 @@
-//! Colours, as names that become classes: light, dark and paper have their own for each. A class never
-//! comes from a run.
+//! Colours as names that become classes. Light mode, dark mode and paper each define a colour for every
+//! class. A class name never comes from a run.
 
 /// The colours of a file of its own: on white, as in a paper.
 pub(crate) const STYLE: &str = "text{font:12px Helvetica,Arial,sans-serif;fill:#222}\
@@ -14,11 +14,11 @@ path{fill:none;stroke:var(--c)}.f{fill:var(--c);stroke:none}.d{stroke-width:6.4p
 pub(super) const AXIS: &str = "axis";
 pub(super) const GRID: &str = "grid";
 pub(super) const MARK: &str = "mark";
-/// Bars of one series alone.
+/// The class of bars if there is only one series.
 pub(super) const LEVEL: &str = "level";
-/// How many series have a colour of their own; those after them have other shapes.
+/// How many series have a colour of their own; later ones have other shapes.
 const COLOURS: usize = 8;
-/// How many shades cells have.
+/// How many shades the cells have.
 const SHADES: usize = 8;
 
 /// The class of a series.
@@ -26,7 +26,7 @@ pub(super) fn series(position: usize) -> String {
     format!("s{}", position % COLOURS)
 }
 
-/// The class of the bars of a series; bars of one series alone leave their intervals to be seen.
+/// The class of the bars of a series; if it is the only one, a class on which its intervals remain visible.
 pub(super) fn bars(position: usize, series: usize) -> String {
     match series {
         0 | 1 => LEVEL.to_owned(),
@@ -34,13 +34,13 @@ pub(super) fn bars(position: usize, series: usize) -> String {
     }
 }
 
-/// The classes of the markers of a series: dots, or shapes that are filled.
+/// The classes of the markers of a series: dots or filled shapes.
 pub(super) fn markers(position: usize) -> String {
     let shape = if position.is_multiple_of(4) { "d" } else { "f" };
     format!("{} {shape}", series(position))
 }
 
-/// The class for a heat from 0 to 1.
+/// The class of a heat from 0 to 1.
 pub(super) fn shade(heat: f64) -> String {
     format!("h{}", ((heat * SHADES as f64) as usize).min(SHADES - 1))
 }

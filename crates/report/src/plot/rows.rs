@@ -1,22 +1,22 @@
-//! Two or three categories: a bar in a row of its own for each, its word before it, its value behind it.
+//! A plot of two or three categories: each has a row with its word, its bar and its value.
 
 use super::draw::{self, For, GAP, attributes, wide};
 use super::scale::Span;
 use super::svg::{Anchor, Svg, joined};
 use super::{Dot, Figure, Line, Panel, Scale, ink};
 
-/// How high a row is, and half of how high its bar is, in pixels.
+/// The height of a row, and half of the height of its bar, in pixels.
 const ROW: f64 = 20.0;
 const HALF_BAR: f64 = 6.0;
-/// A word takes no more of a row, whatever a run file calls things.
+/// A word takes at most this share of a row, however long the names in a run file are.
 const WORD: f64 = 0.45;
 
-/// How high the rows are together.
+/// The total height of the rows.
 pub(super) fn height(panel: &Panel) -> f64 {
     ROW * rows(panel).len() as f64 + GAP
 }
 
-/// Each bar with its word: word by word, in the order of the lines.
+/// Each bar with its word, sorted by word, then in the order of the lines.
 fn rows(panel: &Panel) -> Vec<(&str, &Line, &Dot)> {
     let Scale::Words(words) = &panel.x.scale else {
         return Vec::new();

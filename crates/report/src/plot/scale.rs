@@ -1,26 +1,26 @@
-//! Scales: where values stand on an axis, and what is written there.
+//! Scales: the place of a value on an axis, and the labels of the axis.
 
 use super::ends;
 use costof_model::unit::{Unit, display_bytes, display_ns};
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// Twice as much is always as far away.
+    /// Logarithmic: each doubling takes the same distance.
     Doublings,
-    /// Ten times as much is always as far away.
+    /// Logarithmic: each factor of ten takes the same distance.
     Decades,
-    /// From nothing on, evenly.
+    /// Linear, from zero on.
     Linear,
     /// Words at 1, 2, 3 …
     Words(Vec<String>),
 }
 
-/// Values that a logarithmic axis can show. A hostile file may have any.
+/// The values that a logarithmic axis can show. A hostile file may have any.
 const SHOWN: std::ops::Range<f64> = 1e-9..1e21;
 
 impl Scale {
-    /// Whether a value can be drawn on it.
+    /// Whether the axis can show a value.
     pub(crate) fn shows(&self, value: f64) -> bool {
         match self {
             Scale::Doublings | Scale::Decades => SHOWN.contains(&value),
@@ -28,8 +28,8 @@ impl Scale {
         }
     }
 
-    /// The scale that fits positive measured values: logarithmic where they span more than a
-    /// factor of four, else linear.
+    /// The scale that fits positive measured values: logarithmic if they span more than a factor of four,
+    /// else linear.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = ends(values);
         if low > 0.0 && high / low > 4.0 {
@@ -44,7 +44,7 @@ impl Scale {
         let doublings =
             unit == Unit::Bytes || numbers.iter().all(|number| number.is_power_of_two());
         if numbers.contains(&0) {
-            // Nothing has no logarithm.
+            // Zero has no logarithm.
             Scale::Linear
         } else if doublings {
             Scale::Doublings
@@ -54,17 +54,17 @@ impl Scale {
     }
 }
 
-/// The values that an axis shows, from one end to the other.
+/// The range of values that an axis shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
     scale: Scale,
-    /// The ends as places: logarithms where the scale has some.
+    /// The ends as places: logarithms if the scale is logarithmic.
     low: f64,
     high: f64,
 }
 
 impl Span {
-    /// Of an axis that shows these values, with a little room.
+    /// The range of an axis that shows these values, with a little room.
     pub(crate) fn new(scale: &Scale, values: impl Iterator<Item = f64>) -> Span {
         let (low, high) = ends(values.map(|value| place(scale, value)));
         let (low, high) = match scale {
@@ -84,22 +84,22 @@ impl Span {
         Span { scale, low, high }
     }
 
-    /// Room below, as a share of the axis.
+    /// Adds room below, as a share of the axis.
     pub(crate) fn widen_below(&mut self, share: f64) {
         self.low -= share * (self.high - self.low);
     }
 
-    /// Room above, as a share of the axis.
+    /// Adds room above, as a share of the axis.
     pub(crate) fn widen_above(&mut self, share: f64) {
         self.high += share * (self.high - self.low);
     }
 
-    /// Where a value stands, from 0 at the low end to 1 at the high one.
+    /// The place of a value, from 0 at the low end to 1 at the high one.
     pub(crate) fn share(&self, value: f64) -> f64 {
         (place(&self.scale, value) - self.low) / (self.high - self.low)
     }
 
-    /// The value, or the end that is next to it.
+    /// The value, or the nearest end if it lies outside.
     pub(crate) fn within(&self, value: f64) -> f64 {
         match place(&self.scale, value) {
             place if place < self.low => self.value(self.low),
@@ -108,12 +108,12 @@ impl Span {
         }
     }
 
-    /// How many words, or doublings, or decades it shows.
+    /// How many words, doublings or decades the axis shows.
     pub(crate) fn steps(&self) -> f64 {
         (self.high - self.low).max(1.0)
     }
 
-    /// Values to write beside the axis, `most` of them or so.
+    /// The values that label the axis, about `most` of them.
     pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high, most) = (self.low, self.high, most as f64);
         let multiples = |step: f64| {
@@ -158,7 +158,7 @@ impl Span {
     }
 }
 
-/// Where a value stands on a scale, so that what is equally far apart is drawn so.
+/// The place of a value on a scale: equal steps on the scale give equal distances.
 fn place(scale: &Scale, value: f64) -> f64 {
     match scale {
         Scale::Doublings => value.log2(),
@@ -167,7 +167,7 @@ fn place(scale: &Scale, value: f64) -> f64 {
     }
 }
 
-/// What is written beside a tick: `1 µs`, `64KiB`, `0.2`.
+/// The label of a tick: `1 µs`, `64KiB`, `0.2`.
 pub(crate) fn tick(unit: Unit, value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -192,7 +192,7 @@ pub(crate) fn tick(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A value of an axis of a probe, as it is typed.
+/// A value of a probe's axis, as a user types it.
 pub(crate) fn number(unit: Unit, value: u64) -> String {
     match unit {
         Unit::Bytes => display_bytes(value),
@@ -201,7 +201,7 @@ pub(crate) fn number(unit: Unit, value: u64) -> String {
     }
 }
 
-/// `1.00` as `1`.
+/// Removes zeros after the point: `1.00` becomes `1`.
 fn trimmed(number: &str) -> &str {
     if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')

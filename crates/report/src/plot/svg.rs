@@ -1,13 +1,13 @@
-//! SVG that a page can style, written shortly, since a page has many.
+//! SVG that a page can style. It is written compactly, since a page has many drawings.
 
 use std::fmt::Write;
 
-/// An SVG element in the making.
+/// An SVG element while it is being written.
 pub(super) struct Svg {
     text: String,
 }
 
-/// How text stands at its place.
+/// How text is aligned at its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -26,8 +26,8 @@ impl Anchor {
 }
 
 impl Svg {
-    /// An element of this size, in pixels, that `title` names. With a style it is a file of its own, on
-    /// white; without, a part of a page.
+    /// An element of this size in pixels; `title` names it. With a style it is a file of its own on white,
+    /// else a part of a page.
     pub(super) fn new(width: f64, height: f64, title: &str, style: Option<&str>) -> Svg {
         let title = escaped(title);
         let text = match style {
@@ -43,13 +43,13 @@ impl Svg {
         Svg { text }
     }
 
-    /// The element.
+    /// The finished element.
     pub(super) fn end(mut self) -> String {
         self.text.push_str("</svg>");
         self.text
     }
 
-    /// A path of these classes; `look` are further attributes. Nothing where there is nothing to draw.
+    /// A path with these classes and further attributes, `look`. Writes nothing if `data` is empty.
     pub(super) fn path(&mut self, class: &str, look: &str, data: &str) {
         if data.is_empty() {
             return;
@@ -58,7 +58,7 @@ impl Svg {
         let _ = write!(self.text, "<path{class}{look} d=\"{data}\"/>");
     }
 
-    /// Text at a place, of these classes, turned by so many degrees.
+    /// Text at a place, with these classes, rotated by this many degrees.
     pub(super) fn text(
         &mut self,
         (x, y): (f64, f64),
@@ -81,7 +81,7 @@ impl Svg {
         );
     }
 
-    /// What `draw` writes, all of it standing so at its place.
+    /// Writes what `draw` writes, with this alignment for all of its text.
     pub(super) fn group(&mut self, anchor: Anchor, draw: impl FnOnce(&mut Svg)) {
         let _ = write!(self.text, "<g{}>", attribute("class", anchor.class()));
         draw(self);
@@ -89,7 +89,7 @@ impl Svg {
     }
 }
 
-/// An attribute, or nothing where it says nothing.
+/// An attribute, or nothing if its value is empty.
 pub(super) fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() {
         return String::new();
@@ -97,10 +97,10 @@ pub(super) fn attribute(name: &str, value: &str) -> String {
     format!(" {name}=\"{}\"", escaped(value))
 }
 
-/// Points joined by a line, as path data: each as far from the one before, which is shorter than where it
-/// stands.
+/// Path data that joins points by lines. Each point is given relative to the one before, which is shorter
+/// than absolute coordinates.
 pub(super) fn joined(points: impl IntoIterator<Item = (f64, f64)>) -> String {
-    // A hostile file may have values that stand anywhere.
+    // A hostile file may have values at any place.
     let tenths = |at: f64| (round(at) * 10.0).round().clamp(-1e6, 1e6) as i64;
     let mut data = String::new();
     let mut last: Option<(i64, i64)> = None;
@@ -119,13 +119,13 @@ pub(super) fn joined(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     data
 }
 
-/// Two numbers as path data has them: a sign is enough between them.
+/// Two numbers in path data: a minus sign is enough to separate them.
 fn pair(x: i64, y: i64) -> String {
     let space = if y < 0 { "" } else { " " };
     format!("{}{space}{}", short(x), short(y))
 }
 
-/// Tenths as a number: `12`, `-.5`.
+/// A number from its tenths: `12`, `-.5`.
 fn short(tenths: i64) -> String {
     let text = (tenths as f64 / 10.0).to_string();
     match text.strip_prefix("0.").or(text.strip_prefix("-0.")) {
@@ -135,12 +135,12 @@ fn short(tenths: i64) -> String {
     }
 }
 
-/// A closed shape with these corners, as path data.
+/// Path data of a closed shape with these corners.
 pub(super) fn closed(corners: impl IntoIterator<Item = (f64, f64)>) -> String {
     joined(corners) + "z"
 }
 
-/// To a tenth of a pixel.
+/// Rounds to a tenth of a pixel.
 fn round(value: f64) -> f64 {
     let rounded = (value * 10.0).round() / 10.0;
     if rounded.is_finite() {
@@ -150,7 +150,7 @@ fn round(value: f64) -> f64 {
     }
 }
 
-/// Text that means nothing but itself, in elements and attributes.
+/// Escapes text for elements and attributes.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -160,7 +160,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // XML has no other controls, nor those two.
+            // XML allows no other control characters, nor those two.
             '\t' | '\n' | '\r' => escaped.push(c),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             c if c.is_control() => escaped.push('\u{fffd}'),

@@ -1,4 +1,4 @@
-//! The figures of a study, each with the point and the metric of costof that asks the same.
+//! The figures of a study, each with the point and the metric of costof that measure the same.
 
 use super::file::{Column, Common, Row, Study, Table, Value};
 use super::unit::{Published, as_published};
@@ -10,36 +10,36 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::Unit;
 use toml::Spanned;
 
-/// Metrics that are made of others, or counted where the processor can.
+/// Metrics that are derived from others, or that only some CPUs can count.
 const MADE: [&str; 2] = ["cycles", "estimated_core_cycles"];
 
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
-    /// What it is about, as they call it.
+    /// What it is about, in the words of the publication.
     pub(super) name: String,
     pub(super) predicted: Stated,
     pub(super) measured: Stated,
     pub(super) unit: Option<Published>,
-    /// What of costof stands beside it, or why nothing does.
+    /// What costof compares it with, or why it compares it with nothing.
     pub(super) against: Result<Against, String>,
     pub(super) misled: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
-/// What they said.
+/// What the publication states.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stated {
     Nothing,
     Words(String),
-    /// From where to where; the same where it is one number.
+    /// A range; both ends are the same if it is one number.
     Range(f64, f64),
 }
 
-/// What of costof asks the same.
+/// The measurement of costof that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Against {
-    /// With a value for every axis; with those that were given alone, where there is a label.
+    /// With a value for every axis. If there is a label, only with the values that the study gives.
     pub(super) point: Point,
     pub(super) label: Option<String>,
     pub(super) metric: Option<Text>,
@@ -49,7 +49,7 @@ pub(super) struct Against {
     pub(super) unoptimised: bool,
 }
 
-/// Which number of a metric.
+/// Which statistic of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Of {
     Median,
@@ -59,11 +59,11 @@ pub(super) enum Of {
     Percentile(f64),
 }
 
-/// What is being read: the table, and what names a figure of it.
+/// The state of reading: the table, and what applies to the current figure.
 struct Reading<'a> {
     study: &'a Study,
     at: &'a Spanned<String>,
-    /// From what is nearest to the figure to what is farthest.
+    /// From the nearest to the figure to the farthest.
     scopes: Vec<&'a Common>,
 }
 
@@ -71,7 +71,7 @@ impl Study {
     /// The figures, table by table.
     ///
     /// # Errors
-    /// A sentence that names the line and the key of what no probe, axis, metric or unit is called.
+    /// A sentence with the line and the key, if a value names no known probe, axis, metric or unit.
     pub(super) fn figures(&self, infos: &[&ProbeInfo]) -> Result<Vec<Vec<Figure>>, String> {
         self.tables
             .iter()
@@ -92,7 +92,7 @@ impl Study {
             match (value, columns[0]) {
                 (None, _) => Ok(Stated::Nothing),
                 (Some(value), None) => stated(value),
-                // What is no number may be said of all columns at once.
+                // All columns may share one text that is not a number.
                 (Some(Value::Words(words)), Some(_)) => Ok(Stated::Words(words.clone())),
                 (Some(Value::Several(values)), Some(_)) if values.len() == columns.len() => {
                     stated(&values[at])
@@ -115,7 +115,7 @@ impl Study {
             };
             let (unit, against) = reading.against(infos)?;
             let words = |key: fn(&Common) -> &Option<String>| -> Vec<String> {
-                // What is said of the whole table stands below it once.
+                // Notes about the whole table are printed once below it.
                 let nearer = &reading.scopes[..reading.scopes.len() - 1];
                 nearer.iter().filter_map(|said| key(said).clone()).collect()
             };
@@ -159,7 +159,7 @@ impl Reading<'_> {
         self.scopes.iter().find_map(|said| key(said))
     }
 
-    /// The unit of the figure, and what asks the same.
+    /// The unit of the figure, and the measurement to compare it with.
     fn against(
         &self,
         infos: &[&ProbeInfo],
@@ -235,7 +235,7 @@ impl Reading<'_> {
         Err(self.wrong("metric", what))
     }
 
-    /// The point that the table, the column and the row name together.
+    /// The point that the table, the column and the row define together.
     fn point<'i>(&self, infos: &[&'i ProbeInfo]) -> Result<(&'i ProbeInfo, Point), String> {
         let Some(point) = self.nearest(|said| said.point.clone()) else {
             let what = "there is none, nor has the table one, nor says `absent` why";
@@ -256,7 +256,7 @@ impl Reading<'_> {
         };
         let mut link = None;
         set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("point", what))?;
-        // What stands nearer to the figure goes over what stands farther off.
+        // Values that are nearer to the figure override those farther away.
         for said in self.scopes.iter().rev() {
             let words = said.at.iter().flat_map(|at| at.split_whitespace());
             set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("at", what))?;
@@ -279,7 +279,7 @@ impl Reading<'_> {
     }
 }
 
-/// Takes `axis=value` and `over LINK` out of words.
+/// Reads `axis=value` and `over LINK` from words.
 fn set<'w>(
     info: &ProbeInfo,
     words: impl Iterator<Item = &'w str>,
@@ -322,7 +322,7 @@ impl Of {
 }
 
 impl Stated {
-    /// As it was published.
+    /// The figure as it was published.
     pub(super) fn display(&self, unit: Option<Published>) -> String {
         let (space, symbol) = unit.map_or(("", ""), |unit| (unit.space(), unit.symbol));
         match self {

@@ -1,56 +1,56 @@
-//! The data file of a study, as it is written.
+//! The data file of a study.
 
 use serde::Deserialize;
 use toml::Spanned;
 
-/// So long is a study's file at most; the five that come with costof have a tenth of it.
+/// The maximum size of a study's file; the five that come with costof have a tenth of it.
 pub const FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// A study: what was published, and what to run to hold beside it.
+/// A study: what was published, and what to run to compare with it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// What it is called, which is its file's name.
+    /// Its name, which is its file's name.
     #[serde(skip)]
     pub name: String,
-    /// Where a mistake of the file is told to be.
+    /// The place that error messages name.
     #[serde(skip)]
     pub(super) place: String,
     /// Where each line of the file begins.
     #[serde(skip)]
     pub(super) lines: Vec<usize>,
-    /// A line that says what it is.
+    /// A line that describes it.
     pub title: String,
     /// Who published it, where and when.
     pub source: String,
-    /// On what it was measured.
+    /// The machine on which it was measured.
     pub machine: String,
-    /// What has to be known to read the tables.
+    /// What a reader has to know to read the tables.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Where the method of the original misled as a whole.
+    /// How the method of the original misled, for the study as a whole.
     #[serde(default)]
     pub misled: Vec<String>,
-    /// What is measured.
+    /// The runs to measure.
     #[serde(default, rename = "run")]
     pub selections: Vec<Selection>,
-    /// What was published.
+    /// The published tables.
     #[serde(default, rename = "table")]
     pub(super) tables: Vec<Table>,
-    /// What it asks in words.
+    /// The questions that it asks.
     #[serde(default, rename = "question")]
     pub(super) questions: Vec<Question>,
 }
 
-/// Something to measure.
+/// A selection of points to measure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
-    /// What `costof run` takes: probes, `--set` and `--link`.
+    /// The arguments of `costof run`: probes, `--set` and `--link`.
     pub(super) what: Spanned<String>,
-    /// The same for `--quick`, where that is less; empty: nothing.
+    /// The same for `--quick`, if that measures less; empty if it measures nothing.
     pub(super) quick: Option<Spanned<String>>,
-    /// Only what stands in the latency table.
+    /// Only the points of the latency table.
     #[serde(default)]
     pub headlines: bool,
     /// Whether an unoptimised build measures it too.
@@ -63,16 +63,16 @@ pub struct Selection {
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub(super) title: Spanned<String>,
-    /// What all rows have in common.
+    /// The fields that all rows share.
     #[serde(flatten)]
     pub(super) common: Common,
-    /// Several figures a row, each with a name.
+    /// If a row has several figures, their names.
     #[serde(default)]
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One figure, or one of each column.
+/// A row: one figure, or one for each column.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -83,7 +83,7 @@ pub(super) struct Row {
     pub(super) common: Common,
 }
 
-/// One of several figures of a row.
+/// One of several figures in a row.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Column {
@@ -92,47 +92,45 @@ pub(super) struct Column {
     pub(super) common: Common,
 }
 
-/// What a table, a column or a row says of the figures in it; what is said nearer to the figure
-/// stands.
+/// Fields that a table, a column or a row sets for its figures. The one nearest to the figure applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Common {
     /// A probe, values of its axes, and a link: `os.syscall call=getpid`, `net.rtt over lan`.
     pub(super) point: Option<String>,
-    /// More values of axes, or another link.
+    /// Values for more axes, or another link.
     pub(super) at: Option<String>,
-    /// Part of the label that the point has in the latency table, where its axes depend on the
-    /// machine.
+    /// Part of the point's label in the latency table. Used if its axes depend on the machine.
     pub(super) label: Option<String>,
-    /// The metric; without, the one that answers the probe's question.
+    /// The metric; the default is the probe's primary metric.
     pub(super) metric: Option<String>,
-    /// Which number of it: `median`, `mean`, `sd`, `min`, or a percentile such as `p99`.
+    /// The statistic: `median`, `mean`, `sd`, `min`, or a percentile such as `p99`.
     pub(super) of: Option<String>,
     /// The unit of the published figure.
     pub(super) unit: Option<String>,
-    /// The published figure is that of so many operations of costof's.
+    /// The published figure covers this many operations of costof's.
     pub(super) times: Option<f64>,
-    /// The published figure is the time of so many bytes, where costof's is a rate, or a rate of
-    /// messages of so many bytes, where costof's is a time.
+    /// The number of bytes, if units differ: the published figure is the time for this many bytes and
+    /// costof's is a rate, or the published figure is a rate of messages of this size and costof's is a time.
     pub(super) bytes: Option<f64>,
-    /// By the unoptimised build.
+    /// Whether the unoptimised build measures it.
     pub(super) unoptimised: Option<bool>,
-    /// Why nothing of costof stands beside it.
+    /// Why costof has nothing to compare it with.
     pub(super) absent: Option<String>,
-    /// Where their method misled.
+    /// How the publication's method misled.
     pub(super) misled: Option<String>,
-    /// What differs from what costof measures.
+    /// How it differs from what costof measures.
     pub(super) note: Option<String>,
 }
 
-/// What was published.
+/// A published value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Value {
     /// A figure.
     Number(f64),
-    /// What is no number.
+    /// Text that is not a number.
     Words(String),
-    /// From where to where, or, where there are columns, one of each.
+    /// A range; or, in a row with columns, a value for each column.
     Several(Vec<Value>),
 }
 
@@ -143,25 +141,26 @@ pub(super) struct Question {
     pub(super) ask: String,
     /// The kinds of findings that answer it.
     pub(super) kinds: Vec<Spanned<String>>,
-    /// Only those about probes that begin so.
+    /// Only findings about probes whose ids begin like this.
     #[serde(default)]
     pub(super) about: Vec<Spanned<String>>,
-    /// What they answered.
+    /// The publication's answer.
     pub(super) theirs: Option<String>,
-    /// Why there may be no answer.
+    /// Why the run may have no answer.
     pub(super) because: String,
 }
 
 impl Study {
-    /// What it asks in words.
+    /// Its questions.
     pub fn asks(&self) -> impl Iterator<Item = &str> {
         self.questions.iter().map(|question| &*question.ask)
     }
 
-    /// The study in a file's text; `place` is where that comes from, and `name` what it is called.
+    /// Reads a study from a file's text. `place` is where the text comes from, and `name` is the study's
+    /// name.
     ///
     /// # Errors
-    /// A sentence that names the line, what stands there, and what is wrong with it.
+    /// A sentence with the line, its contents, and what is wrong.
     pub fn read(name: &str, place: &str, text: &str) -> Result<Study, String> {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         let lines: Vec<usize> = std::iter::once(0).chain(starts).collect();
@@ -171,7 +170,7 @@ impl Study {
             let Some(span) = error.span() else {
                 return format!("{place}: {message}");
             };
-            // Of a key that is none, the parser names the table.
+            // For an unknown key, the parser reports the place of the table.
             let key = message.strip_prefix("unknown field `");
             let key = key.and_then(|rest| rest.split('`').next());
             let from = text.get(span.start..).unwrap_or_default();
@@ -187,18 +186,18 @@ impl Study {
         Ok(study)
     }
 
-    /// A mistake at a part of the file.
+    /// A mistake in a part of the file.
     pub(super) fn wrong(&self, at: &Spanned<String>, key: &str, what: &str) -> String {
         self.wrong_at(at, &format!("{key} of `{}`: {what}", at.get_ref()))
     }
 
-    /// A mistake in what stands there.
+    /// A mistake in this value.
     pub(super) fn wrong_at(&self, at: &Spanned<String>, what: &str) -> String {
         let line = line_at(&self.lines, at.span().start);
         format!("{}, line {line}, {what}", self.place)
     }
 
-    /// The same for what a selection says.
+    /// A mistake in a selection.
     pub fn wrong_selection(&self, selection: &Selection, quick: bool, what: &str) -> String {
         let said = match (&selection.quick, quick) {
             (Some(said), true) => said,
@@ -214,7 +213,7 @@ impl Study {
 }
 
 impl Selection {
-    /// The words of it; none where a quick run leaves it out.
+    /// The words of the selection; empty if a quick run leaves it out.
     pub fn words(&self, quick: bool) -> Vec<&str> {
         let said = match (&self.quick, quick) {
             (Some(said), true) => said,

@@ -1,4 +1,4 @@
-//! A study compared with the run that it asked for.
+//! Compares a study with the run that it asked for.
 
 use super::figure::{Against, Figure, Of, Stated};
 use super::file::Study;
@@ -14,16 +14,16 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
-/// Why a run has not a point, where its rows do not say.
+/// Returns why a run lacks a point, if its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 
-/// A study, with what a run gave beside each of its figures.
+/// A study with this machine's result for each of its figures.
 #[derive(Clone, Debug)]
 pub struct Reproduction<'a> {
     pub(crate) study: &'a Study,
     pub(crate) tables: Vec<ReproducedTable>,
     pub(crate) answers: Vec<Answer>,
-    /// What has to be known of these runs.
+    /// Notes that a reader of these runs has to know.
     pub(super) caveats: Vec<String>,
 }
 
@@ -32,14 +32,14 @@ pub struct Reproduction<'a> {
 pub(crate) struct ReproducedTable {
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
-    /// Where the method of the original misled, of the table as a whole.
+    /// How the method of the original misled, for the table as a whole.
     pub(crate) misled: Option<String>,
     pub(crate) note: Option<String>,
-    /// What lines refer to, by number from 1.
+    /// The notes that lines refer to, numbered from 1.
     pub(crate) marks: Vec<String>,
 }
 
-/// A figure, and what this machine gives of it.
+/// A figure, and this machine's result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -48,10 +48,10 @@ pub(crate) struct Line {
     pub(super) here: String,
     pub(super) interval: String,
     pub(super) ratio: String,
-    /// What costof expected.
+    /// The range that costof predicted.
     pub(super) expected: String,
     pub(super) grade: String,
-    /// What is said of it below the table, by number.
+    /// The numbers of its notes below the table.
     pub(crate) marks: Vec<usize>,
     /// The point that it is compared with.
     pub(crate) point: Option<Point>,
@@ -63,12 +63,12 @@ pub(crate) struct Answer {
     pub(crate) ask: String,
     pub(crate) theirs: Option<String>,
     pub(super) findings: Vec<Finding>,
-    /// Why there is none.
+    /// Why there is no answer.
     pub(super) because: Option<String>,
 }
 
 impl Study {
-    /// Whether everything that its figures and its questions refer to is there.
+    /// Checks that everything that its figures and its questions refer to exists.
     ///
     /// # Errors
     /// A sentence that names the line and the key.
@@ -97,8 +97,8 @@ impl Study {
         Ok(())
     }
 
-    /// The points that its figures are compared with, but for those that a label names; `true` for
-    /// those of the unoptimised build.
+    /// The points that its figures are compared with, except those that a label names; `true` for points that
+    /// the unoptimised build measures.
     ///
     /// # Errors
     /// As [`Study::check`].
@@ -113,7 +113,7 @@ impl Study {
             .collect())
     }
 
-    /// Whether a figure of it is of an unoptimised build.
+    /// Whether one of its figures comes from an unoptimised build.
     ///
     /// # Errors
     /// As [`Study::check`].
@@ -124,8 +124,8 @@ impl Study {
             .any(|(_, _, unoptimised)| *unoptimised))
     }
 
-    /// The study beside what a run gave, and a run of the unoptimised build where there is one; `why`
-    /// says why a point was not asked, and `caveats` is what has to be known of the runs.
+    /// Compares the study with a run, and with a run of the unoptimised build if there is one. `why` returns
+    /// why a point was not measured, and `caveats` are notes on the runs.
     ///
     /// # Errors
     /// As [`Study::check`].
@@ -229,7 +229,7 @@ impl ReproducedTable {
         self.lines.push(line);
     }
 
-    /// The number of what is said below the table.
+    /// The number of a note below the table.
     fn mark(&mut self, text: String) -> usize {
         let known = self.marks.iter().position(|mark| *mark == text);
         known.unwrap_or_else(|| {
@@ -239,14 +239,14 @@ impl ReproducedTable {
     }
 }
 
-/// What costof has of a figure, in its unit.
+/// A result of costof, in the unit of the figure.
 struct Measured {
     unit: Published,
     value: f64,
     interval: Option<(f64, f64)>,
     expected: Option<(f64, f64)>,
     grade: String,
-    /// None of another run than the page is of.
+    /// None if it comes from another run than the page's.
     point: Option<Point>,
 }
 
@@ -262,7 +262,7 @@ impl Measured {
                 let within = if low < high { "within" } else { "1.00" };
                 within.to_owned()
             }
-            // To the end of a range that is nearer.
+            // The ratio to the nearer end of a range.
             Stated::Range(low, high) => {
                 let to = if self.value < low { low } else { high };
                 let ratio = (to > 0.0).then(|| digits(self.value / to));
@@ -274,7 +274,7 @@ impl Measured {
     }
 }
 
-/// What a run has of a figure, or why it has nothing.
+/// The result of a run for a figure, or why there is none.
 fn measured(
     against: &Against,
     unit: Published,
@@ -287,7 +287,7 @@ fn measured(
         );
     };
     let found = run.points.iter().filter(|row| against.is(row));
-    // Of several labels that say it, the one that says no more.
+    // If several labels match, the shortest, which says nothing more.
     let length = |row: &&PointRow| row.label.as_deref().map_or(0, str::len);
     let Some(row) = found.min_by_key(length) else {
         return Err(missing(against, run, why));
@@ -323,7 +323,7 @@ fn measured(
     })
 }
 
-/// Why a run has no row of what is asked.
+/// Why a run has no row for this figure.
 fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(label) = &against.label {
         return format!("this machine has no `{label}` in its latency table");
@@ -353,7 +353,7 @@ fn uncounted(metric: &str) -> &'static str {
 }
 
 impl Against {
-    /// Whether a row is what is asked.
+    /// Whether a row is the one to compare with.
     fn is(&self, row: &PointRow) -> bool {
         let Some(label) = &self.label else {
             return row.point == self.point;
@@ -367,7 +367,7 @@ impl Against {
     }
 }
 
-/// The estimate that is asked; of cycles, those that were counted before those that are estimated.
+/// The estimate to compare with. For cycles, counted ones are preferred to estimated ones.
 fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option<&'r Estimate> {
     match &against.metric {
         Some(name) => row.estimate(name),
@@ -378,7 +378,7 @@ fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option
     }
 }
 
-/// What was expected of it, in the unit of the figure.
+/// The predicted range in the unit of the figure.
 fn expected(
     against: &Against,
     estimate: &Estimate,
@@ -396,7 +396,8 @@ fn expected(
     Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
 }
 
-/// The interval of an estimate; of cycles that too few launches have, that of the time which they are.
+/// The interval of an estimate. If too few launches have cycles, the interval of the time that they are
+/// computed from.
 fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
     estimate.ci95.or_else(|| {
         let per_ns = cycles_per_ns(estimate, row)?;
@@ -405,7 +406,7 @@ fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
     })
 }
 
-/// The core clock by which a cost is shown in cycles; none of what is no cycles.
+/// The core clock that converts a cost to cycles; none if the figure is not in cycles.
 fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
     let cost = row.primary()?;
     let per_ns = estimate.median / cost.median;

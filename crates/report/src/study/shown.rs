@@ -1,4 +1,4 @@
-//! A study compared with a run, as text and as Markdown.
+//! The comparison of a study with a run, as text and as Markdown.
 
 use super::reproduction::{Answer, Line, ReproducedTable, Reproduction};
 use crate::grid::escaped;
@@ -10,10 +10,10 @@ use costof_findings::finding::Finding;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 
-/// So many points of an answer are named.
+/// At most this many points of an answer are named.
 const NAMED: usize = 4;
 
-/// What a column is called, and what a line has in it.
+/// The heading of a column, and its text for a line.
 type Column = (&'static str, fn(&Line) -> &str);
 
 const COLUMNS: [Column; 7] = [
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 impl ReproducedTable {
-    /// The columns in which any line has something.
+    /// The columns in which at least one line has text.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
         COLUMNS.into_iter().filter(has).collect()
@@ -46,7 +46,7 @@ impl ReproducedTable {
         grid
     }
 
-    /// What stands below the lines.
+    /// The notes below the lines.
     pub(crate) fn below(&self) -> Vec<String> {
         let misled = self.misled.iter();
         let misled = misled.map(|misled| format!("Where the original misled: {misled}"));
@@ -68,7 +68,7 @@ impl Line {
 }
 
 impl Answer {
-    /// Each answer as a sentence, with its evidence; or why there is none.
+    /// Each answer as a sentence with its evidence, or why there is none.
     pub(crate) fn sentences(&self, run: &Run) -> Vec<String> {
         if let Some(because) = &self.because {
             return vec![format!("not answered here, because {because}")];
@@ -95,14 +95,14 @@ impl Answer {
     }
 }
 
-/// A part of a study, as it stands in a terminal and in Markdown.
+/// A part of the comparison, before it becomes text or Markdown.
 enum Part {
     Title(String),
-    /// What has to be known first.
+    /// What a reader has to know first.
     Head(String),
     Heading(String),
     Table(Grid),
-    /// What stands below a table.
+    /// The notes below a table.
     Below(String),
     Misled(String),
     Questions,
@@ -111,7 +111,7 @@ enum Part {
 }
 
 impl Reproduction<'_> {
-    /// What stands before the tables: whose they are, and what was measured here.
+    /// The part before the tables: who published the figures, and what was measured here.
     pub(crate) fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
         let machine = machine(run);
@@ -153,7 +153,7 @@ impl Reproduction<'_> {
         parts
     }
 
-    /// As text for a terminal.
+    /// The comparison as text for a terminal.
     pub fn text(&self, run: &Run) -> String {
         let parts = self.parts(run).into_iter().map(|part| match part {
             Part::Title(title) => format!("{title}\n\n"),
@@ -168,7 +168,7 @@ impl Reproduction<'_> {
         parts.collect()
     }
 
-    /// As Markdown, for a README, an issue or a report.
+    /// The comparison as Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
         let parts = self.parts(run).into_iter().map(|part| match part {
             Part::Title(title) => format!("# {}\n\n", escaped(&title)),

@@ -1,15 +1,15 @@
-//! Units in which figures are published, and how one of costof's becomes one of theirs.
+//! The units of published figures, and how a result of costof is converted to them.
 
 use costof_model::unit::Unit;
 
 /// A unit of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Published {
-    /// As it is written.
+    /// Its symbol in study files.
     pub(super) symbol: &'static str,
-    /// What costof measures of the kind.
+    /// The unit in which costof measures this quantity.
     kind: Unit,
-    /// How many of those it is.
+    /// How many of costof's units it is.
     step: f64,
 }
 
@@ -17,7 +17,7 @@ const fn unit(symbol: &'static str, kind: Unit, step: f64) -> Published {
     Published { symbol, kind, step }
 }
 
-/// All of them.
+/// All units.
 pub(super) const UNITS: [Published; 21] = [
     unit("ns", Unit::Nanoseconds, 1.0),
     unit("µs", Unit::Nanoseconds, 1e3),
@@ -42,12 +42,12 @@ pub(super) const UNITS: [Published; 21] = [
     unit("thousand", Unit::One, 1e3),
 ];
 
-/// How a number of costof's becomes one of theirs.
+/// The conversion from a number of costof's to the published unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Conversion {
-    /// As many times as this.
+    /// Multiply by this.
     Times(f64),
-    /// What this is divided by it.
+    /// Divide this by the number.
     Of(f64),
 }
 
@@ -64,13 +64,13 @@ impl Published {
         })
     }
 
-    /// Whether only the cycles of a cost are of this kind.
+    /// Whether the unit counts cycles.
     pub(super) fn is_cycles(self) -> bool {
         self.kind == Unit::Cycles
     }
 
-    /// How what costof measures in `unit` becomes this, where a figure is about `times` operations of
-    /// costof's, or about so many bytes.
+    /// The conversion from costof's `unit` to this one, for a figure that covers `times` operations of
+    /// costof's, or this many bytes.
     pub(super) fn from(
         self,
         unit: Unit,
@@ -100,7 +100,7 @@ impl Published {
         digits(value) + self.space() + self.symbol
     }
 
-    /// What stands between a number and the symbol.
+    /// The text between a number and its symbol.
     pub(super) fn space(self) -> &'static str {
         if matches!(self.symbol, "" | "×") {
             ""
@@ -118,7 +118,7 @@ impl Conversion {
         }
     }
 
-    /// From the lower to the higher end, whichever way round they come out.
+    /// Both ends converted, the lower one first.
     pub(super) fn range(self, (low, high): (f64, f64)) -> (f64, f64) {
         let (one, other) = (self.apply(low), self.apply(high));
         (one.min(other), one.max(other))
@@ -135,7 +135,7 @@ pub(super) fn digits(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// As it was published, without digits that it had not.
+/// The number as it was published, with no more digits.
 pub(super) fn as_published(value: f64) -> String {
     let whole = format!("{value}");
     if value.abs() >= 10_000.0 && value.fract() == 0.0 {
