@@ -1,4 +1,4 @@
-//! How well two sides agree: the ratio of each round, and the band in which it is expected.
+//! How well two sides agree: the ratio in each round, and the band in which it is expected.
 
 use costof_stats::{Interval, median, ratio_interval};
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 /// The range in which a number is expected, ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Its lower end.
+    /// The lower end.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end.
     pub high: f64,
 }
 
@@ -19,12 +19,12 @@ pub enum Placed {
     Inside,
     /// All of it is outside.
     Outside,
-    /// It reaches over an end.
+    /// One part is inside, another outside.
     Across,
 }
 
 impl Band {
-    /// From `low` to `high`.
+    /// The band from `low` to `high`.
     pub const fn new(low: f64, high: f64) -> Band {
         Band { low, high }
     }
@@ -44,12 +44,12 @@ impl Band {
         (self.low..=self.high).contains(&number)
     }
 
-    /// The band and so much more on both sides, as a share.
+    /// The band, widened on both sides by this share.
     pub fn widened(self, by: f64) -> Band {
         Band::new(self.low / (1.0 + by), self.high * (1.0 + by))
     }
 
-    /// Where the interval between these two lies.
+    /// Where the interval from `low` to `high` lies.
     pub fn place(self, low: f64, high: f64) -> Placed {
         if low >= self.low && high <= self.high {
             Placed::Inside
@@ -73,21 +73,21 @@ impl fmt::Display for Band {
     }
 }
 
-/// What rounds say of two sides.
+/// The results of two sides over several rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreement {
-    /// What the first side gave in each round.
+    /// The first side's number in each round.
     pub one: Vec<f64>,
-    /// What the other gave in the same rounds.
+    /// The other side's number in the same rounds.
     pub other: Vec<f64>,
-    /// The median over rounds of the one over the other.
+    /// The median over all rounds of the first side's number divided by the other's.
     pub ratio: f64,
-    /// Its 95 % interval, from three rounds on.
+    /// The ratio's 95 % interval, if there are at least three rounds.
     pub interval: Option<Interval>,
 }
 
 impl Agreement {
-    /// Of two sides that gave a number in each of the same rounds; none without a round.
+    /// Compares two sides that have a number for each of the same rounds; none without a round.
     pub fn new(one: Vec<f64>, other: Vec<f64>) -> Option<Agreement> {
         let ratios = one.iter().zip(&other).map(|(one, other)| one / other);
         let ratios: Vec<f64> = ratios.collect();
@@ -99,13 +99,13 @@ impl Agreement {
         })
     }
 
-    /// The medians over rounds of the one side and of the other.
+    /// The median over all rounds, of each side.
     pub fn medians(&self) -> (f64, f64) {
         let middle = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
         (middle(&self.one), middle(&self.other))
     }
 
-    /// Where it lies relative to what is expected; none without an interval.
+    /// Where the ratio's interval lies relative to the expected band; none without an interval.
     pub fn placed(&self, expected: Band) -> Option<Placed> {
         let interval = self.interval?;
         Some(expected.place(interval.low, interval.high))

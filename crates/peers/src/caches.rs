@@ -1,29 +1,29 @@
-//! How much memory is more than the caches hold.
+//! Finds a memory size that is larger than the caches.
 
 use crate::error::{Result, failed};
 use costof_os::memory::arena::available_bytes;
 use std::fs;
 
-/// Times the last cache.
+/// How many times the size of the last cache.
 const LAST_CACHES: u64 = 4;
-/// Of the memory that is free this share is used: a copy takes it twice, and neither swapping nor a
-/// limit may be near.
+/// One part in this many of the available memory is used: a copy needs it twice, and neither swapping nor a
+/// memory limit may be near.
 const SHARE: u64 = 4;
 
-/// A size that no cache helps.
+/// A size so large that no cache helps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeyondCaches {
-    /// In MiB: a power of two, which sysbench asks for.
+    /// The size in MiB. It is a power of two because sysbench requires that.
     pub mib: u64,
-    /// Why this machine has not so much to spare; none where it has.
+    /// Why this machine cannot spare this much; none if it can.
     pub lacks: Option<String>,
 }
 
 impl BeyondCaches {
-    /// At least `least_mib`, where the memory that is free allows that.
+    /// A size of at least `least_mib`, if the available memory allows that.
     pub fn at_least(least_mib: u64) -> BeyondCaches {
         let last_mib = last_cache_bytes().map(|bytes| bytes.div_ceil(1 << 20));
-        // Where the kernel does not tell, nothing else bounds it.
+        // If the kernel does not report the available memory, nothing else bounds the size.
         let free_mib = available_bytes().map_or(u64::MAX, |bytes| bytes >> 20);
         BeyondCaches::new(least_mib, last_mib, free_mib)
     }
@@ -48,10 +48,10 @@ impl BeyondCaches {
         }
     }
 
-    /// Its MiB.
+    /// The size in MiB.
     ///
     /// # Errors
-    /// This machine has not so much to spare.
+    /// This machine cannot spare this much.
     pub fn to_spare(self) -> Result<u64> {
         match self.lacks {
             Some(why) => Err(failed(why)),
@@ -60,7 +60,7 @@ impl BeyondCaches {
     }
 }
 
-/// The size of the last cache of processor 0; `None` where the kernel does not tell.
+/// The size of the last cache of CPU 0; `None` if the kernel does not report it.
 pub fn last_cache_bytes() -> Option<u64> {
     (0..10)
         .map_while(|index| {

@@ -1,8 +1,8 @@
-//! Which point of costof is compared with which tools: data, with the band in which their ratio is
-//! expected and the reason why they may differ, since no two programs measure quite the same.
+//! Which point of costof is compared with which tools. Each comparison is data: its tool, the band in which
+//! the ratio is expected, and how the two definitions differ. No two programs measure quite the same.
 //!
-//! `costof verify` makes all of [`checks`]; the bench makes the same pairs with more [`Effort`] and a bound
-//! of its own.
+//! `costof verify` makes all of [`checks`]. The bench makes the same comparisons with more [`Effort`] and
+//! bounds of its own.
 
 use crate::agreement::Band;
 use crate::caches::BeyondCaches;
@@ -14,18 +14,18 @@ use crate::tools::{iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysben
 pub struct Check {
     /// The probe.
     pub probe: &'static str,
-    /// Values for its axes, as `axis=value` with blanks between; all others are the defaults.
+    /// Values for its axes as `axis=value`, separated by blanks; the other axes have their defaults.
     pub axes: String,
     /// The metric.
     pub metric: &'static str,
-    /// On how many CPUs both sides run, the measured one first.
+    /// How many CPUs both sides run on. The first one is measured.
     pub cpus: usize,
-    /// Both sides keep the CPUs from sleeping: waking one may take longer than all the rest, and varies
-    /// more.
+    /// Whether both sides keep the CPUs from sleeping. Waking a CPU may take longer than all the rest, and
+    /// varies more.
     pub awake: bool,
-    /// Why it cannot be made on this machine; none where it can.
+    /// Why this machine cannot make the check; none if it can.
     pub lacks: Option<String>,
-    /// The tools.
+    /// The tools to compare with.
     pub peers: Vec<Peer>,
 }
 
@@ -33,35 +33,35 @@ pub struct Check {
 pub struct Peer {
     /// The tool.
     pub tool: Tool<'static>,
-    /// Where costof's number over the tool's is expected, for the reason that is known.
+    /// The band in which costof's number divided by the tool's is expected.
     pub expected: Band,
-    /// How the definitions differ, and what that does.
+    /// How the definitions differ, and what effect that has.
     pub differs: &'static str,
 }
 
-/// How much each tool measures for its number.
+/// How long and how much each tool measures for one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Main memory is measured in at least so many MiB.
+    /// Main memory is measured with at least this many MiB.
     pub memory_mib: u64,
-    /// For how long a tool works that has no usual time.
+    /// How long a tool runs that has no default.
     pub seconds: u32,
-    /// For how long stress-ng goes through a dozen widths of memory, each a few times.
+    /// How long stress-ng runs, which measures about a dozen access widths several times each.
     pub memrate_seconds: u32,
-    /// For how long fio reads.
+    /// How long fio reads.
     pub fio_seconds: u32,
 }
 
 impl Effort {
-    /// As `costof verify` measures.
+    /// The effort of `costof verify`.
     pub const QUICK: Effort = Effort {
         memory_mib: 128,
         seconds: 1,
         memrate_seconds: 2,
         fio_seconds: 1,
     };
-    /// As the bench measures. A device answers some seconds faster than others, so fio reads about as
-    /// long as costof.
+    /// The effort of the bench. A device is faster in some seconds than in others, so fio reads about as long
+    /// as costof.
     pub const THOROUGH: Effort = Effort {
         memory_mib: 512,
         seconds: 2,
@@ -80,7 +80,7 @@ const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, and between reads cho
 const FIO_SAME_READS: &str = "the same reads of a file of the same length in the same folder, stamped one by one; a device's own cache and queues may be in different states";
 const VECTORS: &str = "sysbench takes words of 8 bytes in one loop, costof the fastest of its loops, with vectors if there are any";
 
-/// All that `costof verify` makes, in this order.
+/// All checks of `costof verify`, in their order.
 pub fn checks() -> Vec<Check> {
     let effort = Effort::QUICK;
     let mut checks = vec![
@@ -103,7 +103,7 @@ pub fn checks() -> Vec<Check> {
 }
 
 impl Check {
-    /// On one CPU.
+    /// A check on one CPU.
     pub fn new(
         probe: &'static str,
         axes: impl Into<String>,
@@ -121,12 +121,12 @@ impl Check {
         }
     }
 
-    /// The same on two CPUs.
+    /// The same check on two CPUs.
     pub fn on_two_cpus(self) -> Check {
         Check { cpus: 2, ..self }
     }
 
-    /// The same with CPUs that are kept awake.
+    /// The same check with CPUs that are kept awake.
     pub fn kept_awake(self) -> Check {
         Check {
             awake: true,
@@ -134,13 +134,13 @@ impl Check {
         }
     }
 
-    /// The same without lmbench, which repeats a tool that is here anyway.
+    /// The same check without lmbench, which repeats what another of its tools measures.
     pub fn without_lmbench(mut self) -> Check {
         self.peers.retain(|peer| peer.tool.name != lmbench::NAME);
         self
     }
 
-    /// The probe and its axes, as a command line names the point.
+    /// The probe and its axes, as a user names the point on the command line.
     pub fn point(&self) -> String {
         format!("{} {}", self.probe, self.axes)
     }
@@ -154,7 +154,7 @@ impl Check {
 }
 
 impl Peer {
-    /// A tool, the band of costof's number over its, and why they may differ.
+    /// A tool, the expected band of costof's number divided by the tool's, and how the definitions differ.
     pub fn new(tool: Tool<'static>, low: f64, high: f64, differs: &'static str) -> Peer {
         Peer {
             tool,
@@ -180,7 +180,7 @@ pub fn syscall() -> Check {
     )
 }
 
-/// A token handed to and fro through two pipes, between `processes` or `threads`.
+/// Two `processes` or `threads` that pass a token back and forth through two pipes.
 pub fn context_switch(between: &str) -> Check {
     let threads = between == "threads";
     let perf = "perf's token is four bytes, costof's one; half of a round trip each";
@@ -194,7 +194,7 @@ pub fn context_switch(between: &str) -> Check {
     Check::new("os.context_switch", axes, "cost", peers)
 }
 
-/// A child process that ends at once.
+/// A child process that exits at once.
 pub fn vfork(seconds: u32) -> Check {
     let loops = "stress-ng counts a loop that also reads its clock and checks whether its time is over; costof stamps each vfork and wait by itself";
     let peers = vec![Peer::new(stress_ng::vfork(seconds), 0.6, 1.05, loops)];
@@ -215,7 +215,7 @@ fn memory_latency(effort: Effort) -> Check {
     }
 }
 
-/// `read`, `write` or `copy` in more memory than the caches hold.
+/// Operation `op`, which is `read`, `write` or `copy`, on more memory than the caches hold.
 pub fn main_memory(op: &'static str, effort: Effort) -> Check {
     let BeyondCaches { mib, lacks } = BeyondCaches::at_least(effort.memory_mib);
     let memrate = effort.memrate_seconds;
@@ -253,7 +253,7 @@ pub fn main_memory(op: &'static str, effort: Effort) -> Check {
     }
 }
 
-/// Reads of so little memory that caches may hold it.
+/// Reads from so little memory that caches may hold it.
 pub fn cached_reads(mib: u64, effort: Effort) -> Check {
     let tool = sysbench::memory("read", mib, effort.seconds);
     bandwidth("read", mib, vec![Peer::new(tool, 0.9, 1.4, VECTORS)])
@@ -264,7 +264,7 @@ fn bandwidth(op: &str, mib: u64, peers: Vec<Peer>) -> Check {
     Check::new("memory.bandwidth", axes, "throughput", peers)
 }
 
-/// Reads of a file, as costof and fio do them alike.
+/// A way to read a file that costof and fio share.
 pub struct FileRead {
     axes: &'static str,
     metric: &'static str,
@@ -274,15 +274,15 @@ pub struct FileRead {
 }
 
 impl FileRead {
-    /// Whether fio's memory lies on huge pages, which have to be reserved first.
+    /// Whether fio's buffer is on huge pages, which an administrator has to reserve first.
     pub fn takes_huge_pages(&self) -> bool {
         self.fio.contains("mmaphuge")
     }
 }
 
-/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device needs the
-/// address of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to
-/// process. fio alone then differs twofold from start to start.
+/// Reads from the page cache, and from the device. For large blocks both sides use huge pages: a device needs
+/// the address of each contiguous stretch of memory, and the placement of 4 KiB pages differs between
+/// processes. With 4 KiB pages, fio alone differs twofold between starts.
 pub const FILE_READS: [FileRead; 4] = [
     FileRead {
         axes: "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
@@ -314,7 +314,7 @@ pub const FILE_READS: [FileRead; 4] = [
     },
 ];
 
-/// One of [`FILE_READS`].
+/// The check for one of [`FILE_READS`].
 pub fn file_read(read: &FileRead, effort: Effort) -> Check {
     let tool = fio::read(fio::Read {
         options: read.fio,
@@ -333,7 +333,7 @@ pub fn file_read(read: &FileRead, effort: Effort) -> Check {
     Check::new("file.read", read.axes, read.metric, vec![peer])
 }
 
-/// Messages of 56 bytes to and fro `over` TCP or UDP, where both ends `wait` by `spin` or `block`.
+/// Round trips of 56 bytes `over` TCP or UDP; both peers `wait` by `spin` or `block`.
 pub fn round_trip(over: &str, wait: &str, wake: &str, effort: Effort) -> Check {
     let tool = sockperf::ping_pong(over, wait == "spin", MESSAGE_BYTES, effort.seconds);
     let whole =
@@ -352,7 +352,7 @@ fn ping() -> Check {
     check.on_two_cpus().kept_awake()
 }
 
-/// One connection, in writes of 128 KiB.
+/// One TCP connection with writes of 128 KiB.
 pub fn tcp_stream(congestion_control: &'static str, effort: Effort) -> Check {
     let start = "both write 128 KiB at a time to one connection and count what arrived; iperf3 leaves out its \
          first second, costof's quick launch the first third of 50 ms, in which a connection may still be slower";

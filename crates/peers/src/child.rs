@@ -1,4 +1,4 @@
-//! Children: each is bounded in time, and ended by its own process id when it takes longer or when
+//! Child processes. Each has a time limit. costof ends a child by its process id if it takes longer, or if
 //! the user interrupts.
 
 use crate::error::{Error, Result, failed};
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often an interrupt is looked for: rarely, since looking takes a CPU.
+/// How often costof checks for an interrupt: rarely, since checking takes a CPU.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a child that has closed its outputs is asked whether it has ended.
+/// How often costof checks whether a child that has closed its outputs has exited.
 const LAST_POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// How long the end of a child's stderr is waited for, once it has ended.
+/// How long costof waits for the end of stderr after the child has exited.
 const STDERR_LIMIT: Duration = Duration::from_secs(5);
-/// How much of a child's stderr is shown.
+/// At most this many characters of a child's stderr are shown.
 const STDERR_CHARS: usize = 600;
 
 /// Whether Ctrl-C or a termination signal came.
@@ -25,12 +25,12 @@ const STDERR_CHARS: usize = 600;
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that has come once this is set.
+    /// An interrupt that has come once this flag is set.
     pub fn from_flag(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt(flag)
     }
 
-    /// One that never comes.
+    /// An interrupt that never comes.
     pub fn never() -> Interrupt {
         Interrupt(Arc::new(AtomicBool::new(false)))
     }
@@ -41,26 +41,26 @@ impl Interrupt {
     }
 }
 
-/// What a child did.
+/// The result of a child process.
 #[derive(Debug)]
 pub struct Finished {
     /// What it wrote to standard output.
     pub output: String,
     /// What it wrote to standard error.
     pub stderr: String,
-    /// From before it was started until it had ended.
+    /// The time from before its start until its exit.
     pub wall: Duration,
 }
 
-/// Runs a command to its end.
+/// Runs a command until it exits.
 ///
 /// # Errors
-/// It cannot be started, takes longer than `limit`, or does not succeed.
+/// The child cannot be started, takes longer than `limit`, or fails.
 pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Finished> {
     finish_watched(command, limit, interrupt, POLL_INTERVAL, &mut |_| {})
 }
 
-/// As [`finish`], and calls `poll` with the child's process id every so often.
+/// Like [`finish`], and calls `poll` with the child's process id at regular intervals.
 ///
 /// # Errors
 /// As [`finish`].
@@ -112,17 +112,17 @@ pub fn finish_watched(
         std::thread::sleep(LAST_POLL_INTERVAL);
     };
     let wall = start.elapsed();
-    // What it has started may keep the pipe open; otherwise its end comes at once.
+    // A process that the child started may keep the pipe open; otherwise the end of the pipe comes at once.
     let patience = if status.success() && !output.is_empty() {
         POLL_INTERVAL
     } else {
-        // Then its standard error is all that it printed.
+        // Then standard error is all that the child printed.
         STDERR_LIMIT
     };
     let stderr = stderr.recv_timeout(patience).unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
     if !status.success() {
-        // A terminal interrupts the child too, and that is then why it failed.
+        // A terminal interrupts the child too, which may be why it failed.
         may_go_on()?;
         return Err(failed(format!(
             "`{shown}` ended with {status}: {}",
@@ -136,13 +136,13 @@ pub fn finish_watched(
     })
 }
 
-/// `program` on one CPU, killed when this process is, however that ends. It becomes the child itself, so
-/// that ending the child ends it.
+/// Runs `program` on one CPU. The kernel kills it when this process ends for any reason. The child process
+/// becomes the program itself, so that ending the child ends the program.
 ///
 /// # Errors
-/// It is not here.
+/// The program is not installed.
 pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
-    // taskset would start and then fail, in words of its own.
+    // Otherwise taskset would start and then fail with an error message of its own.
     let Some(found) = packages::find(program) else {
         let missing = io::Error::from(io::ErrorKind::NotFound);
         return Err(failed(cannot_start(&Command::new(program), &missing)));
@@ -152,14 +152,14 @@ pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// `program`, which is killed when this process is, however that ends.
+/// Runs `program`. The kernel kills it when this process ends for any reason.
 pub fn until_death(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", program]);
     command
 }
 
-/// Starts a child whose output is dropped.
+/// Starts a child and discards its output.
 ///
 /// # Errors
 /// It cannot be started.
@@ -173,7 +173,7 @@ pub fn start_silent(command: &mut Command) -> Result<KillOnDrop> {
     Ok(KillOnDrop(child))
 }
 
-/// Starts a child whose output is read line by line. It shares this process's standard error.
+/// Starts a child whose output is read line by line. It shares the standard error of this process.
 ///
 /// # Errors
 /// It cannot be started.
@@ -185,7 +185,7 @@ pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
         .map_err(|error| failed(cannot_start(command, &error)))?;
     let output = child.stdout.take().expect("standard output is a pipe");
     let (sender, lines) = mpsc::channel();
-    // It ends when the pipe is closed, with the child.
+    // The thread ends when the child exits and the pipe closes.
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(io::Result::ok) {
             if sender.send(line).is_err() {
@@ -200,7 +200,7 @@ pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
     })
 }
 
-/// A child whose output is read line by line, ended and reaped when it is dropped.
+/// A child whose output is read line by line. Dropping it ends and reaps the child.
 pub struct PipedChild {
     child: KillOnDrop,
     lines: Receiver<String>,
@@ -213,10 +213,10 @@ impl PipedChild {
         self.child.id()
     }
 
-    /// The next line that it prints.
+    /// The next line that the child prints.
     ///
     /// # Errors
-    /// It prints nothing within `limit`, or ends first.
+    /// The child prints no line within `limit`, or exits first.
     pub fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
         let start = Instant::now();
         loop {
@@ -240,10 +240,10 @@ impl PipedChild {
         }
     }
 
-    /// Waits for so long, and then for nothing but that it still runs.
+    /// Waits for this time, then returns if the child is still running.
     ///
     /// # Errors
-    /// It ended by itself, or the user wants to stop.
+    /// The child exited by itself, or the user interrupted.
     pub fn wait_running(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < time {
@@ -259,10 +259,10 @@ impl PipedChild {
     }
 }
 
-/// The numbers of a line that a child printed, as many as there have to be.
+/// The numbers in a line that a child printed; there have to be exactly `N`.
 ///
 /// # Errors
-/// There are others, or what is none.
+/// There is another number of words, or one is not a number.
 pub fn numbers<const N: usize>(line: &str) -> Result<[f64; N]> {
     let numbers: Option<Vec<f64>> = line.split(' ').map(|word| word.parse().ok()).collect();
     numbers
@@ -270,7 +270,7 @@ pub fn numbers<const N: usize>(line: &str) -> Result<[f64; N]> {
         .ok_or_else(|| failed(format!("it printed `{line}`, and not {N} numbers")))
 }
 
-/// A child that is ended and reaped when it is dropped.
+/// A child that is ended and reaped when this is dropped.
 pub struct KillOnDrop(Child);
 
 impl KillOnDrop {
@@ -279,10 +279,10 @@ impl KillOnDrop {
         self.0.id()
     }
 
-    /// How it has ended by itself, if it has.
+    /// The exit status, if the child has exited by itself.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     pub fn status(&mut self) -> Result<Option<ExitStatus>> {
         let status = self.0.try_wait();
         status.map_err(|error| failed(format!("process {}: {error}", self.id())))
@@ -291,22 +291,22 @@ impl KillOnDrop {
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // One that has ended by itself is past both.
+        // For a child that has exited, both calls do nothing.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Reads to the end in a thread of its own, so that no pipe fills up.
+/// Reads until the end in a separate thread, so that no pipe fills up.
 fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What could be read before an error counts.
+            // Bytes that were read before an error count.
             let _ = pipe.read_to_end(&mut bytes);
         }
-        // Nobody listens any more where the child was ended.
+        // Nobody receives the bytes if the child was ended.
         let _ = sender.send(bytes);
     });
     receiver

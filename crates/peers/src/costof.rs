@@ -1,4 +1,4 @@
-//! costof as a program: how one point is measured by it, and what its run file holds.
+//! Runs costof as a program: measures one point, and reads its run file.
 
 use crate::child::{self, Finished, Interrupt};
 use crate::error::{OrCannot, Result, failed};
@@ -11,34 +11,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A costof.
+/// A costof executable.
 #[derive(Clone, Debug)]
 pub struct Costof {
     path: PathBuf,
 }
 
 impl Costof {
-    /// The one at this path.
+    /// The executable at this path.
     pub fn at(path: PathBuf) -> Costof {
         Costof { path }
     }
 
-    /// Where it is.
+    /// The path of the executable.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// costof with these arguments.
+    /// A command that runs costof with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(arguments);
         command
     }
 
-    /// `costof run` with these arguments, and what its run file holds, which is written to `file`.
+    /// Runs `costof run` with these arguments. It writes its run file to `file`, and this returns the
+    /// contents.
     ///
     /// # Errors
-    /// It does not succeed in time, or its file cannot be read.
+    /// costof fails, takes too long, or its file cannot be read.
     pub fn run(
         &self,
         file: &Path,
@@ -50,7 +51,7 @@ impl Costof {
         read(file)
     }
 
-    /// As [`Costof::run`], watched while it runs: its process id is handed to `poll`.
+    /// Like [`Costof::run`], and passes costof's process id to `poll` while it runs.
     ///
     /// # Errors
     /// As [`Costof::run`].
@@ -70,11 +71,11 @@ impl Costof {
     fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
         let mut command = self.command(&["run", "--only"]);
         command.args(arguments).arg("--out").arg(file);
-        // What is measured for a comparison is no run of the user's history.
+        // Runs for a comparison do not belong in the user's history.
         if let Some(folder) = file.parent() {
             command.env("XDG_STATE_HOME", folder);
         }
-        // Whether the machine is busy is said once, and not in each round.
+        // The warning about a busy machine is given once, not in each round.
         command.env("COSTOF_NO_PREFLIGHT", "1");
         command
     }
@@ -85,10 +86,10 @@ fn read(file: &Path) -> Result<Run> {
     run_file::read(BufReader::new(opened)).or_cannot(format_args!("read {}", file.display()))
 }
 
-/// The metric of a run of one point.
+/// The metric of a run that has exactly one point.
 ///
 /// # Errors
-/// There is another number of points, or that one has no such metric.
+/// There is not exactly one point, or it has no such metric.
 pub fn the_only<'a>(run: &'a Run, metric: &str) -> Result<&'a Estimate> {
     match run.points.as_slice() {
         [point] => point.estimate(metric).ok_or_else(|| {

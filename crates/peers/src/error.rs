@@ -1,27 +1,27 @@
-//! What ends a comparison before its verdict.
+//! Errors that end a comparison before its verdict.
 
 use std::fmt::Display;
 
 /// Why something has no number.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// Something is missing or went wrong: what, and the way out.
+    /// Something is missing or failed. The text says what, and what to do about it.
     #[error("{0}")]
     Failed(String),
-    /// The user ended it.
+    /// The user interrupted.
     #[error("interrupted; everything that it had started has ended")]
     Interrupted,
 }
 
-/// What can go wrong here.
+/// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Names what could not be done in the error of another crate.
+/// Adds to an error of another crate what could not be done.
 pub trait OrCannot<T> {
     /// The value, or `cannot ACTION: ERROR`.
     ///
     /// # Errors
-    /// There is no value.
+    /// The error of the other crate.
     fn or_cannot(self, action: impl Display) -> Result<T>;
 }
 
@@ -31,7 +31,7 @@ impl<T, E: Display> OrCannot<T> for std::result::Result<T, E> {
     }
 }
 
-/// `text` as an error.
+/// An error with this text.
 pub fn failed(text: impl ToString) -> Error {
     Error::Failed(text.to_string())
 }

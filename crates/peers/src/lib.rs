@@ -1,8 +1,8 @@
-//! Programs of others that measure what costof measures: how each is started, bounded in time and
-//! read, and what costof is compared with them.
+//! Other programs that measure what costof measures: starts each with a time limit, reads its number, and
+//! compares costof with it.
 //!
-//! It starts programs and does arithmetic with what they print. It never measures by itself, and
-//! prints nothing.
+//! This crate starts programs and computes with what they print. It never measures by itself, and prints
+//! nothing.
 
 pub mod agreement;
 pub mod caches;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Programs, and what installs them on Debian.
+/// Programs, and the Debian package that installs them.
 const PACKAGES: &[(&[&str], &str)] = &[
     (
         &["perf"],
@@ -23,7 +23,7 @@ const PACKAGES: &[(&[&str], &str)] = &[
     (&["sockperf"], "sockperf on Debian"),
 ];
 
-/// Says that a program is not here, and what would install it where that is known.
+/// A sentence that says that a program is not installed, and which package installs it if that is known.
 pub fn missing(program: &str) -> String {
     let package = PACKAGES
         .iter()
@@ -34,13 +34,13 @@ pub fn missing(program: &str) -> String {
     }
 }
 
-/// Where a program is, by its name or its path. Debian's lmbench is in a folder that is not on the path.
+/// The path of a program, given its name or path. Debian puts lmbench into a folder that is not on the path.
 pub fn find(program: impl AsRef<Path>) -> Option<PathBuf> {
     let lmbench = format!("/usr/lib/lmbench/bin/{}-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from(lmbench)])
-        // Joining a path that begins with a slash leaves that path alone.
+        // Joining a path that begins with a slash yields that path alone.
         .map(|folder| folder.join(program.as_ref()))
         .find(|file| file.is_file())
 }

@@ -1,18 +1,18 @@
-//! Sides measured in turns: one number of each in every round.
+//! Measures several sides in turns: each gives one number in every round.
 
 use crate::error::{Error, Result};
 use fastrand::Rng;
 
-/// One that is measured once a round.
+/// A side, which is measured once in each round.
 pub struct Side<'a> {
     /// What it is called.
     pub name: &'a str,
-    /// Its number in this round, counted from 0.
+    /// Measures its number in this round, counted from 0.
     pub measure: Box<dyn FnMut(usize) -> Result<f64> + 'a>,
 }
 
 impl<'a> Side<'a> {
-    /// A side by its name and what measures it.
+    /// A side from its name and the function that measures it.
     pub fn new(name: &'a str, measure: impl FnMut(usize) -> Result<f64> + 'a) -> Side<'a> {
         Side {
             name,
@@ -21,37 +21,37 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What a side gave: a number for each round, or why it has none.
+/// The results of a side: a number for each round, or why there are none.
 pub type Given = std::result::Result<Vec<f64>, String>;
 
-/// What happens while sides are measured, for who watches.
+/// What happens during the measurement, for whoever watches.
 pub enum Event<'a> {
-    /// A side is about to be measured.
+    /// The measurement of a side begins.
     Begins(&'a str),
-    /// Another costof measures the machine, which is waited for: who that is.
+    /// Another costof is measuring the machine, and this one waits for it: a description of the other.
     Waits(&'a str),
-    /// A side has failed, and is left out from now on.
+    /// A side has failed and takes no part in later rounds.
     LeftOut {
-        /// Which.
+        /// Its name.
         side: &'a str,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
     /// A round has ended.
     Round {
-        /// Which, from 0.
+        /// Its number, from 0.
         round: usize,
-        /// What all sides have given so far.
+        /// The results of all sides so far.
         given: &'a [Given],
-        /// Who was measured first.
+        /// The side that was measured first.
         first: Option<&'a str>,
     },
 }
 
-/// Measures so many things once a round, each by its place, in an order that is drawn for each round.
+/// Measures each of `count` things once in a round, in a random order.
 ///
 /// # Errors
-/// The first that `measure` returns.
+/// The first error that `measure` returns.
 pub fn shuffled(
     rounds: usize,
     count: usize,
@@ -68,14 +68,14 @@ pub fn shuffled(
     Ok(())
 }
 
-/// Measures all sides once a round, in an order drawn for each round, so that what drifts meets all
-/// alike. The first is compared with the others.
+/// Measures all sides once in each round, in a random order, so that drift affects all of them alike. The
+/// first side is compared with the others.
 ///
-/// A side that fails is reported and left out; without the first, or without any other, there are no more
-/// rounds.
+/// A side that fails is reported and left out. If the first side fails, or all the others do, there are no
+/// more rounds.
 ///
 /// # Errors
-/// The user ended it.
+/// The user interrupted.
 pub fn interleave(
     rounds: usize,
     random: &mut Rng,

@@ -1,5 +1,5 @@
-//! The other end of a peer that has two: a server, started before its client and ended by its own
-//! process id after it, however that went. It also ends with this process, however that ends.
+//! The server of a tool that has one. It is started before its client, and ended by its own process id after
+//! the client, even if the client failed. It also ends when this process ends for any reason.
 
 use crate::child::{self, Interrupt, KillOnDrop};
 use crate::error::{Error, OrCannot, Result, failed};
@@ -9,15 +9,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What stands for the port among the arguments of a server and its client.
+/// The placeholder for the port in the arguments of a server and its client.
 pub const PORT: &str = "PORT";
 
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How often it is looked for.
+/// How often costof checks whether it listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a server listens for.
+/// What a server waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Transport {
     /// Connections.
@@ -26,18 +26,18 @@ pub enum Transport {
     Udp,
 }
 
-/// A running server, ended when dropped.
+/// A running server; dropping it ends the server.
 pub struct Server {
     child: KillOnDrop,
-    /// At which it listens.
+    /// The port on which it listens.
     pub port: u16,
 }
 
 impl Server {
-    /// `program` on one processor, listening on a port of its own when this returns.
+    /// Starts `program` on one CPU. When this returns, it listens on a port of its own.
     ///
     /// # Errors
-    /// It cannot be started, ends at once, or does not listen in time.
+    /// The server cannot be started, exits at once, or does not listen in time.
     pub fn start(
         program: &Path,
         arguments: &[String],
@@ -51,7 +51,7 @@ impl Server {
         Self::listening(command, port, transport, interrupt)
     }
 
-    /// A command whose last argument is to be the port; it may be in another network namespace.
+    /// Starts a command with the port as its last argument. The command may run in another network namespace.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// These arguments, with this port where one belongs.
+/// The arguments with this port in place of [`PORT`].
 pub fn with_port(arguments: &[String], port: u16) -> Vec<String> {
     let put = |argument: &String| match argument.as_str() {
         PORT => port.to_string(),
@@ -102,7 +102,7 @@ pub fn with_port(arguments: &[String], port: u16) -> Vec<String> {
     arguments.iter().map(put).collect()
 }
 
-/// A port that nobody listened on just now, for either transport.
+/// A port that is free for both transports at this moment.
 fn free_port() -> Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
@@ -110,8 +110,8 @@ fn free_port() -> Result<u16> {
         .or_cannot("find a port to listen on")
 }
 
-/// Whether somebody listens there in a process's network namespace, as the kernel tells: asking the
-/// server itself would be a client.
+/// Whether a socket in the process's network namespace listens on the port. The kernel's list says so; a
+/// connection to the server would count as a client.
 fn listens(process: u32, port: u16, transport: Transport) -> bool {
     let files = match transport {
         Transport::Tcp => ["tcp", "tcp6"],
@@ -123,10 +123,10 @@ fn listens(process: u32, port: u16, transport: Transport) -> bool {
         .any(|sockets| is_listed(&sockets, port, transport))
 }
 
-/// From lines as `0: 0100007F:14B5 00000000:0000 0A …`: a number, both ends, the state. Source:
+/// Searches lines such as `0: 0100007F:14B5 00000000:0000 0A …`: a number, both addresses, the state. Source:
 /// proc(5).
 fn is_listed(sockets: &str, port: u16, transport: Transport) -> bool {
-    // Listening, or for UDP: not connected.
+    // The state: listening, or for UDP not connected.
     let wanted = match transport {
         Transport::Tcp => "0A",
         Transport::Udp => "07",

@@ -1,5 +1,5 @@
-//! A program of others that measures what costof measures: what it is started as, and what its
-//! number is. Each has a file in [`crate::tools`].
+//! A program that measures what costof measures: how it is started, and what its number means. Each has a
+//! file in [`crate::tools`].
 
 use crate::child::{self, Interrupt, pinned};
 use crate::error::{Result, failed};
@@ -8,46 +8,46 @@ use crate::{packages, tools};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How much of what it printed is shown where no number was found in it.
+/// If no number is found in the output, this much of it is shown.
 const SHOWN_CHARS: usize = 400;
 
 /// A program that measures what costof measures.
 pub struct Tool<'a> {
-    /// What people call it.
+    /// The name that people use.
     pub name: &'static str,
-    /// The program, as a name on the path or a path.
+    /// The program: a name on the path, or a path.
     pub program: PathBuf,
-    /// What its number is.
+    /// Which statistic its number is.
     pub statistic: Statistic,
-    /// Its other end, where it has one: the same program with other arguments, on the next
-    /// CPU. [`PORT`](crate::server::PORT) stands in both for the port.
+    /// If the tool has a server: its arguments. The server is the same program on the next CPU.
+    /// [`PORT`](crate::server::PORT) stands for the port in the arguments of both.
     pub server: Option<(Vec<String>, Transport)>,
-    /// What it finds in its environment beside the usual.
+    /// Environment variables to set in addition to the inherited ones.
     pub environment: &'static [(&'static str, &'static str)],
     /// Its arguments in one round.
     pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
-    /// Its number for one round, in nanoseconds or bytes a second, from what it prints.
+    /// How to find its number in its output, in nanoseconds or bytes per second.
     pub read: Reading,
-    /// Why it has no number, where what it prints tells that.
+    /// Why it has no number, if its output says so.
     pub why_not: fn(&str) -> Option<String>,
 }
 
-/// What a tool's number is.
+/// Which statistic a tool's number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// The median of many stretches, as costof's is: a noisy machine moves both alike.
+    /// The median of many samples, like costof's. Noise affects both in the same way.
     Median,
-    /// One long time by the operations in it, interruptions among it: costof's mean, which holds
-    /// them too, stands beside it. On a noisy machine few interruptions decide both.
+    /// The time of one long run divided by its operations, including interruptions. It is compared with
+    /// costof's mean, which includes them too. On a noisy machine a few interruptions decide both.
     Mean,
 }
 
-/// How a tool's number is found in what it prints.
+/// How to find a tool's number in its output.
 #[derive(Clone, Copy, Debug)]
 pub enum Reading {
-    /// The last word before these at the end of a line, the first such line, times so much.
+    /// The word before this text at the end of a line, in the first such line, multiplied by the factor.
     Before(&'static str, f64),
-    /// By a function of its own.
+    /// By a function.
     By(fn(&str) -> Option<f64>),
 }
 
@@ -61,21 +61,21 @@ impl Reading {
     }
 }
 
-/// Where a tool runs, and what bounds it.
+/// Where a tool runs, and its limits.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// The CPU that is measured.
+    /// The measured CPU.
     pub cpu: usize,
-    /// That of a server, where there is a second one.
+    /// The CPU of a server, if there is a second CPU.
     pub next: Option<usize>,
-    /// How long the tool may take for its number.
+    /// The time limit for one number.
     pub limit: Duration,
-    /// The user's wish to stop.
+    /// The user's interrupt.
     pub interrupt: &'a Interrupt,
 }
 
 impl<'a> Tool<'a> {
-    /// One that is installed, takes arguments that do not change, and has no other end.
+    /// An installed tool with fixed arguments and no server.
     pub fn simple(
         name: &'static str,
         statistic: Statistic,
@@ -95,11 +95,11 @@ impl<'a> Tool<'a> {
         }
     }
 
-    /// Its number.
+    /// Measures one number.
     ///
     /// # Errors
-    /// It is not installed, does not succeed in time, says why it has no number, or prints none that
-    /// is known here.
+    /// The tool is not installed, fails, takes too long, says why it has no number, or prints no number that
+    /// this code recognises.
     pub fn measure(&mut self, on: Conditions<'_>) -> Result<f64> {
         let mut command = pinned(on.cpu, &self.program)?;
         let arguments = (self.arguments)()?;
@@ -110,7 +110,7 @@ impl<'a> Tool<'a> {
             None => command.args(arguments),
         };
         let finished = child::finish(&mut command, on.limit, on.interrupt)?;
-        // Some say all of it where others complain.
+        // Some tools print their results to standard error.
         let printed = if finished.output.trim().is_empty() {
             finished.stderr
         } else {
@@ -129,7 +129,7 @@ impl<'a> Tool<'a> {
             })
     }
 
-    /// The other end, where it has one: until it is dropped.
+    /// Starts the server if the tool has one. It runs until it is dropped.
     fn serve(&self, on: Conditions<'_>) -> Result<Option<Server>> {
         let Some((arguments, transport)) = &self.server else {
             return Ok(None);
@@ -141,7 +141,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Arguments that hold no spaces.
+/// The words of a text, as arguments; none of them contains a space.
 pub fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }

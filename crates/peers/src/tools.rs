@@ -1,5 +1,5 @@
-//! The programs, one file each: what they are started as, and how what they print is read. Each gives
-//! nanoseconds or bytes a second.
+//! The tools, one file each: how to start it, and how to read its output. Each gives nanoseconds or bytes per
+//! second.
 
 pub mod fio;
 pub mod iperf3;
@@ -11,10 +11,10 @@ pub mod sockperf;
 pub mod stress_ng;
 pub mod sysbench;
 
-/// Bytes of what these programs call MiB, or mean by MB.
+/// The number of bytes in what these programs call MiB, or mean by MB.
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The beginning of what a program printed.
+/// The beginning of a program's output.
 pub(crate) fn shortened(text: &str, chars: usize) -> String {
     let text = text.trim();
     match text.char_indices().nth(chars) {

@@ -1,4 +1,4 @@
-//! Compares costof with the tools that are here: each check by itself, both sides in turns.
+//! Compares costof with the tools that are installed. Each check runs by itself, and its sides take turns.
 
 use crate::agreement::{Agreement, Band};
 use crate::checks::{Check, Peer};
@@ -19,28 +19,29 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a machine that another costof measures is asked for again.
+/// How often costof asks again for a machine that another costof is measuring.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// For so long it may be the costof that has just measured, whose worker is about to end.
+/// A wait is silent for this long: the other costof may be one that has just measured, and whose worker is
+/// about to exit.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 
-/// What all checks of a command have in common.
+/// What all checks of a command share.
 pub struct Verifier<'a> {
-    /// Which costof.
+    /// The costof executable.
     pub costof: &'a Costof,
     /// `--quick` or another precision of `costof run`.
     pub precision: &'a str,
-    /// Where its run files go.
+    /// The folder for its run files.
     pub folder: &'a Path,
     /// The CPUs, the measured one first.
     pub cpus: &'a [usize],
-    /// Core cycles per addition while the measured core is alone, where that is known.
+    /// Core cycles per addition while the measured core is alone, if known.
     pub core_floor: Option<f64>,
-    /// How often both sides are measured.
+    /// How many rounds to measure.
     pub rounds: usize,
-    /// How long either side may take for its number, and how long another costof is waited for before.
+    /// The time limit of a side for one number, and of a wait for another costof before.
     pub limit: Duration,
-    /// The user's wish to stop.
+    /// The user's interrupt.
     pub interrupt: &'a Interrupt,
 }
 
@@ -49,35 +50,35 @@ pub struct Verifier<'a> {
 pub struct Row {
     /// The probe.
     pub probe: &'static str,
-    /// Its axes as they were asked for.
+    /// The axes of the check.
     pub axes: String,
     /// The metric.
     pub metric: &'static str,
     /// The tool.
     pub tool: &'static str,
-    /// What the tool's number is, and costof's that is compared with it.
+    /// Which statistic the tool's number is. It is compared with the same statistic of costof's.
     pub statistic: Statistic,
-    /// Where the ratio is expected.
+    /// The expected band of the ratio.
     pub expected: Band,
     /// How the definitions differ.
     pub differs: &'static str,
-    /// Whether something else used the measured core, in each of the tool's rounds: a gauge was read
-    /// before and after. Empty where the core's floor is not known.
+    /// For each of the tool's rounds, whether something else used the measured core. A gauge was read before
+    /// and after the round. Empty if the core's floor is not known.
     pub core: Vec<CoreState>,
     /// The result.
     pub outcome: Outcome,
-    /// The same by costof's median, where the tool's number is a mean.
+    /// The comparison with costof's median, if the tool's number is a mean.
     pub by_median: Option<Agreement>,
 }
 
 /// The result of a comparison.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// costof's numbers over the tool's, in this unit.
+    /// costof's numbers divided by the tool's, in this unit.
     Compared(Agreement, Unit),
-    /// The tool is not installed: what installs it.
+    /// The tool is not installed: a sentence that says which package installs it.
     Absent(String),
-    /// One side gave no number: which, and why.
+    /// One side gave no number: which side, and why.
     Failed(String),
 }
 
@@ -99,10 +100,11 @@ impl Row {
 }
 
 impl Verifier<'_> {
-    /// The rows of one check: a tool that is not here is absent, and one that fails costs its own row.
+    /// Makes the rows of one check. A tool that is not installed is absent, and one that fails affects only
+    /// its own row.
     ///
     /// # Errors
-    /// The user ended it.
+    /// The user interrupted.
     pub fn check(&self, mut check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
         let is_here = |peer: &Peer| packages::find(&peer.tool.program).is_some();
         let (mut here, absent): (Vec<Peer>, Vec<Peer>) = std::mem::take(&mut check.peers)
@@ -150,7 +152,7 @@ impl Verifier<'_> {
         let cores: Vec<RefCell<Vec<CoreState>>> =
             peers.iter().map(|_| RefCell::default()).collect();
         let mut sides = vec![Side::new("costof", |round| {
-            // costof waits for its turn too, but silently, and its time runs.
+            // costof waits for its turn too, but it does so silently, and its time limit runs meanwhile.
             drop(self.turn(&waits)?);
             let estimate = self.costof(check, cpus, round)?;
             let median = estimate.median;
@@ -159,7 +161,7 @@ impl Verifier<'_> {
         })];
         sides.extend(peers.iter_mut().zip(&cores).map(|(peer, core)| {
             Side::new(peer.tool.name, move |_| {
-                // Another costof would disturb it, as it would another costof.
+                // Another costof would disturb the tool, as it would disturb a costof.
                 let _turn = self.turn(&waits)?;
                 let before = gauge::look_at(cpus[0]);
                 let number = peer.tool.measure(self.conditions())?;
@@ -205,7 +207,7 @@ impl Verifier<'_> {
         Ok(rows.collect())
     }
 
-    /// Under which a tool runs.
+    /// The conditions under which a tool runs.
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions {
             cpu: self.cpus[0],
@@ -215,10 +217,10 @@ impl Verifier<'_> {
         }
     }
 
-    /// A run of one point.
+    /// Runs costof on one point.
     ///
     /// # Errors
-    /// It does not succeed in time, or the point has no number.
+    /// costof fails, takes too long, or has no number for the point.
     fn costof(&self, check: &Check, cpus: &[usize], round: usize) -> Result<Estimate> {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
         let cpus = cpus.join(",");
@@ -232,7 +234,7 @@ impl Verifier<'_> {
         the_only(&run, check.metric).cloned()
     }
 
-    /// The machine, once no other costof measures it.
+    /// Waits until no other costof is measuring the machine, and takes it.
     fn turn(&self, waits: &dyn Fn(&str)) -> Result<Turn> {
         let patience = Patience {
             silent: SILENT_WAIT,
@@ -250,15 +252,15 @@ pub fn keep_awake(cpus: &[usize]) -> Result<Spinners> {
     Spinners::start(cpus).or_cannot(format_args!("keep the CPUs {cpus:?} awake"))
 }
 
-/// How long another costof is waited for.
+/// How long to wait for another costof.
 struct Patience {
-    /// This long without a word.
+    /// The wait is silent for this long.
     silent: Duration,
     at_most: Duration,
 }
 
 impl Patience {
-    /// What is taken, as soon as it is free; its holder is reported once.
+    /// Waits until the resource is free and takes it. The holder is reported once.
     fn wait<T>(
         &self,
         mut take: impl FnMut() -> std::result::Result<T, String>,
@@ -291,8 +293,8 @@ impl Patience {
     }
 }
 
-/// By how much the two sides of a comparison differ, as a share of the smaller, where half of all
-/// comparisons differ by less; none without a comparison.
+/// The median, over all comparisons, of how much the two sides differ, as a share of the smaller number; none
+/// without a comparison.
 pub fn typical_difference(rows: &[Row]) -> Option<f64> {
     let differences = rows.iter().filter_map(|row| match &row.outcome {
         Outcome::Compared(agreement, _) => Some(agreement.ratio.ln().abs().exp() - 1.0),
@@ -301,11 +303,10 @@ pub fn typical_difference(rows: &[Row]) -> Option<f64> {
     median(&differences.collect::<Vec<_>>())
 }
 
-/// The checks that are asked for, by the names of tools and by whether a probe is meant; without a
-/// word, all.
+/// The checks that the words choose, by the names of tools and by probes; without words, all checks.
 ///
 /// # Errors
-/// A word is neither a tool's name nor means a probe that a tool checks.
+/// A word is neither a tool's name nor a probe that has a check.
 pub fn chosen(
     mut checks: Vec<Check>,
     asked: &[String],
@@ -340,7 +341,7 @@ fn unknown(word: &str, checks: &[Check]) -> String {
     )
 }
 
-/// Each of these once, in the order in which they come first.
+/// The distinct names, in the order in which they first appear.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for name in names {

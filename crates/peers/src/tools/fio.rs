@@ -1,4 +1,4 @@
-//! fio(1): reads of a file that is made for it, without a name, in the folder that costof takes.
+//! fio(1): reads a file without a name that costof makes for it, in the same folder that costof uses.
 
 use crate::error::{Result, failed};
 use crate::tool::{Reading, Statistic, Tool, words};
@@ -6,29 +6,29 @@ use costof_os::file::data::DataFile;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
 
-/// The number of a job that is wanted.
+/// Which number of a job to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The median of whole reads.
+    /// The median time of a whole read.
     Latency,
-    /// Bytes a second: all that was read in its time.
+    /// Bytes per second: all bytes read, divided by the time.
     Throughput,
 }
 
-/// What fio is to read, and how: one thread, over and over for so many seconds.
+/// What fio reads, and how: one thread reads repeatedly for this many seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// Its options for the pattern, the block, the engine and the page cache.
+    /// The options for the access pattern, the block size, the engine and the page cache.
     pub options: &'static str,
-    /// The length of its file, which is new in each round.
+    /// The size of the file, which is new in each round.
     pub bytes: u64,
-    /// For how long it reads.
+    /// How long it reads.
     pub seconds: u32,
-    /// What is wanted of it.
+    /// Which number to take.
     pub wanted: Wanted,
 }
 
-/// fio, as it is asked for.
+/// fio with these options.
 pub fn read(read: Read) -> Tool<'static> {
     let (statistic, number): (_, fn(&str) -> Option<f64>) = match read.wanted {
         Wanted::Latency => (Statistic::Median, median_latency),
@@ -51,7 +51,7 @@ fn new_file(bytes: u64) -> Result<DataFile> {
     Ok(file)
 }
 
-/// The file goes by the descriptor that this process has of it.
+/// fio opens the file through this process's descriptor for it.
 fn arguments(read: Read, file: &DataFile) -> Vec<String> {
     words(&format!(
         "--name=read --filename=/proc/{}/fd/{} --allow_file_create=0 --size={} {} \
@@ -65,22 +65,22 @@ fn arguments(read: Read, file: &DataFile) -> Vec<String> {
     ))
 }
 
-/// What fio says of its reads.
+/// The part of fio's output that is about reads.
 fn reads(output: &str) -> Option<Value> {
-    // Notes may stand before it.
+    // fio may print notes before it.
     let json = &output[output.find('{')?..];
     let mut all: Value = serde_json::from_str(json).ok()?;
     Some(all.pointer_mut("/jobs/0/read")?.take())
 }
 
-/// The median of whole reads, from before they were submitted, in nanoseconds.
+/// The median time of a whole read in nanoseconds, measured from before its submission.
 fn median_latency(output: &str) -> Option<f64> {
     reads(output)?
         .pointer("/lat_ns/percentile/50.000000")?
         .as_f64()
 }
 
-/// Bytes a second.
+/// Bytes per second.
 fn throughput(output: &str) -> Option<f64> {
     reads(output)?.pointer("/bw_bytes")?.as_f64()
 }

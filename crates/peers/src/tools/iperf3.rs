@@ -1,10 +1,10 @@
-//! iperf3(1): one connection over loopback, and what its server's line says.
+//! iperf3(1): one connection over loopback, and the result line of its server.
 
 use crate::server::Transport;
 use crate::tool::{Reading, Statistic, Tool, words};
 
-/// Writes of 128 KiB from one buffer by this congestion control, for so many seconds after one that
-/// is left out: what the receiver got.
+/// Writes of 128 KiB from one buffer with this congestion control, for this many seconds after a first second
+/// that is left out. The number is what the receiver got.
 pub fn tcp(congestion_control: &'static str, seconds: u32) -> Tool<'static> {
     let server = words("--server --one-off --bind 127.0.0.1 --port PORT");
     Tool {
@@ -21,20 +21,20 @@ pub fn tcp(congestion_control: &'static str, seconds: u32) -> Tool<'static> {
     }
 }
 
-/// From the line `[  5]   0.00-2.00   sec  2.46 GBytes  10568 Mbits/sec    receiver`.
+/// Reads the line `[  5]   0.00-2.00   sec  2.46 GBytes  10568 Mbits/sec    receiver`.
 fn bytes_per_second(output: &str) -> Option<f64> {
     Some(received(output, " Mbits/sec")? * 1e6 / 8.0)
 }
 
-/// Of `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms  9987/100000 (10%)  receiver`
-/// the packets lost and sent.
+/// The packets lost and sent, from `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms
+/// 9987/100000 (10%)  receiver`.
 pub fn lost_of(output: &str) -> Option<(f64, f64)> {
     let before = receiver(output)?.rsplit_once(" (")?.0;
     let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
     Some((lost.parse().ok()?, sent.parse().ok()?))
 }
 
-/// From `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
+/// Reads the line `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
 pub fn kilobits_received(output: &str) -> Option<f64> {
     received(output, " Kbits/sec")
 }

@@ -1,30 +1,30 @@
-//! lmbench 3 (L. McVoy, C. Staelin, USENIX 1996), of what it has: `lat_syscall`, `lat_pipe` and
-//! `lat_mem_rd`. Each finds out by itself how many operations it takes to be timed well, takes the
-//! median of several such times, and prints it where others complain. Debian has it in its section
-//! non-free.
+//! Three programs of lmbench 3 (L. McVoy, C. Staelin, USENIX 1996): `lat_syscall`, `lat_pipe` and
+//! `lat_mem_rd`. Each finds by itself how many operations it needs to time them well, takes the median of
+//! several such times, and prints it to standard error. Debian has lmbench in its section non-free.
 
 use crate::packages;
 use crate::tool::{Reading, Statistic, Tool};
 
-/// What people call all of its programs.
+/// The common name of its programs.
 pub const NAME: &str = "lmbench";
 
-/// `getppid()`, five times timed.
+/// `getppid()`, timed five times.
 pub fn syscall() -> Tool<'static> {
     // `Simple syscall: 0.1653 microseconds`
     let read = Reading::Before("microseconds", 1e3);
     program("lat_syscall", "-N 5 null", read)
 }
 
-/// A token of one byte handed to and fro through two pipes by two processes: half of a round trip.
+/// Two processes pass a token of one byte back and forth through two pipes. The number is half of a round
+/// trip.
 pub fn pipe() -> Tool<'static> {
-    // `Pipe latency: 5.2255 microseconds`, of which each round trip is two switches.
+    // `Pipe latency: 5.2255 microseconds`, for a round trip of two switches.
     let read = Reading::Before("microseconds", 1e3 / 2.0);
     program("lat_pipe", "-N 1", read)
 }
 
-/// Loads that depend on each other, a line of 64 bytes each, on another page each time (`-t`), in as
-/// many MiB, the last of all sizes that it prints.
+/// Dependent loads, a line of 64 bytes apart, each on another page (`-t`), from this many MiB. lmbench prints
+/// many sizes; this is the last one.
 pub fn memory_latency(size_mib: u64) -> Tool<'static> {
     let arguments = format!("-N 1 -t {size_mib} 64");
     program("lat_mem_rd", &arguments, Reading::By(last_size_ns))
@@ -33,14 +33,14 @@ pub fn memory_latency(size_mib: u64) -> Tool<'static> {
 fn program(program: &'static str, arguments: &str, read: Reading) -> Tool<'static> {
     Tool {
         program: packages::find(program).unwrap_or_else(|| program.into()),
-        // A time of 10 ms is long enough. It would look for that by itself for a second, and on a
-        // machine that is not quiet settle for up to a second for each time.
+        // A time of 10 ms is long enough. Otherwise lmbench would search for the right time for a second, and
+        // on a noisy machine choose up to a second for each time.
         environment: &[("ENOUGH", "10000")],
         ..Tool::simple(NAME, Statistic::Median, arguments, read)
     }
 }
 
-/// From lines as `64.00000 120.500`, MiB and nanoseconds, below `"stride=64`.
+/// Reads lines such as `64.00000 120.500`, MiB and nanoseconds, after `"stride=64`.
 fn last_size_ns(output: &str) -> Option<f64> {
     let (_, sizes) = output.split_once("\"stride=")?;
     let last = sizes

@@ -1,21 +1,21 @@
-//! `mbw`: the C library's memcpy, between two arrays.
+//! `mbw`: copies between two arrays with the C library's memcpy.
 
 use super::MIB;
 use crate::tool::{Reading, Statistic, Tool, number_before};
 use costof_stats::median;
 
-/// So many copies of one array of this size to another: the median of what each of them gives.
+/// Copies one array of this size to another this many times. The number is the median over all copies.
 pub fn copy(size_mib: u64, copies: u32) -> Tool<'static> {
     Tool::simple(
         "mbw",
-        // A median of means: each copy is one long time, which holds interruptions.
+        // A median of means: each copy is one long time, which includes interruptions.
         Statistic::Mean,
         &format!("-q -n {copies} -t0 {size_mib}"),
         Reading::By(bytes_per_second),
     )
 }
 
-/// From lines as `0 Method: MEMCPY Elapsed: 0.01363 MiB: 128.00000 Copy: 9393.806 MiB/s`.
+/// Reads lines such as `0 Method: MEMCPY Elapsed: 0.01363 MiB: 128.00000 Copy: 9393.806 MiB/s`.
 fn bytes_per_second(output: &str) -> Option<f64> {
     let copies: Vec<f64> = output
         .lines()

@@ -1,4 +1,4 @@
-//! `perf bench` (perf-bench(1)): one long time by its operations.
+//! `perf bench` (perf-bench(1)): the time of one long run divided by its operations.
 
 use crate::tool::{Reading, Statistic, Tool};
 
@@ -7,15 +7,15 @@ pub fn syscall() -> Tool<'static> {
     bench("syscall basic", 1)
 }
 
-/// A token of four bytes handed to and fro through two pipes, so many times, by two processes or
-/// threads: half of a round trip.
+/// Two processes or threads pass a token of four bytes back and forth through two pipes, this many times. The
+/// number is half of a round trip.
 pub fn sched_pipe(threads: bool, round_trips: u32) -> Tool<'static> {
     let threaded = if threads { "-T" } else { "" };
     // Each round trip is two switches.
     bench(&format!("sched pipe -l {round_trips} {threaded}"), 2)
 }
 
-/// An operation of so many parts takes as long as `0.110355 usecs/op` says.
+/// Takes the time from `0.110355 usecs/op` and divides it by the number of parts of an operation.
 fn bench(arguments: &str, parts: u32) -> Tool<'static> {
     let read = Reading::Before("usecs/op", 1e3 / f64::from(parts));
     Tool::simple("perf", Statistic::Mean, &format!("bench {arguments}"), read)

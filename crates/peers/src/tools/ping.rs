@@ -1,10 +1,10 @@
-//! ping(8).
+//! ping(8): echo requests.
 
 use crate::tool::{Reading, Statistic, Tool};
 use costof_stats::median;
 
-/// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
-/// median.
+/// Sends this many echo requests to loopback, 2 ms apart, which is the shortest interval that a user may
+/// choose. The number is the median.
 pub fn loopback(bytes: u32, requests: u32) -> Tool<'static> {
     Tool::simple(
         "ping",
@@ -14,7 +14,7 @@ pub fn loopback(bytes: u32, requests: u32) -> Tool<'static> {
     )
 }
 
-/// From lines as `64 bytes from 127.0.0.1: icmp_seq=2 ttl=64 time=0.010 ms`.
+/// Reads lines such as `64 bytes from 127.0.0.1: icmp_seq=2 ttl=64 time=0.010 ms`.
 fn median_ns(output: &str) -> Option<f64> {
     let times: Vec<f64> = output
         .lines()
@@ -24,7 +24,7 @@ fn median_ns(output: &str) -> Option<f64> {
     Some(1e6 * median(&times)?)
 }
 
-/// From `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, in milliseconds, of one packet.
+/// Reads `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, the milliseconds of one packet.
 pub fn round_trip_ms(output: &str) -> Option<f64> {
     let (_, times) = output.split_once("min/avg/max/mdev = ")?;
     times.split('/').next()?.parse().ok()

@@ -1,10 +1,10 @@
-//! `sockperf ping-pong` and its server on loopback: the median of whole round trips, which it halves
-//! unless told not to. It has TCP_NODELAY.
+//! `sockperf ping-pong` and its server on loopback. The number is the median of whole round trips; sockperf
+//! halves them unless an option turns that off. It uses TCP_NODELAY.
 
 use crate::server::Transport;
 use crate::tool::{Reading, Statistic, Tool, words};
 
-/// Round trips of messages of so many bytes over `tcp` or `udp`; where `spins`, neither end blocks.
+/// Round trips of messages of this many bytes over `tcp` or `udp`. If `spins`, neither peer blocks.
 pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'static> {
     let (transport, named) = match over {
         "tcp" => (Transport::Tcp, " --tcp"),
@@ -26,8 +26,8 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
     }
 }
 
-/// From a line as `sockperf: ---> percentile 50.000 =   12.037`, in microseconds, of round trips
-/// if it says so; nothing where messages were lost, since it waits for none.
+/// Reads a line such as `sockperf: ---> percentile 50.000 =   12.037`, in microseconds, if the output says
+/// that it is about round trips. None if messages were lost, since sockperf does not wait for them.
 fn median_ns(output: &str) -> Option<f64> {
     let whole = output.contains("Round trip is");
     let nothing_lost = dropped(output) == Some(0);
@@ -45,7 +45,7 @@ fn lost(output: &str) -> Option<String> {
     ))
 }
 
-/// From a line as `sockperf: # dropped messages = 0; # duplicated messages = 0; …`.
+/// Reads a line such as `sockperf: # dropped messages = 0; # duplicated messages = 0; …`.
 fn dropped(output: &str) -> Option<u64> {
     let (_, rest) = output.split_once("# dropped messages = ")?;
     rest.split_once(';')?.0.parse().ok()

@@ -1,24 +1,24 @@
-//! `stress-ng`, of what it has: `memrate` and `vfork`.
+//! Two stressors of `stress-ng`: `memrate` and `vfork`.
 
 use super::MIB;
 use crate::tool::{Reading, Statistic, Tool};
 
-/// It goes through its memory in some twenty ways, and says nothing of those for which the time was too
-/// short: with so many MiB for each second it comes to all of them, on slow machines too.
+/// `memrate` goes through its memory in some twenty ways, and reports none of those for which the time was
+/// too short. With this many MiB for each second it gets through all of them, even on a slow machine.
 const MIB_A_SECOND: u64 = 128;
 
-/// Loads of several widths, one after the other: the best of them.
+/// Loads of several widths, one after the other. The number is the best of them.
 pub fn reads(size_mib: u64, seconds: u32) -> Tool<'static> {
     memrate(size_mib, seconds, best_reading)
 }
 
-/// Stores through the caches, as costof's `op=write`: neither non-temporal ones nor memset, for which
-/// the C library may use them. The best of several widths.
+/// Stores through the caches, like costof's `op=write`. Non-temporal stores are left out, and memset too, for
+/// which the C library may use them. The number is the best of several widths.
 pub fn writes(size_mib: u64, seconds: u32) -> Tool<'static> {
     memrate(size_mib, seconds, best_writing)
 }
 
-/// vfork and wait4, and no other system call (its fork has several in the child).
+/// vfork and wait4, and no other system call (stress-ng's fork makes several in the child).
 pub fn vfork(seconds: u32) -> Tool<'static> {
     stressor("--vfork 1", seconds, ns_per_vfork)
 }
@@ -44,8 +44,8 @@ fn best_writing(output: &str) -> Option<f64> {
     })
 }
 
-/// From lines as `stress-ng: metrc: [7] memrate  27938.94 read1024 MB per sec (…)`,
-/// where an MB is 2^20 bytes.
+/// Reads lines such as `stress-ng: metrc: [7] memrate  27938.94 read1024 MB per sec (…)`, where an MB is 2^20
+/// bytes.
 fn best_method(output: &str, counts: fn(&str) -> bool) -> Option<f64> {
     output
         .lines()
@@ -58,8 +58,8 @@ fn best_method(output: &str, counts: fn(&str) -> bool) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// From a line as `stress-ng: metrc: [7] vfork  26225  1.00  0.40  0.52  26226.34 …`:
-/// operations, seconds, of the user and the system, operations in a second.
+/// Reads a line such as `stress-ng: metrc: [7] vfork  26225  1.00  0.40  0.52  26226.34 …`: operations,
+/// wall-clock, user and system seconds, operations per second.
 fn ns_per_vfork(output: &str) -> Option<f64> {
     let numbers = output
         .lines()

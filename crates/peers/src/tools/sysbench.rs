@@ -1,10 +1,10 @@
-//! `sysbench`, of what it has: `memory`, words one after the other in one block, and `mutex`.
+//! Two tests of `sysbench`: `memory`, which accesses words one after the other in one block, and `mutex`.
 
 use super::MIB;
 use crate::tool::{Reading, Statistic, Tool, number_before};
 
-/// One thread that reads or writes (`operation`) a block over and over for so many seconds. Its size
-/// has to be a power of two.
+/// One thread that reads or writes (`operation`) a block repeatedly for this many seconds. The size has to be
+/// a power of two.
 pub fn memory(operation: &'static str, size_mib: u64, seconds: u32) -> Tool<'static> {
     Tool::simple(
         "sysbench",
@@ -17,11 +17,11 @@ pub fn memory(operation: &'static str, size_mib: u64, seconds: u32) -> Tool<'sta
     )
 }
 
-/// What it says nothing of.
+/// The number of locks, which sysbench does not print.
 const LOCKS: u32 = 50_000_000;
 
-/// One thread that locks and unlocks one pthread mutex 50 million times, with a random number before and a
-/// counter within.
+/// One thread that locks and unlocks one pthread mutex 50 million times. It draws a random number before each
+/// lock, and increments a counter while it holds it.
 pub fn mutex() -> Tool<'static> {
     let arguments =
         format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
@@ -33,14 +33,14 @@ pub fn mutex() -> Tool<'static> {
     )
 }
 
-/// From `24320.00 MiB transferred (24179.42 MiB/sec)`.
+/// Reads `24320.00 MiB transferred (24179.42 MiB/sec)`.
 fn bytes_per_second(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("transferred"))?;
     let rate = line.rsplit_once('(')?.1;
     Some(MIB * number_before(rate, "MiB/sec)")?)
 }
 
-/// From `total time:   0.5530s`.
+/// Reads `total time:   0.5530s`.
 fn ns_per_lock(output: &str) -> Option<f64> {
     let mut lines = output.lines().map(str::trim);
     let time = lines.find_map(|line| line.strip_prefix("total time:")?.strip_suffix('s'))?;
