@@ -6,18 +6,18 @@ use crate::send_questions::send_questions;
 use crate::surprise;
 use costof_model::run_file::Run;
 
-/// Everything that the points of a run say, most surprising first, but for what answers a question of
+/// All findings in the points of a run, the most surprising first, except those that answer a question of
 /// [`questions()`].
 pub fn findings(run: &Run) -> Vec<Finding> {
     both(run).0
 }
 
-/// The questions of a study that the run is, each with what answers it.
+/// The questions of a study, if the run is one, each with the findings that answer it.
 pub fn questions(run: &Run) -> Vec<Question> {
     both(run).1
 }
 
-/// What [`findings()`] and [`questions()`] give, looked for once.
+/// The results of [`findings()`] and [`questions()`], computed once.
 pub fn both(run: &Run) -> (Vec<Finding>, Vec<Question>) {
     let mut found = noise::found(run);
     let questions = send_questions(run, &found);

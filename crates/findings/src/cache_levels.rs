@@ -1,8 +1,8 @@
-//! The levels of memory that the machine really gives, compared with the caches that it claims.
+//! Compares the levels of memory that a run measured with the caches that the machine claims.
 //!
-//! From a curve of random loads over many sizes. A cache's own size is where the cost is half-way
-//! to the next level, because there half of the loads miss it; the knee is no measure, since a cache
-//! that is indexed by physical addresses gives way softly, from about half its size on.
+//! The levels come from a curve of random loads over many sizes. A cache ends at the size at which the cost
+//! is half-way to the next level, because half of the loads miss it there. The knee of the curve is no
+//! measure: a cache that is indexed by physical addresses gives way gradually, from about half its size on.
 
 use crate::Kind;
 use crate::figures::{Figures, Value, bytes, figures, ns};
@@ -29,35 +29,36 @@ sentence = "{claim}, and on {pages} pages this process gets about {found}: at {a
 advice = "[{virtual}the claim is the hypervisor's, not the CPU's: do not size data by it]"
 "#;
 
-/// From this many times its claim on, a cache that still serves loads is larger than claimed.
+/// A cache that still serves loads at this many times its claimed size is larger than claimed.
 const LARGER_THAN_CLAIMED: f64 = 2.0;
 
-/// A claimed cache between the levels around its end.
+/// A claimed cache, with the levels on both sides of its end.
 struct Cache<'a> {
     claim: &'a Claim,
     is_last: bool,
-    /// Whether any level is this cache's own.
+    /// Whether the cache has a level of its own.
     has_level: bool,
     /// The last level at or before it.
     inner: Level,
     /// The first level behind it.
     outer: Level,
-    /// What serves the outer level: `L3`, `main memory`.
+    /// The name of what serves the outer level: `L3`, `main memory`.
     outer_name: String,
-    /// Where the cost is half-way between the two.
+    /// The size at which the cost is half-way between the two levels.
     bytes: f64,
 }
 
-/// Where a cache ends, as claimed and as found.
+/// The end of a cache as claimed and as found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheEnd {
-    /// The pages with which it was found.
+    /// The pages with which the end was found.
     pub pages: String,
     /// `L2`.
     pub name: String,
-    /// What the machine claims, in bytes.
+    /// The size that the machine claims, in bytes.
     pub claimed: u64,
-    /// Where the cost is half-way to the next level, in bytes; none where the curve does not show it.
+    /// The size at which the cost is half-way to the next level, in bytes; none if the curve does not show
+    /// it.
     pub found: Option<f64>,
 }
 
@@ -80,7 +81,7 @@ pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
     ends
 }
 
-/// What curves of random loads say about the caches.
+/// Findings about the caches in curves of random loads.
 pub(crate) fn cache_levels(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for curve in curves(run).iter().filter(|curve| !curve.levels.is_empty()) {
@@ -93,8 +94,8 @@ pub(crate) fn cache_levels(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The claimed caches of which the curve shows the end. One without a level of its own only counts
-/// where it is the last: the step after an inner one that is not seen could be the next one's too.
+/// The claimed caches whose end the curve shows. A cache without a level of its own counts only if it is the
+/// last one. For an inner one, the step after it could also be that of the next cache.
 fn caches<'a>(curve: &Curve<'_>, claims: &'a [Claim]) -> Vec<Cache<'a>> {
     let servers = curve.servers(claims);
     let cache = |(position, claim): (usize, &'a Claim)| {
@@ -162,7 +163,7 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
     Finding::new(Kind::MemoryLevels, evidence, figures)
 }
 
-/// What is said of a cache that is not what the machine claims, where `witness` shows it.
+/// The figures for a cache whose size differs from the claim, as `witness` shows.
 fn differs(curve: &Curve<'_>, cache: &Cache<'_>, witness: &Load<'_>) -> Figures {
     figures()
         .with("claim", cache.claim.sentence())
@@ -181,7 +182,7 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     let misses = |load: &&Load<'_>| load.interval().is_some_and(|interval| interval.0 >= middle);
     let mut inside = curve.loads.iter().filter(|load| load.bytes as f64 <= limit);
     let witness = inside.find(misses)?;
-    // Scatter can lift one point; the curve as a whole has to say the same.
+    // Noise can lift one point, so the curve as a whole has to agree.
     if cache.bytes > limit {
         return None;
     }
@@ -235,7 +236,7 @@ fn larger(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     ))
 }
 
-/// The rows of loads in the order of their sizes, each once.
+/// The distinct rows of these loads, sorted by size.
 fn by_size<'a, const N: usize>(mut loads: [&Load<'a>; N]) -> Vec<&'a PointRow> {
     loads.sort_by_key(|load| load.bytes);
     let mut rows: Vec<&PointRow> = loads.iter().map(|load| load.row).collect();

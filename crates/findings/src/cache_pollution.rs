@@ -1,5 +1,5 @@
-//! Which cache level suffers least from which way of sending: by counted misses where the run has
-//! them, else by how much longer it takes to read again what the caches held before.
+//! Which way of sending spares which cache level most. Misses decide if the run counted them; otherwise the
+//! additional time decides that it takes to read again what the caches held before.
 
 use crate::Kind;
 use crate::figures::{Part, Value, figures, ns, part};
@@ -30,29 +30,29 @@ gains_most = "{level} suffers least"
 both_gain = "of those counted {of_counted}, and of those timed {of_timed}"
 "#;
 
-/// Ways of sending that leave a copy out, each compared with the one that makes all.
+/// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
 const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
-/// A level, its counter, and the time that stands for its misses.
+/// A level, its counter, and the time that is used if misses were not counted.
 const LEVELS: [(&str, &str, &str); 3] = [
     ("L1", "l1d_load_misses", "pollution_l1"),
     ("L2", "l2_load_misses", "pollution_l2"),
     ("L3", "llc_load_misses", "pollution_l3"),
 ];
 
-/// What a level has of the fewer copies.
+/// How a level differs with fewer copies.
 struct Change {
     level: &'static str,
-    /// Whether it surely has less or more.
+    /// Whether it surely has fewer or more misses, or less or more time.
     is_sure: bool,
-    /// As a share of what it has with all copies, below zero where it has less; none where that cannot be
-    /// said, as where that is zero.
+    /// The change as a share of the value with all copies, negative for less; none if that share is unknown,
+    /// for instance because that value is zero.
     share: Option<f64>,
     part: Part,
     is_counted: bool,
 }
 
-/// A finding for each link and kind of message, at the largest size at which all was measured: there
-/// copies are most of what is done.
+/// A finding for each link and kind of message, at the largest size at which everything was measured: there
+/// copies are most of the work.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let found = groups.iter().filter_map(|group| found(run, group));
@@ -100,8 +100,8 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
 }
 
-/// The levels of which something can be said, and which of them gains most: misses are compared with
-/// misses alone, and time with time.
+/// The levels whose change is known, and the one that gains most. Misses are compared only with misses, and
+/// times with times.
 fn compared(primitive: &str, changes: &[Change]) -> Part {
     let (sure, unsure): (Vec<&Change>, Vec<&Change>) =
         changes.iter().partition(|change| change.is_sure);
@@ -128,7 +128,7 @@ fn compared(primitive: &str, changes: &[Change]) -> Part {
     )
 }
 
-/// Which of the levels that are counted, or else timed, gains most; none where none has less.
+/// The level that gains most, among those that were counted or else timed; none if no level gains.
 fn gains(sure: &[&Change], is_counted: bool) -> Option<Part> {
     let falls = sure.iter().filter(|change| change.is_counted == is_counted);
     let falls =
@@ -145,7 +145,7 @@ fn gains(sure: &[&Change], is_counted: bool) -> Option<Part> {
     Some((template, figures().with("level", *level)))
 }
 
-/// By how much less or more a level has.
+/// The change of a level.
 fn change(
     run: &Run,
     row: &PointRow,
@@ -166,7 +166,7 @@ fn change(
             is_counted: true,
         });
     }
-    // That is seen of one connection alone, however many follow it.
+    // The time is measured for one connection, however many follow it.
     let is_alone = row.number("threads").unwrap_or(1) == 1;
     let more = Interval::difference(run, row, copying, time).filter(|_| is_alone)?;
     let (before, after) = (copying.median(time)?, row.median(time)?);
@@ -191,7 +191,7 @@ fn change(
         .with("by", if more.middle < 0.0 { "less" } else { "more" });
     Some(Change {
         level,
-        // Less than nothing is no less.
+        // A value of zero or below cannot become less.
         is_sure: is_sure && (before > 0.0 || more.middle > 0.0),
         share: (is_sure && before > 0.0).then(|| (more.middle / before).max(-1.0)),
         part: ("time", figures),
@@ -206,7 +206,7 @@ mod tests {
     use crate::tests::{axes, begins, contains, ends, point_row, run, warn};
     use costof_model::noise::Grade;
 
-    /// A median and its interval of each of these metrics.
+    /// A row with a median and an interval for each of these metrics.
     fn row(
         primitive: &'static str,
         size: u64,

@@ -1,7 +1,7 @@
-//! References to caches whose cost does not fit what the machine claims: from single points well
-//! inside each claim and one in main memory, as the latency table has them.
+//! References to caches whose cost does not match the claims of the machine. They come from single points, as
+//! in the latency table: one well inside each claimed cache, and one in main memory.
 //!
-//! Silent where there is a curve, which says it better.
+//! Finds nothing if the run has a curve, which shows it better.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, bytes, figures, ns};
@@ -17,21 +17,21 @@ memory_reference = "a main memory reference ({size})"
 advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and measures on 2MiB pages too, which avoid most TLB misses]"
 "#;
 
-/// A cache saves something where a reference costs less than this share of one to the next level.
+/// A cache is useful if a reference costs less than this share of one to the next level.
 const SAVES_BELOW: f64 = 0.7;
 
-/// A working set is beyond a cache from this many times its size on.
+/// A working set of this many times the size of a cache lies beyond it.
 const BEYOND: f64 = 1.5;
 
 /// A reference to a level of memory.
 struct Reference<'a> {
-    /// The claim inside of which it lies; `None` for main memory.
+    /// The claimed cache that it should hit; `None` for main memory.
     claim: Option<&'a Claim>,
     is_last: bool,
     load: Load<'a>,
 }
 
-/// What single points say about the caches.
+/// Findings about the caches in single points.
 pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
     let curves = curves(run);
     let mut findings = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The load nearest to half of each claim, and the one farthest beyond the last.
+/// The load nearest to half of each claimed size, and the one farthest beyond the last cache.
 fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>> {
     let mut found = Vec::new();
     let mut beyond = 0.0;
@@ -95,7 +95,7 @@ fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>>
     found
 }
 
-/// Whether it costs about what the next level costs, by both intervals.
+/// Whether a reference costs about as much as one to the next level, by both intervals.
 fn costs_as_the_next<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
@@ -107,7 +107,7 @@ fn costs_as_the_next<'a>(
     (low >= SAVES_BELOW * next_high).then_some((figures, next))
 }
 
-/// Whether it costs more than was expected, and what was expected of a farther level.
+/// Whether a reference costs more than predicted, and as much as was predicted for a farther level.
 fn costs_as_predicted_of_a_farther_one<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
@@ -130,7 +130,7 @@ fn costs_as_predicted_of_a_farther_one<'a>(
 }
 
 impl Reference<'_> {
-    /// `an L3 reference (16MiB of the 32MiB claimed)`.
+    /// Names the reference: `an L3 reference (16MiB of the 32MiB claimed)`.
     fn named(&self) -> Part {
         let size = figures().with("size", bytes(self.load.bytes));
         match self.claim {

@@ -1,5 +1,5 @@
-//! Rows that contradict each other, by the relations that their probes declare: what surely costs less than
-//! what it cannot cost less than.
+//! Rows that contradict each other. Probes declare which point cannot cost less than which other; a
+//! contradiction is a row that surely does.
 
 use crate::Kind;
 use crate::figures::{Value, figures};
@@ -20,11 +20,11 @@ sentence = "these contradict each other: {point} ({value}) came out better than 
 advice = "at least one of them is wrong here: measure both again on a quiet machine (--full)"
 "#;
 
-/// Intervals that are less far apart than this many times contradict nothing: rows may have been disturbed
-/// for up to a tenth of their time.
+/// Intervals that are less than this factor apart contradict nothing: rows may have been disturbed for up to
+/// a tenth of their time.
 const NOISE: f64 = 1.1;
 
-/// A row, one that it cannot cost less than, and by how many times it does at least.
+/// A row, another row that it cannot cost less than, and the factor by which it costs less at least.
 #[derive(Clone, Copy)]
 struct Contradiction<'r> {
     row: &'r PointRow,
@@ -32,7 +32,7 @@ struct Contradiction<'r> {
     times: f64,
 }
 
-/// Of each relation the pair that contradicts it most.
+/// For each relation, the pair with the strongest contradiction.
 pub(crate) fn contradictions(run: &Run) -> Vec<Finding> {
     let points = Points::new(run);
     let of_probe = run.probes.iter().flat_map(|info| {
@@ -106,7 +106,7 @@ fn counterpart(row: &PointRow, info: &ProbeInfo, relation: &Relation) -> Point {
     }
 }
 
-/// What of a sweep costs less than something before it: with each, the one that costs most.
+/// The points of a sweep that cost less than a point before them, each with the most expensive of those.
 fn falling<'r>(rows: Vec<(u64, &'r PointRow)>) -> Vec<Contradiction<'r>> {
     let mut found = Vec::new();
     let mut most: Option<&'r PointRow> = None;
@@ -124,7 +124,7 @@ fn contradiction<'r>(row: &'r PointRow, other: &'r PointRow) -> Option<Contradic
     Some(Contradiction { row, other, times })
 }
 
-/// How many times as much the other costs, at least.
+/// The factor by which the other costs more, at least.
 fn times(row: &PointRow, other: &PointRow) -> Option<f64> {
     let (one, other) = (row.primary()?, other.primary()?);
     let ends = |estimate: &Estimate| estimate.ci95.filter(|(low, _)| *low > 0.0);

@@ -1,4 +1,4 @@
-//! What else used the measured core, and what took longer meanwhile.
+//! Finds what else used the measured core, and which operations took longer meanwhile.
 
 use crate::Kind;
 use crate::figures::{figures, percent};
@@ -22,14 +22,14 @@ another_machine = "the numbers shown were measured while the core was alone; for
 unknown_cause = "the numbers shown were measured while the core was alone; measure on another core (`--cpu`) to see whether it is this one"
 "#;
 
-/// A core that is shared for less of the time changes no number that is shown.
+/// If a core is shared for a smaller part of the time, no number that is shown changes.
 const LEAST_SHARE: f64 = 0.02;
-/// What takes less longer is as it was.
+/// An operation that is slowed down by less counts as unchanged.
 const LEAST_MORE: f64 = 0.01;
-/// So many others are named where none of the examples was measured.
+/// If no example was measured, this many other points are named.
 const OTHERS: usize = 3;
 
-/// What everybody has a feeling for: a probe, the words on its axes, and what it is called.
+/// An operation that everybody has a feeling for: a probe, the words on its axes, and its name.
 type Example = (
     &'static str,
     &'static [(&'static str, &'static str)],
@@ -50,7 +50,7 @@ const EXAMPLES: [Example; 4] = [
     ),
 ];
 
-/// One finding where something else used the core for more than a little of the time.
+/// One finding, if something else used the core for a notable part of the time.
 pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     let Some((share, watched)) = share(run).filter(|(share, _)| *share >= LEAST_SHARE) else {
         return Vec::new();
@@ -79,8 +79,8 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     vec![Finding::new(Kind::CoreShared, evidence, figures)]
 }
 
-/// For which share of the time something else used the core, and the point that watched it; without
-/// such a point by the batches of all launches.
+/// The share of the time in which something else used the core, and the point that watched it. If there is no
+/// such point, the share comes from the batches of all launches.
 fn share(run: &Run) -> Option<(f64, Option<&PointRow>)> {
     let watched = run.select("cpu.neighbour").one();
     if let Some((row, share)) = watched.and_then(|row| Some((row, row.primary()?.median))) {
@@ -93,15 +93,15 @@ fn share(run: &Run) -> Option<(f64, Option<&PointRow>)> {
     (all_ns > 0.0).then(|| (shared_ns / all_ns, None))
 }
 
-/// A point that takes longer while the core is shared.
+/// A point that takes longer while something else uses the core.
 struct Slowed<'a> {
     row: &'a PointRow,
     name: String,
-    /// By which share of what it takes while the core is alone.
+    /// The additional time, as a share of the time with the core alone.
     more: f64,
 }
 
-/// The examples that were measured; without any, what is slowed the most.
+/// The examples that were measured; if there are none, the points that are slowed down most.
 fn slowed(run: &Run) -> Vec<Slowed<'_>> {
     let slowed = |row, name: String| more(row).map(|more| Slowed { row, name, more });
     let examples = EXAMPLES.iter().filter_map(|(probe, words, name)| {
@@ -121,8 +121,8 @@ fn slowed(run: &Run) -> Vec<Slowed<'_>> {
     others
 }
 
-/// By which share of its time alone an operation takes longer while the core is shared; `None` where
-/// that is not known, or nothing.
+/// The additional time of an operation while the core is shared, as a share of its time alone; `None` if that
+/// is unknown, or if there is none.
 fn more(row: &PointRow) -> Option<f64> {
     let cost = row.primary()?;
     let core = cost.core?;
@@ -131,7 +131,7 @@ fn more(row: &PointRow) -> Option<f64> {
     (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
 }
 
-/// The measured CPU and another one of its core, where this machine sees that.
+/// The measured CPU and another CPU of its core, if this machine reports them.
 fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
     let cpu = *run.run.plan.placement.0.get(MEASURED)?.first()? as u32;
     let core = facts.cpu.cores.iter().find(|core| core.contains(cpu))?;

@@ -1,15 +1,16 @@
-//! From which size on one way is better than another.
+//! Finds the size from which on one way is better than another.
 //!
-//! Each measured size has the logarithm of the ratio of the two, positive where the one is better,
-//! with its interval. Sizes near each other say of each other too how it grows: what is taken at a
-//! size is there the line through those around it (local regression: W. S. Cleveland, Robust Locally
-//! Weighted Regression and Smoothing Scatterplots, 1979), with the interval that follows from theirs.
-//! Where the two cost nearly the same over a factor of two, one size alone says little. A size whose
-//! own interval leaves that line out stays as it was measured: there the curve bends.
+//! For each measured size there is the logarithm of the ratio of the two, with its interval. It is positive
+//! if the one is better. Sizes near each other also provide information about each other. The value at a size
+//! is therefore the line through the sizes around it (local regression: W. S. Cleveland, Robust Locally
+//! Weighted Regression and Smoothing Scatterplots, 1979), and its interval follows from theirs. This helps
+//! where the two cost nearly the same over a factor of two, and a single size says little. If a size's own
+//! interval does not contain the line, the size keeps its measured value: the curve bends there.
 //!
-//! Between neighbouring sizes all three lie on a line over the logarithm of the size; where the last
-//! rise of each above nothing lies, the crossover and its interval do. Between neighbours that are
-//! far apart nobody knows that line, so that there the interval ends at them.
+//! Between neighbouring sizes, the value and both ends of its interval are straight lines over the logarithm
+//! of the size. The crossover is where the value last rises above zero, and the ends of its interval are
+//! where the other two lines do. Between neighbours that are far apart the shape of the curve is unknown, so
+//! the interval ends at these neighbours.
 
 use crate::figures::{Part, Value, figures};
 use crate::interval::Interval;
@@ -19,51 +20,50 @@ use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::Better;
 
-/// How many times as large the next size may be for the interval to end between the two, and less
-/// than that for the one to say something of the other.
+/// If the next size is at most this many times as large, the interval may end between the two. If it is less
+/// than that, each says something about the other.
 const NEAR: f64 = 4.0;
 
-/// From which size on, in bytes, between the smallest and the largest that was measured.
+/// The sizes at which a way is better, in bytes, between the smallest and the largest measured size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Crossover {
-    /// From the smallest on.
+    /// At all sizes.
     Everywhere {
         /// The smallest.
         from: f64,
     },
-    /// From about here on, as far as that is known. Its interval ends at `high`, and begins at `low`
-    /// or below the smallest.
+    /// From about this size on. The interval ends at `high`; it begins at `low`, or below the smallest size.
     From {
-        /// From here, as it seems; none where that is below the smallest.
+        /// The estimated size; none if it is below the smallest.
         about: Option<f64>,
         /// The lower end of the interval.
         low: Option<f64>,
         /// Its upper end.
         high: f64,
     },
-    /// From here to there, and not at the largest.
+    /// Only between these sizes, not at the largest.
     Only {
-        /// The first at which it is better.
+        /// The first size at which it is better.
         from: f64,
-        /// The last.
+        /// The last such size.
         to: f64,
     },
-    /// Not at the largest, nor for certain anywhere.
+    /// Not at the largest size, and not for certain at any other.
     Nowhere {
-        /// The largest.
+        /// The largest size.
         up_to: f64,
     },
-    /// The interval has no end: somewhere between these, or beyond.
+    /// The interval has no upper end: the crossover is somewhere between these sizes, or beyond.
     Unknown {
-        /// The lower end of the interval, or the smallest.
+        /// The lower end of the interval, or the smallest size.
         low: f64,
-        /// The largest.
+        /// The largest size.
         high: f64,
     },
 }
 
 impl Crossover {
-    /// Its template and sizes.
+    /// The template and the sizes for a sentence.
     pub(crate) fn part(self) -> Part {
         let (template, about, low, high) = match self {
             Crossover::Everywhere { from } => ("everywhere", None, Some(from), None),
@@ -88,9 +88,9 @@ impl Crossover {
     }
 }
 
-/// From which size on one of two ways, which are words on an axis, beats the other, with the rows that
-/// this follows from. None with fewer sizes at which both were measured, and by a metric of which
-/// neither more nor less is better.
+/// The sizes from which on one of two ways, which are words on an axis, beats the other, with the rows that
+/// show it. None if fewer than two sizes were measured with both, or if neither more nor less of the metric
+/// is better.
 pub(crate) fn compare<'a>(
     run: &Run,
     rows: &Select<'a>,
@@ -114,7 +114,7 @@ pub(crate) fn compare<'a>(
     Some((found, rows.concat()))
 }
 
-/// Where a curve is above nothing from some size on.
+/// From which size on a curve is above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rise {
     Always,
@@ -122,7 +122,7 @@ enum Rise {
     Never,
 }
 
-/// Where a curve rises above nothing, and the sizes between which it does.
+/// Where a curve rises above zero, and the sizes on both sides of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Between {
     size: f64,
@@ -131,7 +131,7 @@ struct Between {
 }
 
 impl Between {
-    /// At the earliest and at the latest, of the curve that an end of the interval follows.
+    /// The earliest and the latest size for the end of an interval that this curve determines.
     fn ends(self) -> (f64, f64) {
         if self.right > NEAR * self.left {
             (self.left, self.right)
@@ -141,7 +141,7 @@ impl Between {
     }
 }
 
-/// From which size on it is better; none with fewer than two sizes, which are in their order.
+/// The size from which on it is better; none if there are fewer than two sizes. The sizes have to be sorted.
 fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
     let [(smallest, _), .., (largest, _)] = *sizes else {
         return None;
@@ -184,13 +184,13 @@ fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
     })
 }
 
-/// At each size what the line through it and those around it says there, where the nearest count most.
+/// The value at each size of the line through the sizes around it; the nearest sizes have the most weight.
 fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
     let smoothed = sizes.iter().map(|&(size, own)| {
         let shares = shares(sizes, size);
         let each = || shares.iter().zip(sizes.iter().map(|(_, ratio)| ratio));
         let middle: f64 = each().map(|(share, ratio)| share * ratio.middle).sum();
-        // Of a size that counts less than nothing, being low makes it high.
+        // A size with a negative weight raises the line if it is low.
         let far = |share: f64, ratio: &Interval, is_up: bool| {
             if is_up == (share >= 0.0) {
                 share * (ratio.high - ratio.middle)
@@ -213,8 +213,8 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
     smoothed.collect()
 }
 
-/// By how much each size counts for the value of the line at `at`: weights fall to nothing at
-/// [`NEAR`] (tricube), and what is farther off on the one side is set against the other.
+/// The weight of each size in the value of the line at `at`. Weights fall to zero at [`NEAR`] (tricube), and
+/// distances on one side are balanced against those on the other.
 fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
     let away = |size: f64| (size / at).ln();
     let weight = |size: f64| (1.0 - (away(size).abs() / NEAR.ln()).min(1.0).powi(3)).powi(3);
@@ -229,7 +229,7 @@ fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
         if spread > 0.0 {
             centre * (away(size) - centre) / spread
         } else {
-            // Of one size alone there is no line.
+            // One size alone has no line.
             0.0
         }
     };
@@ -239,7 +239,7 @@ fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
     shares.collect()
 }
 
-/// Where a curve rises above nothing for the last time.
+/// The last place at which a curve rises above zero.
 fn last_rise(sizes: &[(f64, Interval)], curve: impl Fn(&Interval) -> f64) -> Rise {
     let is_below = |(_, ratio): &(f64, Interval)| curve(ratio) <= 0.0;
     let Some(below) = sizes.iter().rposition(is_below) else {

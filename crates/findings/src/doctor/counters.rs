@@ -1,4 +1,4 @@
-//! What can be counted.
+//! Checks which events can be counted.
 
 use super::verdict::{Verdict, holds, is_filtered, is_virtual, missing, sysctl, tried, worse};
 use costof_model::facts::{Facts, Probed, Trial};
@@ -6,7 +6,7 @@ use costof_model::facts::{Facts, Probed, Trial};
 pub(super) fn software_events(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     let level: Option<i64> =
         sysctl(facts, "kernel.perf_event_paranoid").and_then(|level| level.parse().ok());
-    // What the level would forbid, where nothing was tried.
+    // The limit that the level sets, if no counter was tried.
     let bound = level.filter(|_| !may_perf(facts)).unwrap_or(0);
     let verdict = match (&probed.software_events, &probed.kernel_events) {
         (Some(Trial::Works), Some(Trial::Fails { reason })) => {
@@ -47,7 +47,7 @@ fn perf_advice(facts: &Facts) -> &'static str {
     }
 }
 
-/// Whether perf_event_paranoid does not bind this process. Source: perf_event_open(2).
+/// Whether this process is exempt from perf_event_paranoid. Source: perf_event_open(2).
 fn may_perf(facts: &Facts) -> bool {
     holds(facts, "perfmon") || holds(facts, "sys_admin")
 }

@@ -1,4 +1,4 @@
-//! The clock that the cores run at.
+//! Checks the clock frequency of the cores.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
 use costof_model::facts::{Facts, Probed};
@@ -39,7 +39,7 @@ pub(super) fn governor(facts: &Facts, _: &Probed) -> Option<Verdict> {
     governors.dedup();
     let verdict = match governors.as_slice() {
         [] => {
-            // Without a driver, frequency_scaling says why there is none.
+            // If there is no driver, `frequency_scaling` reports why.
             facts.frequency.driver.as_ref()?;
             unread(facts, "scaling_governor")
         }

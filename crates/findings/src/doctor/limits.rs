@@ -1,11 +1,11 @@
-//! What the process that started this one gave it, and kept from it.
+//! Checks the resources and limits that this process was started with.
 
 use super::verdict::{Verdict, good, missing, not_checked, sysctl, unread, worse};
 use crate::figures::Value;
 use costof_model::facts::{Facts, Probed};
 
-/// Many containers have the weight 39, which their engines make of the usual share; what is below it
-/// was meant to be low.
+/// Many containers have the weight 39, which container engines compute from the default share. A lower weight
+/// is deliberate.
 const LOW_WEIGHT: f64 = 39.0;
 
 pub(super) fn cpu_limits(facts: &Facts, _: &Probed) -> Option<Verdict> {
@@ -15,7 +15,7 @@ pub(super) fn cpu_limits(facts: &Facts, _: &Probed) -> Option<Verdict> {
     if let Some(quota) = cgroup.cpu_quota_cpus.filter(|&quota| quota < usable) {
         let period_ns = cgroup.cpu_quota_period_ns.unwrap_or(100_000_000);
         let file = cgroup.cpu_quota_file.as_deref();
-        // A container sees neither its name outside nor files that it may write.
+        // Inside a container, neither its outside name nor the files to write are known.
         let advice = match (container, file) {
             (Some("kubernetes"), _) => "quota_kubernetes",
             (Some("docker" | "podman"), _) => "quota_container",

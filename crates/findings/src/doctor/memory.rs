@@ -1,9 +1,9 @@
-//! How much memory there is, and of which kind.
+//! Checks how much memory there is, and of which kind.
 
 use super::verdict::{Verdict, good, holds, missing, not_checked, unread, worse};
 use costof_model::facts::{Facts, Probed, Trial};
 
-/// The largest arena of the default plan, with what the rest needs beside it.
+/// The largest arena of the default plan, plus what the rest needs.
 const MEMORY_WANTED_BYTES: u64 = (1 << 30) + (256 << 20);
 
 /// Enough for rings, registered buffers and pinned pages of the default plan.

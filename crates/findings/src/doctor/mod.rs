@@ -1,9 +1,11 @@
-//! What here will make numbers worse or missing, and what to do about it.
+//! Finds what will make numbers on this machine worse or missing, and what to do about it.
 //!
-//! Judges facts and what was tried; looks nothing up itself, and calls nothing healthy or unhealthy
-//! unless a fact or a trial says so. Limits are chosen so that an ordinary quiet machine passes.
+//! Diagnoses come from facts and from trials that others made; this module looks nothing up by itself. It
+//! calls nothing healthy or unhealthy unless a fact or a trial shows it. The limits are chosen so that an
+//! ordinary quiet machine passes.
 //!
-//! A check is a function in the file of its subject, a line below, and its texts in `checks.toml`.
+//! Each check is a function in the file of its subject, with a line in the list below and its texts in
+//! `checks.toml`.
 
 mod clock;
 mod counters;
@@ -22,10 +24,10 @@ pub use costof_model::facts::{Diagnosis, DiagnosisState};
 use costof_model::facts::{Facts, Probed};
 use verdict::Verdict;
 
-/// Judges one topic; no verdict where it does not exist on such a machine.
+/// Checks one topic; no verdict if this kind of machine does not have it.
 type Check = fn(&Facts, &Probed) -> Option<Verdict>;
 
-/// In the order in which they are shown: what moves all numbers first, what only some need last.
+/// In the order in which they are shown: first what affects all numbers, last what affects only some.
 const CHECKS: &[(&str, Check)] = &[
     ("clock source", clock::clock_source),
     ("load", neighbours::load),
@@ -67,8 +69,8 @@ pub fn diagnose(facts: &Facts, probed: &Probed) -> Vec<Diagnosis> {
     checked.collect()
 }
 
-/// Advice as this user can follow it: root needs no `sudo`, which small systems do not have, and a
-/// container cannot change the kernel's settings.
+/// Adapts advice to this user: root needs no `sudo`, which small systems do not have, and a container cannot
+/// change the kernel's settings.
 fn for_this_user(facts: &Facts, advice: String) -> String {
     let settings = ["/sys/", "/proc/sys/", "sysctl", "start the kernel"];
     let is_of_host = settings.iter().any(|setting| advice.contains(setting));

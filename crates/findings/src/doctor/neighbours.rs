@@ -1,19 +1,19 @@
-//! Who else uses this machine: programs, and other machines on the same host.
+//! Checks who else uses this machine: programs, and other machines on the same host.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, percent, unread, worse};
 use crate::figures::{Value, figures};
 use costof_model::facts::{Facts, Probed};
 
-/// Others' use of the processors, while trying, from which medians move.
+/// The share of the CPUs' time that others use during the trial, from which medians change.
 const BUSY_SHARE: f64 = 0.05;
 
-/// The load per processor from which a measurement meets others.
+/// The load per CPU from which other programs disturb a measurement.
 const LOAD_PER_CPU: f64 = 0.3;
 
-/// Stolen time from which percentiles show it.
+/// The share of stolen time from which percentiles change.
 const STEAL_SHARE: f64 = 0.001;
 
-/// A core that is shared for less of the time moves no number that is shown.
+/// If a core is shared for a smaller part of the time, no number that is shown changes.
 const CORE_SHARE: f64 = 0.02;
 
 pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Verdict> {

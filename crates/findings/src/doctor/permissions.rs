@@ -1,4 +1,4 @@
-//! Which facilities of the kernel this process may use.
+//! Checks which facilities of the kernel this process may use.
 
 use super::verdict::{
     Verdict, good, holds, is_filtered, sysctl, tried, tried_despite, unread, worse,
@@ -19,8 +19,8 @@ pub(super) fn seccomp(facts: &Facts, _: &Probed) -> Option<Verdict> {
     })
 }
 
-/// A setting that forbids namespaces, with the value by which it does and one by which it does not, and
-/// whether it binds root too.
+/// A setting that can forbid namespaces, the value that forbids them, one that allows them, and whether it
+/// applies to root too.
 const NAMESPACE_SETTINGS: [(&str, &str, &str, bool); 3] = [
     ("user.max_user_namespaces", "0", "10000", true),
     ("kernel.unprivileged_userns_clone", "0", "1", false),

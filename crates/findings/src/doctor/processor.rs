@@ -1,16 +1,16 @@
-//! What a processor costs beside its work: shared cores, waking up, mitigations.
+//! Checks what a CPU costs in addition to its work: shared cores, wake-ups, mitigations.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
 use costof_model::facts::{Facts, Idle, Probed};
 
-/// A state below C1 costs some 10 µs to leave, which is as long as a round trip over loopback.
+/// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
 
-/// Waking a thread takes some 2 µs where its processor is awake, and little more from a shallow idle
-/// state; from here on it is as long as what is measured.
+/// Waking a thread takes some 2 µs if its CPU is awake, and little more from a shallow idle state. From this
+/// value on, it takes as long as the operations that are measured.
 const WAKE_UP_NS: f64 = 10_000.0;
 
-/// Words in the kernel's descriptions that stand for work at each entry, exit or indirect branch.
+/// Words in the kernel's descriptions of mitigations that do work at each entry, exit or indirect branch.
 const COSTLY_MITIGATIONS: &[&str] = &[
     "PTI",
     "Clear CPU buffers",
@@ -63,7 +63,7 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
     Some(verdict.with("name", &*state.name).with("latency", latency))
 }
 
-/// The numbers of the deep states that are on, in a shell's brackets: `[234]`.
+/// The numbers of the deep states that are enabled, as a shell pattern: `[234]`.
 fn deep_states(idle: &Idle) -> String {
     let deep = idle.states.iter().enumerate().filter(|(_, state)| {
         state.disabled != Some(true) && state.exit_latency_ns >= Some(DEEP_IDLE_NS)

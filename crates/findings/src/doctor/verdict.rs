@@ -1,4 +1,4 @@
-//! What a check says of a topic, and how that becomes a diagnosis by the texts of `checks.toml`.
+//! The verdict of a check on a topic, and its conversion to a diagnosis with the texts of `checks.toml`.
 
 use crate::figures::{Figures, Value, figures};
 use crate::sentence::{Templates, fill};
@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 static TEXTS: LazyLock<HashMap<String, Templates>> =
     LazyLock::new(|| toml::from_str(include_str!("checks.toml")).expect("a test reads the texts"));
 
-/// The texts that every topic has.
+/// The key of the texts that all topics share.
 const EVERY: &str = "every";
 
-/// A state with the names of the texts for it, and the figures in them.
+/// A state, with the names of its texts and their figures.
 pub(super) struct Verdict {
     state: DiagnosisState,
     what: &'static str,
@@ -37,7 +37,7 @@ pub(super) fn not_checked(what: &'static str) -> Verdict {
     Verdict::new(DiagnosisState::NotChecked, what)
 }
 
-/// A fact that is absent, because its file was refused or because it is not there.
+/// The verdict if a fact is absent: its file could not be read or does not exist.
 pub(super) fn unread(facts: &Facts, file: &str) -> Verdict {
     let mut unread = facts.unread.iter();
     match unread.find(|unread| unread.what.contains(file)) {
@@ -48,7 +48,7 @@ pub(super) fn unread(facts: &Facts, file: &str) -> Verdict {
     }
 }
 
-/// What was tried works, fails, or was not tried.
+/// The verdict of a trial: it succeeded, failed, or was not made.
 pub(super) fn tried(trial: Option<&Trial>) -> Verdict {
     match trial {
         Some(Trial::Works) => good("works"),
@@ -57,7 +57,8 @@ pub(super) fn tried(trial: Option<&Trial>) -> Verdict {
     }
 }
 
-/// The same where a setting may be why it fails: what it is and the advice for that, else `advice`.
+/// The same, but a setting may be the reason for a failure. `setting` has its text and its advice; otherwise
+/// the advice is `advice`.
 pub(super) fn tried_despite(
     trial: Option<&Trial>,
     setting: Option<(String, &'static str)>,
@@ -87,12 +88,12 @@ impl Verdict {
         }
     }
 
-    /// Another effect than that of the topic.
+    /// Replaces the topic's effect.
     pub(super) fn effect(self, effect: &'static str) -> Verdict {
         Verdict { effect, ..self }
     }
 
-    /// Other advice than that of the topic, where it needs any.
+    /// Replaces the topic's advice if advice is needed.
     pub(super) fn advice(self, advice: &'static str) -> Verdict {
         let advice = self.advice.map(|_| advice);
         Verdict { advice, ..self }
@@ -111,7 +112,7 @@ impl Verdict {
         self.maybe(name, holds.then_some(Value::Holds))
     }
 
-    /// What follows is only possible where nothing was checked, and says so.
+    /// If nothing was checked, the effect is only possible, and the text says so.
     pub(super) fn diagnosis(&self, topic: &str) -> Diagnosis {
         let effect = self.text(topic, self.effect);
         let is_checked = self.state != DiagnosisState::NotChecked;
@@ -137,20 +138,20 @@ impl Verdict {
     }
 }
 
-/// Whether this process holds a capability over the whole machine. Those that it holds in a user
-/// namespace of its own lift none of the kernel's limits.
+/// Whether this process has a capability over the whole machine. A capability in a user namespace of its own
+/// does not lift the kernel's limits.
 pub(super) fn holds(facts: &Facts, capability: &str) -> bool {
     let held = facts.inherited.capabilities.as_ref();
     facts.inherited.initial_user_namespace != Some(false)
         && held.is_some_and(|held| held.iter().any(|name| name == capability))
 }
 
-/// Whether a filter decides which system calls this process may make.
+/// Whether a filter restricts the system calls of this process.
 pub(super) fn is_filtered(facts: &Facts) -> bool {
     facts.inherited.seccomp == Some(Seccomp::Filter)
 }
 
-/// The value of a setting of the kernel.
+/// The value of a kernel setting.
 pub(super) fn sysctl<'f>(facts: &'f Facts, name: &str) -> Option<&'f str> {
     facts.kernel.sysctls.get(name).map(String::as_str)
 }
