@@ -1,5 +1,5 @@
-//! Of a cost that is made of others: which of them is most of it. Only where the run has measured the
-//! part by itself, and its share is surely more than half.
+//! For a cost that consists of others, which part is most of it. A part counts only if the run measured it by
+//! itself, and if its share is surely more than half.
 
 use crate::Kind;
 use crate::figures::{figures, ns, percent};
@@ -14,28 +14,28 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "{point} takes {whole}: [at least {at_least} % of it][{share} % of it ({low} to {high})] is {part}"
 "#;
 
-/// From which share on a part is most of the whole.
+/// From this share on, a part is most of the whole.
 const MOST_OF_IT: f64 = 0.5;
 
 /// Words on axes.
 type Words = &'static [(&'static str, &'static str)];
 
-/// A cost, and a part of it.
+/// A cost, and one of its parts.
 struct Composite {
     probe: &'static str,
-    /// Words that the whole has on its axes.
+    /// The words on the axes of the whole.
     words: Words,
     part: Part,
-    /// What the part is, after `of it`.
+    /// The name of the part, after `of it`.
     is: &'static str,
 }
 
-/// What a part is measured by.
+/// How a part is measured.
 enum Part {
     /// Another metric of the same point.
     Metric(&'static str),
-    /// So many times the answer of another probe with these words, and with those of the whole on
-    /// the shared axes.
+    /// This many times the result of another probe. Its point has these words, and on the shared axes the
+    /// words of the whole.
     Probe {
         times: f64,
         probe: &'static str,
@@ -92,11 +92,11 @@ const COMPOSITES: &[Composite] = &[
     },
 ];
 
-/// One finding for each of these, about the first point that has a part which is most of it.
+/// For each composite, one finding about the first point in which a part is most of the cost.
 pub(crate) fn dominant_part(run: &Run) -> Vec<Finding> {
     let found = COMPOSITES.iter().filter_map(|composite| {
         let wholes = run.select(composite.probe).words(composite.words);
-        // Over a link that delays, a round trip is mostly that.
+        // Over a link with a delay, most of a round trip is that delay.
         let wholes = wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback"));
         let mut wholes = wholes.into_iter();
         wholes.find_map(|whole| found(run, composite, whole))
@@ -140,7 +140,7 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
         .with("low", percent(least))
         .with("high", percent(most))
         .with("part", composite.is);
-    // What is surely more than the whole is no part of it.
+    // A part that surely costs more than the whole is not a part of it.
     let is_most = least > MOST_OF_IT && least <= 1.0;
     is_most.then(|| Finding::new(Kind::DominantPart, evidence, figures))
 }

@@ -6,26 +6,26 @@ use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use std::fmt;
 
-/// A figure.
+/// The value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A name.
     Text(String),
     /// A quantity in its unit.
     Quantity(f64, Unit),
-    /// A size in bytes that is not exact.
+    /// An approximate size in bytes.
     Size(f64),
-    /// A number without a unit, with so many digits behind the point.
+    /// A number without a unit, with this many digits after the point.
     Decimal(f64, usize),
-    /// The ends of a range, with so many digits behind the point.
+    /// The ends of a range, with this many digits after the point.
     Range((f64, f64), usize),
-    /// Something that holds: it has no text, and switches optional parts of a sentence on.
+    /// A condition that holds: it has no text, and switches on optional parts of a sentence.
     Holds,
     /// Parts of a sentence, each with the template that renders it and its own figures.
     Parts(Vec<Part>),
 }
 
-/// A template, and the figures for it.
+/// The name of a template, and its figures.
 pub type Part = (&'static str, Figures);
 
 /// Named values.
@@ -33,14 +33,14 @@ pub type Part = (&'static str, Figures);
 pub struct Figures(Vec<(&'static str, Value)>);
 
 impl Figures {
-    /// These and one more.
+    /// Adds a figure.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Figures {
         self.0.push((name, value.into()));
         self
     }
 
-    /// These and one more, where there is one.
+    /// Adds a figure if there is a value.
     #[must_use]
     pub(crate) fn maybe(self, name: &'static str, value: Option<impl Into<Value>>) -> Figures {
         match value {
@@ -49,13 +49,13 @@ impl Figures {
         }
     }
 
-    /// These, and whether something holds.
+    /// Adds a condition if it holds.
     #[must_use]
     pub(crate) fn when(self, name: &'static str, holds: bool) -> Figures {
         self.maybe(name, holds.then_some(Value::Holds))
     }
 
-    /// These, and parts of the sentence, where there are any.
+    /// Adds parts of the sentence, if there are any.
     #[must_use]
     pub(crate) fn parts(
         self,
@@ -66,13 +66,13 @@ impl Figures {
         self.maybe(name, (!parts.is_empty()).then_some(Value::Parts(parts)))
     }
 
-    /// These, and the template of this name, which the figures of the whole fill.
+    /// Adds a part with the template of this name, which uses the figures of the whole.
     #[must_use]
     pub(crate) fn choose(self, name: &'static str, template: &'static str) -> Figures {
         self.parts(name, [part(template)])
     }
 
-    /// These, and `low`, `middle` and `high` of an interval.
+    /// Adds `low`, `middle` and `high` of an interval.
     #[must_use]
     pub(crate) fn interval(self, interval: Interval, value: impl Fn(f64) -> Value) -> Figures {
         self.with("low", value(interval.low))
@@ -94,7 +94,7 @@ pub(crate) fn figures() -> Figures {
     Figures::default()
 }
 
-/// A part that is rendered by this template of its kind.
+/// A part with the template of this name and no figures of its own.
 pub(crate) fn part(template: &'static str) -> Part {
     (template, figures())
 }
@@ -115,12 +115,12 @@ pub(crate) fn percent(share: f64) -> Value {
     Value::Decimal(100.0 * share, 0)
 }
 
-/// The ends of a range of shares, in per cent.
+/// The ends of a range of shares, in percent.
 pub(crate) fn percents((low, high): (f64, f64)) -> Value {
     Value::Range((100.0 * low, 100.0 * high), 0)
 }
 
-/// A number with two digits behind the point.
+/// A number with two digits after the point.
 pub(crate) fn times(times: f64) -> Value {
     Value::Decimal(times, 2)
 }
@@ -169,12 +169,12 @@ impl fmt::Display for Value {
     }
 }
 
-/// The least and the greatest of what rows have of a metric; none where none has it.
+/// The smallest and the largest value of a metric in these rows; none if no row has it.
 pub(crate) fn span_of(rows: &[&PointRow], metric: &str) -> Option<(f64, f64)> {
     span(rows.iter().filter_map(|row| row.median(metric)))
 }
 
-/// The least and the greatest; none of none.
+/// The smallest and the largest value; none without values.
 pub(crate) fn span(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let ends = values.into_iter().map(|value| (value, value));
     ends.reduce(|(low, high), (value, _)| (f64::min(low, value), f64::max(high, value)))

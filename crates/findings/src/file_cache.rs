@@ -1,4 +1,4 @@
-//! Up to which size files come from memory, and what limits that.
+//! Finds the size up to which files are read from memory, and what limits it.
 
 use crate::Kind;
 use crate::figures::{Part, Value, bytes, figures};
@@ -20,20 +20,20 @@ advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks f
 "#;
 
 const MIB: f64 = (1 << 20) as f64;
-/// Below such a share of bytes from the device, none came from there.
+/// Below this share of bytes from the device, none counts as coming from there.
 const NONE: f64 = 0.01;
-/// Sizes that show where memory ends, as shares of what there is.
+/// Sizes that show where memory ends, as shares of the expected size.
 const SHARES: [f64; 9] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15];
-/// What was found is what was expected where it lies so near.
+/// A result within this factor of the expected size confirms it.
 const NEAR: f64 = 1.1;
 
-/// For each folder whose files were read.
+/// A finding for each folder whose files were read.
 pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
     let rows = run.select("file.cache_size");
     let mut folders = rows.group_with(|row| Some(row.word("dir").unwrap_or("")));
     folders.sort_by_key(|(dir, _)| *dir);
     let found = folders.into_iter().filter_map(|(_, rows)| {
-        // One without a size makes no curve.
+        // If a row has no size, the rows make no curve.
         let count = rows.len();
         let rows = rows.by_number("size");
         (rows.len() == count).then_some(rows)
@@ -54,8 +54,9 @@ fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding
         (are_positive && ascend).then_some(points)
     };
     let costs = curve(|row| row.median("cost"))?;
-    // Bytes are counted, and a neighbour who makes all reads slow leaves the counts as they are:
-    // where a disk counts them, each byte that is read again moves once, or twice from the device.
+    // Counts of bytes are better than times, because a neighbour who slows all reads does not change them. If
+    // the disk counts bytes, each byte that is read again moves once from memory, or twice if it comes from
+    // the device.
     let moved = curve(|row| row.median("device_share").map(|share| 1.0 + share));
     let curve = moved.as_ref().unwrap_or(&costs);
     let levels = levels(curve);
@@ -87,7 +88,7 @@ fn mib(bytes: f64) -> Value {
     Value::Decimal((bytes / MIB).round(), 0)
 }
 
-/// Where the sizes end before what the facts leave does: which to ask for.
+/// If all sizes end below the expected one: which size to measure.
 fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
     let share = |row: &PointRow| row.median("device_share");
     let all_cached = rows
@@ -105,7 +106,7 @@ fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
     (all_cached && largest < leave).then(|| Finding::new(Kind::FileCacheSize, evidence, figures))
 }
 
-/// What limits it, as far as the facts say.
+/// The reason for the limit, as far as the facts show it.
 fn limit(facts: &Facts, at: f64) -> Option<Part> {
     let near = |bytes: Option<u64>| {
         let bytes = bytes? as f64;

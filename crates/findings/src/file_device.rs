@@ -1,4 +1,4 @@
-//! What the files of a run lie on, and how much of what was read of them came from there.
+//! Finds on which devices the files of a run are, and how much of the data that was read came from there.
 
 use crate::Kind;
 use crate::figures::span;
@@ -15,10 +15,10 @@ share_read = "{share} % with cache={cache} came from it[{ahead}, including read-
 unknown_share = "an unknown share with cache={cache} came from it"
 "#;
 
-/// The word for the folder that the facts name.
+/// The name of the folder that the facts describe.
 const TEMPORARY: &str = "temporary";
 
-/// For each folder in which files were read.
+/// A finding for each folder in which files were read.
 pub(crate) fn file_device(run: &Run) -> Vec<Finding> {
     let mut folders = run.select("file.read").group_with(|row| row.word("dir"));
     folders.sort_by_key(|(dir, _)| *dir);
@@ -48,7 +48,7 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
     Finding::new(Kind::FileDevice, rows.iter().copied(), figures)
 }
 
-/// How much of each byte that was read in this way came from the device; none where none was.
+/// For reads of this kind, how much of each byte came from the device; none if there were no such reads.
 fn came(cache: &'static str, rows: &Select<'_>) -> Option<Part> {
     let rows = rows.clone().at("cache", cache);
     let shares = rows.iter().map(|row| row.median("device_share"));

@@ -1,4 +1,4 @@
-//! A finding: what points mean, as figures, with the points that are its evidence.
+//! A finding: its meaning as figures, and the points that are its evidence.
 
 use crate::Kind;
 use crate::figures::Figures;
@@ -8,19 +8,19 @@ use costof_model::rows::PointRow;
 use std::borrow::Borrow;
 use std::collections::HashSet;
 
-/// What points mean.
+/// A conclusion from points of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What kind of finding.
+    /// The kind of finding.
     pub kind: Kind,
-    /// What was computed.
+    /// The computed figures.
     pub figures: Figures,
     /// The points that it follows from.
     pub evidence: Vec<Point>,
 }
 
 impl Finding {
-    /// One that follows from these rows, each named once.
+    /// A finding that follows from these rows; a point that is there twice is named once.
     pub(crate) fn new(
         kind: Kind,
         evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
@@ -39,18 +39,18 @@ impl Finding {
         }
     }
 
-    /// What was found.
+    /// The finding as a sentence.
     pub fn sentence(&self) -> String {
         render(self.kind, "sentence", &self.figures).unwrap_or_default()
     }
 
-    /// What was found, and what the reader can do about it.
+    /// The finding and what the reader can do about it.
     pub fn with_advice(&self) -> String {
         let advice = self.advice().map(|advice| format!(": {advice}"));
         self.sentence() + &advice.unwrap_or_default()
     }
 
-    /// What the reader can do about it, where there is something to do.
+    /// What the reader can do about it; none if there is nothing to do.
     pub fn advice(&self) -> Option<String> {
         let advice = render(self.kind, "advice", &self.figures)?;
         (!advice.is_empty()).then_some(advice)
@@ -60,10 +60,10 @@ impl Finding {
 /// A question that a study asks, with the findings that answer it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// As a person asks it, with its number.
+    /// The question as a person asks it, with its number.
     pub question: &'static str,
-    /// What answers it, from the run.
+    /// The findings of the run that answer it.
     pub answers: Vec<Finding>,
-    /// What the run lacks for an answer, or what disturbed it; none where it has one.
+    /// What the run lacks for an answer, or what disturbed it; none if there is an answer.
     pub lacks: Option<String>,
 }

@@ -12,7 +12,7 @@ sentence = "a fork copies its parent's page tables: with {memory} of touched mem
 advice = "in a large process, start programs by posix_spawn or vfork, which copy nothing"
 "#;
 
-/// What forks of the smallest and of the largest process say about a page.
+/// The cost of a page, from forks of the smallest and of the largest process.
 pub(crate) fn fork_growth(run: &Run) -> Vec<Finding> {
     growth(run).into_iter().collect()
 }

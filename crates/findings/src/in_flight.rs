@@ -1,5 +1,5 @@
-//! What keeps messages from going faster than they do: a window that is too small for the round trip,
-//! and loss that starves a stack.
+//! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
+//! starves a stack.
 
 use crate::Kind;
 use crate::figures::{Part, Value, bytes, figures, ns, rate};
@@ -26,18 +26,18 @@ each = "{contender} {share} %"
 
 const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
-/// A window is what limits where another one gives so much more, surely.
+/// A window is the limit if a larger one surely gives this many times as much.
 const MORE: f64 = 1.25;
-/// Or where the round trip that follows from it is the link's delays, up to so much more.
+/// It is also the limit if the round trip that follows from it is at most this many times the link's delays
 const IS_DELAY: f64 = 1.25;
-/// And the link would carry so many times as much.
+/// and the link could carry this many times as much.
 const LINK_HAS: f64 = 2.0;
-/// What gets less than this share of what a link lets through is starved.
+/// A stack that gets less than this share of what the link lets through is starved.
 const STARVED: f64 = 0.5;
-/// And what gets so much is not.
+/// A stack that gets at least this share is not.
 const FED: f64 = 0.8;
 
-/// Where one window in flight limits, and which loss starves which stack.
+/// Finds where a window limits throughput, and which loss starves which stack.
 pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
     let rows = run
         .select_all()
@@ -53,7 +53,7 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// What a row is about: `rudp by cubic`, `tcp by bbr`, `study`.
+/// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 fn contender(row: &PointRow) -> Option<String> {
     let stack = row.word("stack")?;
     let by = match stack {
@@ -67,7 +67,7 @@ fn contender(row: &PointRow) -> Option<String> {
     })
 }
 
-/// How many messages may be in flight; none where the stack has a window of its own.
+/// How many messages may be in flight; none if the stack sizes its own window.
 fn window(row: &PointRow) -> Option<u64> {
     let one_by_itself = row.is_at("stack", "study") || row.is_at("control", "fixed");
     match row.number("window")? {
@@ -98,7 +98,7 @@ fn is_lossy(row: &PointRow) -> bool {
     }
 }
 
-/// Once for each contender and link: the smallest window, which limits if any does.
+/// One finding for each stack and link, about the smallest window: if any window limits, that one does.
 fn windows(run: &Run, rows: Select<'_>) -> Vec<Finding> {
     let with_window = rows.filter(|row| window(row).is_some());
     let groups = with_window.group_with(|row| Some((&row.point.link, contender(row))));
@@ -151,7 +151,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     Some(Finding::new(Kind::WindowLimit, evidence, figures))
 }
 
-/// The point that differs in its window alone and is fastest, if that is surely faster.
+/// The fastest of the points that differ only in the window, if it is surely faster.
 fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
     let (_, high) = interval(row)?;
     let others = run.select(&row.point.probe).over(&row.point.link);
@@ -163,7 +163,7 @@ fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> 
     greatest(others, throughput)
 }
 
-/// Each with a share of it, in per cent.
+/// Each row with its value of a share, in percent.
 fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
     let each = rows.iter().filter_map(|row| {
         let percent = 100.0 * row.median(metric)?;
@@ -175,7 +175,7 @@ fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
     each.collect()
 }
 
-/// Who has surely less than half of the link's rate times what it does not lose, and who has most of it.
+/// Which stacks surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
     let streams = rows
@@ -197,7 +197,7 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     Some(Finding::new(Kind::LossStarves, evidence, figures))
 }
 
-/// Whose messages take a second or more.
+/// Which stacks have messages that take a second or more.
 fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "starved";
     let timed = rows.clone().filter(|row| row.median(SHARE).is_some());

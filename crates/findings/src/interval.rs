@@ -1,9 +1,9 @@
-//! How much more, or how many times as much, a metric is at one point than at another, and how surely.
+//! Compares a metric at two points: the difference or the ratio, with its interval.
 //!
-//! Launches that measured both points give a pair each, in which what disturbed both cancels; from
-//! three of them on their interval is taken, by Student's t up to five launches and by order
-//! statistics from six on, as estimates have it. Otherwise the intervals of the two points are added
-//! up as those of independent measurements are.
+//! Launches that measured both points give one pair each, in which a disturbance of both cancels out. From
+//! three pairs on, the interval comes from the pairs: up to five launches by Student's t, from six on by
+//! order statistics, as for estimates. Otherwise the intervals of the two points are combined like those of
+//! independent measurements.
 
 use costof_model::metric::{Data, is_too_wide};
 use costof_model::point::Point;
@@ -20,8 +20,8 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The natural logarithm of `metric` of `one` over that of `other`; none where either has none, or
-    /// no interval, and where the ratio is unknown by more than a factor of ten.
+    /// The natural logarithm of the ratio of `metric` at `one` to that at `other`. None if either has no
+    /// value or no interval, or if the ratio is uncertain by more than a factor of ten.
     pub(crate) fn log_ratio(
         run: &Run,
         one: &PointRow,
@@ -33,8 +33,8 @@ impl Interval {
         (!is_too_wide((low, high))).then_some(ratio)
     }
 
-    /// The `metric` of `one` less that of `other`: for what may be zero or less, of which there is no
-    /// ratio. None where either has none, or no interval.
+    /// The difference between `metric` at `one` and at `other`, for metrics that may be zero or negative,
+    /// which have no ratio. None if either has no value or no interval.
     pub(crate) fn difference(
         run: &Run,
         one: &PointRow,
@@ -44,7 +44,7 @@ impl Interval {
         compare(run, one, other, metric, |value| value)
     }
 
-    /// The ratio of which this is the logarithm.
+    /// The ratio with this logarithm.
     pub(crate) fn exp(self) -> Interval {
         Interval {
             low: self.low.exp(),
@@ -53,7 +53,7 @@ impl Interval {
         }
     }
 
-    /// The other way round.
+    /// The interval of the opposite comparison.
     pub(crate) fn reversed(self) -> Interval {
         Interval {
             low: -self.high,
@@ -62,7 +62,7 @@ impl Interval {
         }
     }
 
-    /// Whether it leaves zero out.
+    /// Whether the interval does not contain zero.
     pub(crate) fn differs(self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -100,7 +100,7 @@ fn compare(
     })
 }
 
-/// What each launch that has both points says of them.
+/// The values of each launch that measured both points.
 fn pairs<'a>(
     run: &'a Run,
     (one, other): (&'a Point, &'a Point),
@@ -115,7 +115,7 @@ fn pairs<'a>(
     })
 }
 
-/// What a launch says of a metric of a point.
+/// The value of a metric of a point in a launch.
 pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     if point.state != State::Ok {
         return None;
@@ -139,7 +139,7 @@ fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
     middle.map(|(ns, _)| *ns)
 }
 
-/// The interval of what the launches differ by; none of fewer than three.
+/// The interval of the differences between launches; none if there are fewer than three.
 fn of_launches(differences: &[f64]) -> Option<Interval> {
     let middle = median(differences)?;
     let interval = difference_interval(differences)?;

@@ -1,5 +1,5 @@
-//! What a remote procedure call takes on one scale with what lies beneath it: a copy of as many bytes,
-//! a system call, and the round trips of the transports.
+//! Puts a remote procedure call on one scale with the costs beneath it: a copy of as many bytes, a system
+//! call, and the round trips of the transports.
 
 use crate::Kind;
 use crate::figures::{Figures, Value, figures, ns, times};
@@ -19,9 +19,9 @@ call = "{name} = {middle} TCP round trips ({low} to {high})[, of which marshalli
 rung = "{name} {time}"
 "#;
 
-/// What calls are compared with.
+/// The transport that calls are compared with.
 const PLAIN: &str = "tcp";
-/// The round trips, what a sentence calls each, and whether it is a call, in the order of the sentence.
+/// The round trips in the order of the sentence: each with its name there, and whether it is a call.
 const ROUND_TRIPS: [(&str, &str, bool); 5] = [
     ("udp", "UDP", false),
     (PLAIN, "TCP", false),
@@ -30,19 +30,19 @@ const ROUND_TRIPS: [(&str, &str, bool); 5] = [
     ("grpc", "gRPC", true),
 ];
 
-/// What a call takes of one payload, on one scale with what lies beneath it.
+/// The cost of a call with one payload, on one scale with the costs beneath it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ladder {
     /// `string64 over loopback`.
     pub payload: String,
-    /// What it is called and how long it takes, in nanoseconds: the shortest first.
+    /// The name of each rung and its time in nanoseconds, the shortest first.
     pub rungs: Vec<(String, f64)>,
     /// The link of the round trips.
     pub link: Text,
     finding: Finding,
 }
 
-/// One for each payload and link, where a call was measured as well as TCP.
+/// A ladder for each payload and link for which the run has a call and TCP.
 pub fn ladders(run: &Run) -> Vec<Ladder> {
     let round_trips = run.select("rpc.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
@@ -58,7 +58,7 @@ pub(crate) fn ladder(run: &Run) -> Vec<Finding> {
     ladders.map(|ladder| ladder.finding).collect()
 }
 
-/// A rung: what it is called, and the point that says how long it takes.
+/// A rung: its name, and the point that has its time.
 struct Rung<'a> {
     name: String,
     row: &'a PointRow,
@@ -115,7 +115,7 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     })
 }
 
-/// How many round trips a call is, of which marshalling so much, and the points of that.
+/// How many round trips a call takes, how much of it is marshalling, and the points that show this.
 fn call<'a>(
     run: &'a Run,
     stack: &str,
@@ -125,7 +125,7 @@ fn call<'a>(
     let ratio = Interval::log_ratio(run, call, plain, "latency")?.exp();
     let marshalling = marshalling(run, stack, call);
     let share = marshalling.and_then(|[marshal, unmarshal]| {
-        // There and back.
+        // For the request and the reply.
         let marshalled = 2.0 * (marshal.primary()?.median + unmarshal.primary()?.median);
         Some(marshalled / call.primary()?.median)
     });
@@ -137,7 +137,7 @@ fn call<'a>(
     Some((figures, marshalling))
 }
 
-/// What turning the argument into bytes takes, and back.
+/// The points that convert the argument to bytes and back.
 fn marshalling<'a>(run: &'a Run, stack: &str, call: &PointRow) -> Option<[&'a PointRow; 2]> {
     let payload = call.word("payload")?;
     let rows = run
@@ -148,8 +148,8 @@ fn marshalling<'a>(run: &'a Run, stack: &str, call: &PointRow) -> Option<[&'a Po
     Some([direction("marshal")?, direction("unmarshal")?])
 }
 
-/// What lies beneath all round trips: a copy of as many bytes, or of the next size that was measured,
-/// and a system call.
+/// The costs beneath all round trips: a system call, and a copy of as many bytes, or of the next larger size
+/// that was measured.
 fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     let measured = |probe| run.select(probe).filter(|row| row.primary().is_some());
     let copies = measured("cpu.memcpy");
@@ -169,7 +169,7 @@ fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     copy.into_iter().chain(call).collect()
 }
 
-/// How long a payload is by itself, as its word says; a structure's word does not.
+/// The size of a payload from its word; none for the word of a structure.
 fn payload_bytes(payload: &str) -> Option<u64> {
     match payload {
         "int" => Some(4),

@@ -1,6 +1,8 @@
-//! What rows mean: pure functions from the rows of a run to findings, one file each.
+//! Finds what the rows of a run mean. Each finder is a pure function from rows to findings, with a file of
+//! its own.
 //!
-//! A new finding is its own file, which has its sentence too, and here its `mod` and its line in `finders!`.
+//! A new finder needs its own file, which also has its sentence; and in this file its `mod` and its line in
+//! `finders!`.
 //!
 //! This crate never does I/O.
 
@@ -58,18 +60,18 @@ mod zero_copy_price;
 use costof_model::run_file::Run;
 use finding::Finding;
 
-/// What one function finds in a run; empty where the rows do not carry it.
+/// A finder: what one function finds in a run; empty if the run lacks the rows for it.
 type Find = fn(&Run) -> Vec<Finding>;
 
 macro_rules! finders {
     ($($finder:ident: $($kind:ident = $name:literal),+;)+) => {
-        /// In the order in which those that are equally surprising are shown.
+        /// The finders. Findings that are equally surprising are shown in this order.
         const FINDERS: &[Find] = &[$($finder::$finder,)+];
 
         /// The templates of each finder's sentences (see `sentence.rs`).
         const SENTENCES: &[&str] = &[$($finder::SENTENCES,)+];
 
-        /// What kind of finding.
+        /// The kind of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "each one's sentence says what it is")]
         pub enum Kind {
@@ -77,7 +79,7 @@ macro_rules! finders {
         }
 
         impl Kind {
-            /// All of them, those of a finder together.
+            /// All kinds, grouped by finder.
             pub const ALL: &[Kind] = &[$($(Kind::$kind,)+)+];
 
             /// Its name in files and studies.
@@ -90,7 +92,7 @@ macro_rules! finders {
     };
 }
 
-// Each finder, which is the function called like its file, and the kinds of what it finds.
+// Each finder is a function with the name of its file; after it, the kinds of its findings.
 finders! {
     contradictions: Contradiction = "contradiction";
     cache_levels: MemoryLevels = "memory_levels",

@@ -1,4 +1,4 @@
-//! Which share of what came was mapped and not copied, and why no more.
+//! Which share of the received data was mapped instead of copied, and why not more.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, figures, percents, span_of};
@@ -15,11 +15,11 @@ sent_in_segments = "{share} % of what {by} sent, in segments of {segment} B, no 
 sent_in_pages = "{share} % of what {by} sent, in segments of whole pages"
 "#;
 
-/// Below this share nothing is mapped, and above the other one all is.
+/// Below the first share nothing counts as mapped, above the second everything does.
 const NOTHING: f64 = 0.01;
 const ALL: f64 = 0.99;
 
-/// For each link, by how the other end sent.
+/// A finding for each link, by how the sender sent.
 pub(crate) fn mapped_pages(run: &Run) -> Vec<Finding> {
     let mapped = run
         .select("copy.receive")
@@ -60,7 +60,7 @@ fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
     is_any.then(|| Finding::new(Kind::MappedPages, rows.iter().copied(), figures))
 }
 
-/// The share that was mapped of what was sent in one way, over all sizes.
+/// The mapped share of the data that was sent in one way, over all sizes.
 struct Sent {
     least: f64,
     most: f64,

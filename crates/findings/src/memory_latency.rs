@@ -1,5 +1,5 @@
-//! The points of `memory.latency`, beside the caches that the machine claims: what all findings
-//! about caches start from.
+//! The points of `memory.latency` and the caches that the machine claims. All findings about caches start
+//! from here.
 
 use costof_model::facts::CacheSource;
 use costof_model::noise::MEASURED;
@@ -8,20 +8,20 @@ use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
 use costof_stats::changepoints::{Level, levels};
 
-/// With fewer sizes than this a curve has no levels, only points.
+/// With fewer sizes, a curve has no levels, only points.
 const CURVE_SIZES_MIN: usize = 12;
-/// With more it is no curve that costof asks for, and its best cut would take minutes: what is said of
-/// it is what its points say.
+/// costof plans no curve with more sizes, and searching such a curve for levels would take minutes. Only its
+/// single points are used.
 const CURVE_SIZES_MAX: usize = 500;
 
-/// A working set is beyond all caches from this many times the last one's claim on.
+/// A working set lies beyond all caches from this many times the claimed size of the last one.
 const BEYOND_CLAIM: f64 = 2.0;
 
-/// Dynamic memory needs about 30 ns to activate and read a row, and the way there and back some
-/// more: what costs less is a cache, however little the machine claims.
+/// Dynamic memory needs about 30 ns to activate and read a row, and the way there and back takes more.
+/// Anything faster is a cache, whatever the machine claims.
 const MEMORY_NS_MIN: f64 = 40.0;
 
-/// A working set is well inside a cache up to this share of it: one that is indexed by physical
+/// Up to this share of a cache's size, a working set is well inside it. A cache that is indexed by physical
 /// addresses fills unevenly.
 pub(crate) const WELL_INSIDE: f64 = 2.0 / 3.0;
 
@@ -33,7 +33,7 @@ pub(crate) struct Claim {
     pub(crate) source: CacheSource,
 }
 
-/// What a random load costs with so much memory in use.
+/// The cost of a random load in a working set of this size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
     pub(crate) bytes: u64,
@@ -41,13 +41,13 @@ pub(crate) struct Load<'a> {
     pub(crate) row: &'a PointRow,
 }
 
-/// What random loads cost on pages of one size, by how much memory is in use.
+/// The costs of random loads on pages of one size, by the size of the working set.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve<'a> {
     pub(crate) pages: &'a str,
-    /// By size, ascending.
+    /// Sorted by size.
     pub(crate) loads: Vec<Load<'a>>,
-    /// Where the cost stays; positions are those of `loads`.
+    /// The levels on which the cost stays the same; their positions are those of `loads`.
     pub(crate) levels: Vec<Level>,
 }
 
@@ -61,22 +61,23 @@ pub(crate) enum Server {
 }
 
 impl Load<'_> {
-    /// The interval of the cost; absent where there were too few launches.
+    /// The interval of the cost; none if there were too few launches.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         self.row.estimate("cost")?.ci95
     }
 }
 
 impl Curve<'_> {
-    /// Sizes and costs.
+    /// The sizes and costs.
     pub(crate) fn points(&self) -> Vec<(f64, f64)> {
         points(&self.loads)
     }
 
-    /// What serves the loads of each level; nothing where the machine claims no caches.
+    /// What serves the loads of each level; empty if the machine claims no caches.
     ///
-    /// The last level is main memory where it reaches far enough beyond the last cache. Every other
-    /// one belongs to the cache into which most of its sizes fit that do not fit into the one before.
+    /// The last level is main memory if it reaches far enough beyond the last cache. Each other level belongs
+    /// to the cache that serves the largest part of its size range: the sizes that fit into this cache, but
+    /// not into the one before it.
     pub(crate) fn servers(&self, claims: &[Claim]) -> Vec<Server> {
         let Some(last_claim) = claims.last() else {
             return Vec::new();
@@ -130,7 +131,7 @@ impl Claim {
     }
 }
 
-/// The random loads of a run, a cache line apart, by the size of their pages, ascending by size.
+/// The random loads of a run, a cache line apart: for each page size, sorted by the size of the working set.
 pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
     let rows = run.select("memory.latency").at("pattern", "random");
     let by_pages = rows
@@ -148,7 +149,7 @@ pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
     by_pages
 }
 
-/// Those of the loads that make a curve.
+/// The loads that make curves.
 pub(crate) fn curves(run: &Run) -> Vec<Curve<'_>> {
     loads(run)
         .into_iter()
@@ -179,7 +180,7 @@ fn load(row: &PointRow) -> Option<(&str, Load<'_>)> {
     Some((row.word("pages")?, load))
 }
 
-/// The caches that the machine claims for the CPU on which the loads ran, nearest first; each larger
+/// The caches that the machine claims for the CPU on which the loads ran, the nearest first. Each is larger
 /// than the one before.
 pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
     let Some(facts) = run.facts() else {
@@ -206,7 +207,7 @@ pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
     claims
 }
 
-/// Why a process may have less of a cache than the machine claims.
+/// Why a process may get less of a cache than the machine claims.
 pub(crate) fn why_less(run: &Run, claim: &Claim, is_last: bool) -> &'static str {
     match (is_last && claim.level > 1, run.is_virtual()) {
         (true, true) => {

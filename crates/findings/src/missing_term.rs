@@ -1,4 +1,5 @@
-//! What took much more than was predicted, or less: how much is missing in the prediction, or too much.
+//! Finds costs that are far above or below their prediction, and how much the prediction lacks or has too
+//! much.
 
 use crate::Kind;
 use crate::figures::{figures, ns};
@@ -14,24 +15,24 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "{point} takes {measured} where {low} to {high} were predicted: [the prediction leaves out at least {more}][the prediction counts at least {less} too much]"
 "#;
 
-/// What is off by less takes a little more; nothing was forgotten.
+/// A cost that is closer to its prediction only takes a little more; no term is missing.
 const FAR: f64 = 1.5;
-/// Those of `copy.` have a finding of their own, which also considers the CPUs of both ends.
+/// Points of `copy.` have a finding of their own, which also looks at the CPUs of both peers.
 const FOUND_ELSEWHERE: &str = "copy.";
 
-/// The point of each probe whose time is furthest from what was predicted.
+/// For each probe, the point whose time is furthest from its prediction.
 pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
     let distance = |row: &PointRow| far_off(row).map_or(0.0, |ratio| ratio.ln().abs());
     let far = run.select_all().filter(|row| far_off(row).is_some());
     let probes = far.group_with(|row| Some(&row.point.probe)).into_iter();
     let furthest = probes.filter_map(|(_, rows)| {
-        // Of several as far off, the first.
+        // If several are equally far off, the first.
         greatest(rows.iter().copied().rev(), distance)
     });
     furthest.filter_map(|row| found(run, row)).collect()
 }
 
-/// How far the time of a point is from what was predicted of it, where that is far.
+/// How far the time of a point is from its prediction; none if it is close.
 fn far_off(row: &PointRow) -> Option<f64> {
     let (_, measured) = row.scored()?;
     let is_time = measured.unit == Unit::Nanoseconds && measured.better == Better::Lower;

@@ -1,5 +1,5 @@
-//! Costs that come in two modes, and what goes with the one or the other: launches that recorded
-//! something else, batches that were preempted; or that nothing recorded does.
+//! Costs that come in two modes, and what goes with each: launches that recorded different values, or batches
+//! that were preempted. Also the costs whose modes go with nothing that was recorded.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value, figures, percent, span};
@@ -30,22 +30,22 @@ more_of = "more {name}"
 less_of = "less {name}"
 "#;
 
-/// A launch has both modes where each has this share of its samples.
+/// A launch has both modes if each has at least this share of its samples.
 const HAS: f64 = 0.1;
-/// Of what was preempted, the slower mode has so much and the faster one so little.
+/// Preemption explains the modes if it hit at least the first share of the slower samples, and at most the
+/// second of the faster ones.
 const MOST: f64 = 0.8;
 const LITTLE: f64 = 0.2;
-/// Samples of a mode of which a share says something.
+/// A mode with fewer samples has no meaningful share.
 const SAMPLES: u64 = 5;
-/// So many launches that all have both modes are no chance.
+/// If this many launches all have both modes, that is not chance.
 const LAUNCHES: usize = 3;
-/// So many answers that nothing goes with are named.
+/// At most this many costs without an explanation are named.
 const NAMED: usize = 6;
-/// How probable it may be that one of the things that are looked at separates the launches by chance.
+/// The allowed probability that any of the recorded values separates the launches by chance.
 const BY_CHANCE: f64 = 0.05;
 
-/// One finding for each point whose answer comes in two modes that something goes with, and one for all
-/// others.
+/// One finding for each point whose two modes go with something that was recorded, and one for all others.
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The modes of a point that has two, and what goes with them.
+/// The two modes of a point, and what goes with them.
 fn with_cause(run: &Run, row: &PointRow) -> Option<(Figures, Cause)> {
     let estimate = row.primary()?;
     let [lesser, greater] = two_modes(estimate)?;
@@ -102,7 +102,7 @@ fn several(rows: Vec<(&PointRow, Figures, Part)>) -> Finding {
     Finding::new(Kind::Modes, evidence, figures)
 }
 
-/// The modes of an estimate that has two, the lesser one first.
+/// The modes of an estimate that has two, the lower one first.
 pub(crate) fn two_modes(estimate: &Estimate) -> Option<[&Mode; 2]> {
     match estimate.modes.as_slice() {
         [one, other] if one.median <= other.median => Some([one, other]),
@@ -111,11 +111,11 @@ pub(crate) fn two_modes(estimate: &Estimate) -> Option<[&Mode; 2]> {
     }
 }
 
-/// A launch, and how much of it is in the greater mode.
+/// A launch, and how many of its samples are in the higher mode.
 struct Seen<'a> {
     launch: &'a LaunchRow,
     point: &'a LaunchPoint,
-    /// Samples in the lesser and in the greater mode, and how many of them were preempted.
+    /// The samples in the lower and in the higher mode, and how many of each were preempted.
     samples: [u64; 2],
     preempted: [u64; 2],
 }
@@ -160,13 +160,13 @@ fn counted(measured: &Measured, border: f64) -> ([u64; 2], [u64; 2]) {
     (samples, preempted)
 }
 
-/// What goes with the modes, or why nothing is known to.
+/// What goes with the modes, or why that is not known.
 enum Cause {
     Seen(Part),
     NotSeen(Part),
 }
 
-/// What goes with the modes, as far as launches recorded it.
+/// What goes with the modes, as far as the launches recorded it.
 fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     let all = launches.len();
     let both = launches.iter().filter(|launch| launch.has_both()).count();
@@ -192,7 +192,7 @@ fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     }
 }
 
-/// Whether the greater mode is what was preempted.
+/// Whether the higher mode consists of preempted samples.
 fn were_preempted(launches: &[Seen<'_>]) -> bool {
     let sum = |of: fn(&Seen<'_>) -> u64| launches.iter().map(of).fold(0, u64::saturating_add);
     let [lesser, greater] = [sum(|seen| seen.samples[0]), sum(|seen| seen.samples[1])];
@@ -203,8 +203,7 @@ fn were_preempted(launches: &[Seen<'_>]) -> bool {
         && of_lesser as f64 <= LITTLE * lesser as f64
 }
 
-/// Something that was recorded of launches, and its values in those of the lesser and of the greater
-/// mode.
+/// A value that launches recorded, for the launches of the lower and those of the higher mode.
 struct Recorded<'a> {
     name: &'a str,
     lesser: Vec<f64>,
@@ -212,7 +211,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// None where any launch lacks it.
+    /// None if any launch lacks the value.
     fn new(
         name: &'a str,
         [lesser, greater]: [&[&Seen<'_>]; 2],
@@ -228,15 +227,15 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// What differs between the launches of either mode.
+/// What differs between the launches of the two modes.
 fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
     let groups = [lesser, greater];
     let of_noise = RECORDED_OF_LAUNCHES.iter();
     let of_noise = of_noise
         .filter_map(|(name, of)| Recorded::new(name, groups, |seen| of(&seen.launch.noise)));
     let of_noise: Vec<Recorded<'_>> = of_noise.collect();
-    // The other metrics of the point, which may be the cause or another consequence: `huge_share`,
-    // `preempted`. Those in nanoseconds are mostly the same time again.
+    // The other metrics of the point, such as `huge_share` and `preempted`. They may be the cause, or another
+    // consequence. Metrics in nanoseconds are mostly the same time once more.
     let others = row.metrics.iter();
     let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
     let others = others.filter_map(|metric| {
@@ -269,7 +268,7 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
     Cause::Seen(("separated", counts.parts("separating", separating)))
 }
 
-/// What a launch records that its CPUs, its memory and its neighbours made of it.
+/// Reads a value that describes the CPUs, the memory or the neighbours of a launch.
 type OfNoise = fn(&Noise) -> Option<f64>;
 
 const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
@@ -298,8 +297,8 @@ const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
     }),
 ];
 
-/// How probable it is that something which has nothing to do with it puts so many of all launches on
-/// one side: two of all ways to choose them.
+/// The probability that an unrelated value separates the launches like this by chance: two of all ways to
+/// choose so many launches.
 fn by_chance(all: usize, chosen: usize) -> f64 {
     let ways = (0..chosen).fold(1.0, |ways, position| {
         ways * (all - position) as f64 / (position + 1) as f64

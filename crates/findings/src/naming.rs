@@ -1,11 +1,11 @@
-//! How findings name points and sizes.
+//! Names points and sizes in findings.
 
 use costof_model::emulated::mark;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// A row as the field calls it; else by its probe, what is not at its default, and its link.
+/// The name of a row: its label, or else its probe, the axes that are not at their defaults, and its link.
 pub(crate) fn named(run: &Run, row: &PointRow) -> String {
     let point = &row.point;
     let by_axes = || {
@@ -19,12 +19,12 @@ pub(crate) fn named(run: &Run, row: &PointRow) -> String {
     label(row).unwrap_or_else(by_axes)
 }
 
-/// What the field calls a row, in quotation marks: many labels have commas and colons.
+/// The label of a row in quotation marks, since many labels have commas and colons.
 pub(crate) fn label(row: &PointRow) -> Option<String> {
     row.label.as_ref().map(|label| format!("\"{label}\""))
 }
 
-/// ` over veth`; nothing where there is one end.
+/// ` over veth`; empty if the point has only one end.
 pub(crate) fn over(point: &Point) -> String {
     match &*point.link {
         "none" => String::new(),
@@ -32,7 +32,7 @@ pub(crate) fn over(point: &Point) -> String {
     }
 }
 
-/// The link, and what is not at its default: `veth (source=cold)`.
+/// The link, and the axes that are not at their defaults: `veth (source=cold)`.
 pub(crate) fn place(run: &Run, point: &Point) -> String {
     let link = &*point.link;
     format!("{link}{}{}", mark(link), circumstances(run, point))
@@ -55,7 +55,7 @@ pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
     }
 }
 
-/// A size in bytes with two digits; what is a whole number of a unit has as many as it needs.
+/// A size in bytes with two digits. A whole number of a unit has as many digits as it needs.
 pub(crate) fn approximate_size(bytes: f64) -> String {
     const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
     let (mut value, mut unit) = (bytes, 0);

@@ -1,5 +1,5 @@
-//! The one rule on noise: a finding rests on sound rows alone ([`PointRow::is_sound`]), which are those that
-//! [`Run::select`] gives. What it keeps from being found is said with its cause.
+//! The one rule on noise: a finding uses only sound rows ([`PointRow::is_sound`]), which [`Run::select`]
+//! returns. If noise prevents a finding, costof reports that with the cause.
 
 use crate::finding::Finding;
 use crate::sureness::Points;
@@ -11,15 +11,16 @@ use costof_model::run_file::Run;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// What noise cannot change: what the kernel says of sends, and what was left out because of noise.
+/// Findings that noise cannot change: what the kernel reports about sends, and what was left out because of
+/// noise.
 const BEYOND_NOISE: [Kind; 2] = [Kind::ZeroCopy, Kind::CrossoverDisturbed];
 
-/// All that finders find.
+/// All findings of all finders.
 pub(crate) fn found(run: &Run) -> Vec<Finding> {
     on_sound_rows(run, FINDERS.iter().flat_map(|find| find(run)))
 }
 
-/// Those that rest on sound rows alone, should a finder take rows from elsewhere.
+/// Keeps the findings that use only sound rows, in case a finder takes rows from elsewhere.
 fn on_sound_rows(run: &Run, found: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let points = Points::new(run);
     let is_sound = |point: &Point| points.row(point).is_none_or(PointRow::is_sound);
@@ -28,14 +29,14 @@ fn on_sound_rows(run: &Run, found: impl Iterator<Item = Finding>) -> Vec<Finding
     found.collect()
 }
 
-/// What noise keeps from being found in a run.
+/// The findings that noise prevents in a run.
 pub struct Withheld<'r> {
     run: &'r Run,
     regardless: OnceCell<Vec<Finding>>,
 }
 
 impl<'r> Withheld<'r> {
-    /// Of this run.
+    /// The findings that noise prevents in this run.
     pub fn new(run: &'r Run) -> Withheld<'r> {
         Withheld {
             run,
@@ -43,7 +44,7 @@ impl<'r> Withheld<'r> {
         }
     }
 
-    /// Why nothing like this was found, where it would have been without noise.
+    /// Why there is no such finding, if there would be one without noise.
     pub fn why(&self, is_wanted: impl Fn(&Finding) -> bool) -> Option<String> {
         let found = self.regardless.get_or_init(|| regardless(self.run));
         let wanted = found.iter().filter(|found| is_wanted(found));
@@ -53,7 +54,7 @@ impl<'r> Withheld<'r> {
     }
 }
 
-/// Why there is no answer that these rows are needed for; none where they are all sound.
+/// Why the question that needs these rows has no answer; none if all of them are sound.
 pub fn why<'r>(needed: impl IntoIterator<Item = &'r PointRow>) -> Option<String> {
     let (sound, unsound): (Vec<_>, Vec<_>) = needed.into_iter().partition(|row| row.is_sound());
     let described = described(&unsound)?;
@@ -64,7 +65,7 @@ pub fn why<'r>(needed: impl IntoIterator<Item = &'r PointRow>) -> Option<String>
     ))
 }
 
-/// What would be found if all rows were sound.
+/// The findings that there would be if all rows were sound.
 fn regardless(run: &Run) -> Vec<Finding> {
     if run.points.iter().all(PointRow::is_sound) {
         return Vec::new();
@@ -80,7 +81,7 @@ fn regardless(run: &Run) -> Vec<Finding> {
     FINDERS.iter().flat_map(|find| find(&run)).collect()
 }
 
-/// Why nothing may be concluded from these rows, and what most of them suffer from; none without any.
+/// Why these rows allow no conclusion, and what disturbed most of them; none without rows.
 pub(crate) fn described(unsound: &[&PointRow]) -> Option<String> {
     let warnings = unsound.iter().flat_map(|row| &row.warnings);
     let causes = warnings.filter(|warning| warning.grade == Grade::D);

@@ -1,4 +1,5 @@
-//! What small pages cost: the TLB misses of random loads, by the same loads on huge pages.
+//! What small pages cost: the TLB misses of random loads, found by comparison with the same loads on huge
+//! pages.
 
 use crate::Kind;
 use crate::figures::{bytes, figures, ns};
@@ -20,13 +21,13 @@ advice = "[{unknown}`costof run memory.latency` shows whether it is]"
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";
 
-/// What loads on small and on huge pages say about the TLB.
+/// The findings about the TLB from loads on small and on huge pages.
 pub(crate) fn page_sizes(run: &Run) -> Vec<Finding> {
     let found = [main_memory(run), inside_a_cache(run)];
     found.into_iter().flatten().collect()
 }
 
-/// The largest working set that was measured on both, where it is beyond all caches.
+/// Compares the largest working set that was measured on both, if it lies beyond all caches.
 fn main_memory(run: &Run) -> Option<Finding> {
     let by_pages = loads(run);
     let on = |wanted: &str| by_pages.iter().find(|(pages, _)| *pages == wanted);
@@ -47,7 +48,7 @@ fn main_memory(run: &Run) -> Option<Finding> {
     is_memory.then(|| Finding::new(Kind::SmallPages, [small.row, huge.row], figures))
 }
 
-/// A level inside a cache that has another one before it: with small pages, the reach of a TLB.
+/// Finds a second level inside a cache. With small pages, the step between the two is the reach of a TLB.
 fn inside_a_cache(run: &Run) -> Option<Finding> {
     let curves = curves(run);
     let on = |wanted: &str| curves.iter().find(|curve| curve.pages == wanted);
@@ -64,7 +65,7 @@ fn inside_a_cache(run: &Run) -> Option<Finding> {
     if inner.interval()?.1 >= outer_low {
         return None;
     }
-    // The same size on huge pages: where it shows the step too, it is no TLB's.
+    // The same size on huge pages. If the step is there too, the TLB is not its cause.
     let same = on(HUGE).and_then(|huge| huge.loads.iter().find(|load| load.bytes == outer.bytes));
     if same.is_some_and(|same| same.interval().is_none_or(|(_, high)| high >= outer_low)) {
         return None;

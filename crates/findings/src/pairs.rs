@@ -1,22 +1,22 @@
-//! What finders do with rows again and again: pair those that differ in one axis alone, take the first and
-//! the last of a sweep, and compare intervals.
+//! Operations on rows that many finders share: pair rows that differ in only one axis, take the first and the
+//! last row of a sweep, and compare intervals.
 
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Select, Wanted};
 
-/// A row, and the one that it is compared with.
+/// A row, and the row that it is compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<'r> {
-    /// The number that both have on an axis, such as their size.
+    /// The number that both have on one axis, such as the size.
     pub(crate) number: u64,
     pub(crate) row: &'r PointRow,
     pub(crate) other: &'r PointRow,
 }
 
-/// For each number on the axis `by`, ascending, the row with the one value on `axis` and the first row with
-/// the other; none where one of them was not measured.
+/// For each number on the axis `by`, in ascending order: the row with the first value on `axis`, and the
+/// first row with the other value. Numbers that lack one of them are left out.
 pub(crate) fn pairs<'r, 'w>(
     rows: &Select<'r>,
     by: &str,
@@ -26,7 +26,7 @@ pub(crate) fn pairs<'r, 'w>(
     let others = rows.clone().at(axis, other).by_number(by);
     let rows = rows.clone().at(axis, value).by_number(by).into_iter();
     let pairs = rows.filter_map(|(number, row)| {
-        // By number, and of several the first.
+        // The rows with this number; if there are several, the first counts.
         let at = others.partition_point(|(known, _)| *known < number);
         let (_, other) = *others.get(at).filter(|(known, _)| *known == number)?;
         Some(Pair { number, row, other })
@@ -34,13 +34,13 @@ pub(crate) fn pairs<'r, 'w>(
     pairs.collect()
 }
 
-/// The rows of pairs.
+/// The rows of these pairs.
 pub(crate) fn rows<'r>(pairs: &[Pair<'r>]) -> Vec<&'r PointRow> {
     let rows = pairs.iter().flat_map(|pair| [pair.row, pair.other]);
     rows.collect()
 }
 
-/// The first and the last; one if there is no other.
+/// The first and the last item; one item if there is only one.
 pub(crate) fn ends<T>(mut all: Vec<T>) -> Vec<T> {
     if all.len() > 2 {
         all.drain(1..all.len() - 1);
@@ -48,7 +48,7 @@ pub(crate) fn ends<T>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// The point that differs from this one in these words alone.
+/// The row that differs from this one only in these words.
 pub(crate) fn same_but<'r>(
     run: &'r Run,
     row: &PointRow,
@@ -67,7 +67,7 @@ pub(crate) fn same_but<'r>(
         .one()
 }
 
-/// How much more the one is than the other, at least and at most; none where their intervals overlap.
+/// How much more one row is than another, at least and at most; none if their intervals overlap.
 pub(crate) fn surely_more(
     (low, high): (f64, f64),
     (other_low, other_high): (f64, f64),
@@ -75,7 +75,7 @@ pub(crate) fn surely_more(
     (low > other_high).then_some((low - other_high, high - other_low))
 }
 
-/// The row of which this number is the greatest; of several, the last.
+/// The row with the largest number; if there are several, the last.
 pub(crate) fn greatest<'r>(
     rows: impl IntoIterator<Item = &'r PointRow>,
     number: impl Fn(&PointRow) -> f64,

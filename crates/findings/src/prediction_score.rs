@@ -1,5 +1,5 @@
-//! How well all predictions of a run did: how many held, and how wide they were, since a wide range
-//! always holds.
+//! How good the predictions of a run are: how many held, and how wide they were, since a wide range always
+//! holds.
 
 use crate::Kind;
 use crate::figures::{Value, figures};
@@ -12,13 +12,13 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "{held} of {all} predictions held: {narrow_held} of the {narrow} narrower ones (upper end at most {width} times the lower one) and {wide_held} of the {wide} wider ones (up to {widest} times)"
 "#;
 
-/// Of fewer predictions a share says nothing.
+/// With fewer predictions, a share means nothing.
 const SOME: usize = 10;
 
-/// A prediction of a point, and whether it held.
+/// The prediction of a point, and whether it held.
 struct Scored<'a> {
     row: &'a PointRow,
-    /// Its upper end over its lower one.
+    /// The upper end divided by the lower one.
     width: f64,
     held: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     vec![Finding::new(Kind::PredictionScore, evidence, figures)]
 }
 
-/// None where the prediction is not scored, or has no lower end.
+/// None if the prediction is not scored, or has no lower end.
 fn score(row: &PointRow) -> Option<Scored<'_>> {
     let (expected, measured) = row.scored()?;
     let width = expected.high / expected.low;

@@ -1,4 +1,4 @@
-//! What making datagrams reliable adds to a round trip, and at which end.
+//! What reliability adds to the round trip of a datagram, and at which peer.
 
 use crate::Kind;
 use crate::figures::{Part, bytes, figures, ns, times};
@@ -27,15 +27,15 @@ up_to = "nothing measurable (up to {high})"
 nothing = "nothing"
 "#;
 
-/// What the others are compared with.
+/// The protocol that the others are compared with.
 const PLAIN: &str = "udp";
-/// The library, and the templates for it and for the other protocol.
+/// The library, and the templates for it and for the other stack.
 const LIBRARY: &str = "rudp";
 const RELIABLE: [(&str, &str); 2] = [(LIBRARY, "rudp"), ("study", "study")];
-/// The ends, by what is stamped there, and the template for each.
+/// The peers: the name of each in metrics of time stamps, and its template.
 const ENDS: [(&str, &str); 2] = [("client", "at_client"), ("server", "at_server")];
 
-/// For each link and way of waiting, a finding on round trips and one on either end.
+/// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
     let groups = |probe| {
         let quiet = run.select(probe);
@@ -46,7 +46,7 @@ pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
     round_trips.chain(at_ends).collect()
 }
 
-/// The smallest message and the largest of a stack that a plain datagram was measured with too.
+/// The smallest and the largest message that were measured both with a stack and with plain datagrams.
 fn with_plain<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
     ends(pairs(rows, "size", "stack", (stack, PLAIN)))
 }
@@ -79,7 +79,7 @@ fn ratio(run: &Run, pair: &Pair<'_>) -> Option<Part> {
     Some((if ratio.differs() { "longer" } else { "as_long" }, figures))
 }
 
-/// How much more the library takes at either end, by the kernel's stamps.
+/// How much more time the library takes at each peer, by the kernel's time stamps.
 fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let pairs = with_plain(&group.rows, LIBRARY);
     let sizes = pairs.iter().filter_map(|pair| {

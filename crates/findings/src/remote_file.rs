@@ -1,5 +1,5 @@
-//! What limits the reading of a remote file: the link, the server, this end, or that one call waits for
-//! the other.
+//! Finds what limits reads of a remote file: the link, the server, the client, or the wait of one call for
+//! the one before.
 
 use crate::Kind;
 use crate::figures::{bytes, figures, ns, percent, rate};
@@ -23,14 +23,14 @@ advice = "[{try_depth}measure it with several in flight (--set depth=1,16)]"
 sentence = "a block of {size} of {path} by itself takes {latency}: {handshake} for a handshake's round trip, {call} more for a call that does nothing (the server, and waking up), and {block} for the block"
 "#;
 
-/// From which share of its time on this end's CPU limits.
+/// From this share of its time on, the client's CPU is the limit.
 const BUSY: f64 = 0.9;
-/// How many times as long a handshake takes where packets wait in the link, at least.
+/// If packets wait in the link, a handshake takes at least this many times as long.
 const WAITS: f64 = 3.0;
-/// By how much longer, at least: CPUs that are woken explain less.
+/// It also takes at least this much longer, since the wake-ups of CPUs explain a smaller difference.
 const WAITS_NS: f64 = 100_000.0;
 
-/// For each path, what limits its throughput, and what a small read by itself consists of.
+/// For each path, the limit of its throughput, and the parts of one small read.
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
     let rows = run.select("file.remote");
     let rows = rows.filter(|row| row.state == State::Ok);
@@ -43,7 +43,7 @@ fn number(row: &PointRow, axis: &str) -> u64 {
     row.number(axis).unwrap_or(0)
 }
 
-/// What limits the point at which most is read.
+/// The limit at the point with the highest throughput.
 fn limit(rows: &Select<'_>) -> Option<Finding> {
     let throughput = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
     let fastest = greatest(rows.iter().copied(), throughput)?;
@@ -88,8 +88,8 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
     Some(Finding::new(Kind::RemoteFileLimit, [fastest], figures))
 }
 
-/// What the smallest random read consists of, one at a time: the link's round trip, what a server takes
-/// to do nothing, and the rest.
+/// The parts of the smallest random read with one in flight: the link's round trip, the time in which a
+/// server does nothing, and the rest.
 fn parts(rows: &Select<'_>) -> Option<Finding> {
     let alone = rows.clone().at("depth", 1).into_iter();
     let small =

@@ -1,4 +1,4 @@
-//! What a round trip over a network spends on waking who waits for it.
+//! The time in a network round trip that goes into waking the threads that wait for it.
 
 use crate::Kind;
 use crate::figures::{Figures, bytes, figures, ns, percent};
@@ -21,7 +21,7 @@ advice = "spin, or keep the CPUs awake (an idle loop that polls), where latency 
 sentence = "of a round trip of {size} by {over} over {link} between CPUs that may be idle, {fast_share} % take about {fast}, as between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle and had to be woken"
 "#;
 
-/// What blocking costs, and what an idle CPU costs: once for each link and protocol.
+/// The cost of blocking, and the cost of an idle CPU: one finding each for every link and protocol.
 pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
     let blocked = run
         .select("net.rtt")
@@ -51,7 +51,7 @@ fn described(row: &PointRow) -> Figures {
         .with("link", &*row.point.link)
 }
 
-/// What one surely takes more than another: both medians, and the halves of their difference.
+/// The additional time of the slower one, if it is sure: both medians, and half of their difference.
 fn compared(slow: &PointRow, fast: &PointRow) -> Option<Figures> {
     let (low, high) = more(slow, fast)?;
     let figures = described(slow)
@@ -61,8 +61,8 @@ fn compared(slow: &PointRow, fast: &PointRow) -> Option<Figures> {
     Some(figures.with("high", ns(high / 2.0)))
 }
 
-/// A round trip for which both ends block, compared with one for which they spin: they differ in two
-/// wake-ups, one at each end.
+/// Compares a round trip with blocking peers to one with spinning peers. They differ in two wake-ups, one at
+/// each peer.
 fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
     let is_awake = blocked.is_at("wake", "awake");
     let spinning = same_but(run, blocked, &[("wait", "spin")]).filter(|_| is_awake)?;
@@ -74,7 +74,7 @@ fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
     Some(Finding::new(Kind::RoundTripWakeUps, evidence, figures))
 }
 
-/// A round trip between CPUs that may be idle, compared with one between CPUs that are kept awake.
+/// Compares a round trip between CPUs that may be idle to one between CPUs that are kept awake.
 fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
     let awake = same_but(run, idle, &[("wake", "awake")]).filter(|_| may_be_idle)?;
@@ -91,13 +91,13 @@ fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
     Some(Finding::new(Kind::RoundTripResting, evidence, figures))
 }
 
-/// By which factor a mode may differ from the round trip that it is taken to be.
+/// A mode is the same as another round trip if the two differ by at most this factor.
 const SAME: f64 = 1.25;
-/// From which factor on the slower mode is another thing.
+/// The slower mode is a different thing from this factor on.
 const SLOWER: f64 = 1.5;
 
-/// Two modes of a round trip between CPUs that may be idle, of which the faster is that between CPUs that
-/// are kept awake.
+/// Two modes of a round trip between CPUs that may be idle, if the faster mode is the round trip between CPUs
+/// that are kept awake.
 fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_be_idle = idle.is_at("wake", "idle");
     let awake = same_but(run, idle, &[("wake", "awake")]).filter(|_| may_be_idle)?;
@@ -127,8 +127,7 @@ pub(crate) fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRo
     measured.one()
 }
 
-/// How much more the one takes than the other, at least and at most; `None` where their intervals
-/// overlap.
+/// How much longer one takes than the other, at least and at most; `None` if their intervals overlap.
 fn more(slow: &PointRow, fast: &PointRow) -> Option<(f64, f64)> {
     surely_more(slow.primary()?.ci95?, fast.primary()?.ci95?)
 }

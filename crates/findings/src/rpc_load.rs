@@ -1,4 +1,4 @@
-//! Up to which rate calls that are made at a rate are answered in time.
+//! Finds the call rate up to which calls are answered in time.
 
 use crate::Kind;
 use crate::figures::{Value, figures, ns};
@@ -14,16 +14,16 @@ sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are a
 advice = "plan for {before}/s at most, where latency counts"
 "#;
 
-/// The percentile that is looked at.
+/// The percentile of the latency.
 const PERCENT: f64 = 99.0;
-/// The share of saturation at which nothing waits yet.
+/// The share of the saturation rate at which calls do not wait yet.
 const UNLOADED: f64 = 0.1;
-/// How many times what it is there the percentile may be.
+/// The limit of the percentile, as a multiple of its value at that rate.
 const LEAVES: f64 = 10.0;
-/// Where fewer than this share of the calls a second are answered, it is saturated.
+/// If a smaller share of the calls per second is answered, the server is saturated.
 const KEEPS_UP: f64 = 0.95;
 
-/// For each stack, payload and link, the rate at which the 99th percentile leaves ten times its value
+/// For each stack, payload and link, the rate from which the 99th percentile is more than ten times its value
 /// at a tenth of saturation.
 pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
     let rows = run.select("rpc.load");
@@ -34,9 +34,9 @@ pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
     found.collect()
 }
 
-/// What came of a rate.
+/// The result for one rate.
 struct Loaded<'a> {
-    /// Calls a second: those that were asked for, and those that were answered.
+    /// Calls per second: requested and answered.
     rate: f64,
     answered: f64,
     percentile_ns: f64,
@@ -55,7 +55,7 @@ fn loaded<'a>((rate, row): &(u64, &'a PointRow)) -> Option<Loaded<'a>> {
 fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let by_rate = group.rows.clone().by_number("rate");
     let loads: Vec<Loaded<'_>> = by_rate.iter().filter_map(loaded).collect();
-    // Without a rate that it does not keep up with, nobody knows where it saturates.
+    // Without a rate that the server cannot keep up with, the saturation rate is unknown.
     let beyond = loads
         .iter()
         .find(|load| load.answered < KEEPS_UP * load.rate)?;

@@ -1,4 +1,4 @@
-//! Which end of a transfer over a network was at its limit.
+//! Finds which peer of a network transfer was at its limit.
 
 use crate::Kind;
 use crate::figures::{figures, percents, rate, span_of};
@@ -20,27 +20,27 @@ by_rate = "the limit is the link's {mbit_per_s} Mbit/s: the sender ran {sender} 
 by_neither = "neither end's CPU is the limit: the sender ran {sender} % of the time, the receiver {receiver} %, and both waited for the link, its window or each other"
 "#;
 
-/// From which share of the time on a thread that runs has no more to give.
+/// A thread that runs for this share of the time has no time left.
 pub(crate) const SATURATED: f64 = 0.95;
-/// Below which share it surely has.
+/// A thread that runs for less surely has time left.
 pub(crate) const HAS_TIME: f64 = 0.9;
-/// From which share of a link's rate on, in payload, the rate is what limits.
+/// From this share of a link's rate in payload on, the rate is the limit.
 const OF_RATE: f64 = 0.85;
-/// From which share of datagrams on that do not arrive, what arrives says nothing of the sender.
+/// If more than this share of datagrams is lost, the received rate says nothing about the sender.
 const LOSES: f64 = 0.01;
 
-/// What keeps a transfer from going faster.
+/// What limits a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
     Sender,
     Receiver,
     Both,
-    /// The link's, in bits per second.
+    /// The link's rate in bits per second.
     Rate(f64),
     Neither,
 }
 
-/// What limits each protocol over each link, by the size of what is written.
+/// The limit of each protocol over each link, by the size of writes.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
     let flows = run.select("net.bandwidth").at("flows", 1);
     let flows = flows.at("congestion_control", "default");
@@ -52,14 +52,15 @@ pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
         .collect()
 }
 
-/// What limits one flow with the default congestion control; `None` where it is not certain.
+/// The limit of one flow with the default congestion control; `None` if that is not certain.
 fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
     let sender = row.median("sender_running")?;
     let receiver = row.median("receiver_running")?;
     if let Some(rate) = rate_that_is_used_up(row) {
         return Some(Limit::Rate(rate));
     }
-    // Datagrams are sent whatever becomes of them: a sender at its limit is not why no more arrive.
+    // A sender of datagrams does not wait for them to arrive. If some are lost, a busy sender is not the
+    // limit.
     let loses = |metric| row.median(metric).is_some_and(|lost| lost > LOSES);
     if loses("lost") || loses("lost_in_queue") {
         return None;
@@ -76,7 +77,7 @@ fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
     }
 }
 
-/// The rate of the link in bits per second, where all of it is used.
+/// The rate of the link in bits per second, if the transfer uses all of it.
 fn rate_that_is_used_up(row: &PointRow) -> Option<f64> {
     let bits = 8.0 * row.median("throughput")?;
     match row.point.link.parse() {
@@ -85,8 +86,8 @@ fn rate_that_is_used_up(row: &PointRow) -> Option<f64> {
     }
 }
 
-/// Whether each end has a CPU that the other one has not: on two machines the same number is another
-/// one.
+/// Whether each peer has a CPU that the other does not use. On two machines, equal CPU numbers mean different
+/// CPUs.
 fn have_their_own(run: &Run, row: &PointRow) -> bool {
     let first = |role: &str| row.placement.0.get(role)?.first();
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")

@@ -1,5 +1,5 @@
-//! How much more the most threads get from memory than one, and how much more expensive what they share
-//! becomes. `thread_scaling` compares threads that send.
+//! How much more throughput the largest number of threads gets from memory than one thread, and how much more
+//! expensive shared data becomes. `thread_scaling` compares threads that send.
 
 use crate::Kind;
 use crate::figures::{Value, figures, percent};
@@ -16,21 +16,21 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "[{threads} threads get {middle} times as much as one ({low} to {high}) by {what}, {efficiency} % of {threads} times][{longer}with {threads} threads each operation of {what} takes {middle} times as long as with one ({low} to {high}), because what they share moves between them][: {limit}]"
 "#;
 
-/// The probes whose points differ in their threads.
+/// The probes with points that differ in their number of threads.
 const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
 
-/// Where all threads get less than so many times what one gets, one gets nearly all.
+/// If all threads together get less than this many times what one gets, one thread gets nearly everything.
 const NEARLY_ALL: f64 = 1.1;
 
-/// For each probe and circumstance, the most threads against one; of several sizes at the largest,
-/// which no cache of one CPU holds.
+/// For each probe and circumstance, compares the largest number of threads with one. Of several sizes it
+/// takes the largest, which no cache of one CPU holds.
 pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
     let rows = run.select_all();
     let rows = rows.filter(|row| PROBES.contains(&&*row.point.probe));
     let groups = rows.group_by(&["threads", "size", "pages"]).into_iter();
     let largest = groups.filter_map(|group| {
         let mut sized = group.rows.group_by(&["threads"]);
-        // The sort is stable: of equally large ones the first stays first.
+        // The sort is stable, so of equally large groups the first comes first.
         sized.sort_by_key(|group| Reverse(group.common.axes.find_number("size")));
         sized.iter().find_map(|group| found(run, group))
     });

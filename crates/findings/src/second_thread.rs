@@ -1,4 +1,4 @@
-//! How much more calls on files cost in a process with a second thread.
+//! How much more file operations cost in a process with a second thread.
 
 use crate::Kind;
 use crate::figures::{Value, figures};
@@ -13,10 +13,10 @@ sentence = "a second thread, which sleeps, makes {call} {middle} % more expensiv
 advice = "if small reads and writes are most of the work, several single-threaded processes do more than one with several threads"
 "#;
 
-/// Calls that use a file, and what a sentence calls them.
+/// Calls that use a file, and their names in a sentence.
 const CALLS: [(&str, &str); 2] = [("read", "a read of 1 byte"), ("open", "an open and close")];
 
-/// For each such call, two threads against one.
+/// For each such call, compares two threads with one.
 pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
     let calls = run.select("os.syscall");
     let calls = calls.group_by(&["threads"]).into_iter();

@@ -1,4 +1,4 @@
-//! From which size on one way of sending beats another, under the same circumstances.
+//! Finds the size from which on one way of sending beats another under the same circumstances.
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
@@ -12,7 +12,7 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
-/// What a crossover says, whichever way of sending it is of.
+/// The sentences about a crossover, for any two ways of sending.
 macro_rules! crossover {
     () => {
         r#"
@@ -45,35 +45,35 @@ advice = "[{no_room}more room by a larger net.core.optmem_max (sysctl) or limit 
 "#
 );
 
-/// What is compared with what, and the kind of finding that this is.
+/// The two ways of each comparison, and its kind of finding.
 const PAIRS: [(&str, &str, Kind); 3] = [
     ("one_copy", "two_copy", Kind::OneCopyCrossover),
     ("zero_copy", "two_copy", Kind::ZeroCopyCrossover),
     ("zero_copy", "one_copy", Kind::ZeroCopyCrossover),
 ];
-/// The metrics by which they are compared; each has a template.
+/// The metrics of the comparison; each has a template.
 const METRICS: [&str; 2] = ["cpu_sender", "throughput"];
 
-/// From which size on one way of sending beats another by a metric, under the same circumstances.
+/// The sizes from which on one way of sending beats another by a metric, under the same circumstances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendCrossover {
-    /// What the points have in common: the link, and all axes but `primitive` and `size`.
+    /// What the points share: the link, and all axes except `primitive` and `size`.
     pub common: Point,
     /// The way that is better from some size on.
     pub better: &'static str,
-    /// The way that it is compared with.
+    /// The other way.
     pub other: &'static str,
     kind: Kind,
-    /// By which metric.
+    /// The metric.
     pub metric: &'static str,
-    /// From which size on.
+    /// The sizes.
     pub crossover: Crossover,
     /// The points that it follows from.
     pub evidence: Vec<Point>,
 }
 
-/// Each pair on each link, for each kind of message and by each metric; without the sizes at which sends
-/// without a copy had no room.
+/// The crossovers of each pair of ways, for each link, kind of message and metric. Sizes at which the kernel
+/// had no room to send without a copy are left out.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let pairs = groups
@@ -84,8 +84,8 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     found.collect()
 }
 
-/// A finding for each pair on each link, and for each kind of message otherwise; and which points could
-/// not be compared.
+/// A finding for each pair of ways, link and kind of message; and findings about the points that could not be
+/// compared.
 pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let crossovers = send_crossovers(run);
     let same_pair = |one: &SendCrossover, next: &SendCrossover| {
@@ -110,7 +110,7 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// Points of `all` that could have been compared, but for this reason.
+/// The points of `all` that were not compared for this reason.
 fn left_out(rows: &Select<'_>, all: usize, reason: Figures) -> Option<Finding> {
     let figures = reason
         .with("count", rows.len())
@@ -139,7 +139,7 @@ fn found(
     })
 }
 
-/// What all metrics say of one pair.
+/// One finding from the crossovers of a pair by all metrics.
 fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     let SendCrossover {
         common,
@@ -170,7 +170,7 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     }
 }
 
-/// Which of the points that crossovers follow from BBR paces, and over which links.
+/// The points behind crossovers that BBR paces, and their links.
 fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
     let paced = rows.clone().filter(|row| {
         let mut evidence = found.iter().flat_map(|found| &found.evidence);

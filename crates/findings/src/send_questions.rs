@@ -1,5 +1,5 @@
-//! The six questions of the study of sends with two copies, one and none, answered by what else was
-//! found in a run, or by what the run would need.
+//! The six questions of the study of sends with two copies, one copy and none. The answers are findings of a
+//! run, or what the run would need for them.
 //!
 //! Source: Network I/O primitives, three course reports, 2026.
 
@@ -9,10 +9,10 @@ use crate::noise::Withheld;
 use crate::sends::PROBE;
 use costof_model::run_file::Run;
 
-/// Without these ways of sending nothing is compared.
+/// Without these ways of sending there is nothing to compare.
 const STUDY: [&str; 3] = ["two_copy", "one_copy", "zero_copy"];
 
-/// A question, the kinds of findings that answer it, and what a run without them lacks.
+/// A question, the kinds of findings that answer it, and what a run without such findings lacks.
 struct Asked {
     question: &'static str,
     kinds: &'static [Kind],
@@ -56,8 +56,8 @@ const QUESTIONS: [Asked; 6] = [
     },
 ];
 
-/// The questions with their answers out of what was found; none where the run has not the ways of
-/// sending of the study at two sizes.
+/// The questions with their answers from these findings; empty if the run does not have the study's ways of
+/// sending at two sizes or more.
 pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     let sends = run.select_any(PROBE);
     let is_study = STUDY.iter().all(|primitive| {

@@ -1,4 +1,4 @@
-//! Points of `copy.send`, and whether they can be compared: what all findings about sends start from.
+//! Points of `copy.send`, and whether they can be compared. All findings about sends start from here.
 
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
@@ -7,29 +7,28 @@ use costof_model::run_file::Run;
 use costof_model::select::Select;
 
 pub(crate) const PROBE: &str = "copy.send";
-/// Up to which share of the sends none counts as copied: a few of a connection's beginning may be.
+/// Up to this share, no send counts as copied: a few at the beginning of a connection may be.
 pub(crate) const NONE: f64 = 0.005;
 
-/// Sends, but for those of messages that were to be sent without a copy and had no room for that, since
-/// they are not what they are called.
+/// Sends, except those that were to be sent without a copy but for which the kernel had no room. They are not
+/// what their name says.
 pub(crate) fn comparable(run: &Run) -> Select<'_> {
     let sends = run.select(PROBE);
     sends.filter(|row| row.word("primitive").is_some() && !falls_back(row))
 }
 
-/// Whether more than a few messages were copied at once, though the point asks for none to be.
+/// Whether more than a few messages were copied at once although the point asks for no copy.
 pub(crate) fn falls_back(row: &PointRow) -> bool {
     row.median("fallbacks").is_some_and(|share| share > NONE)
 }
 
-/// How the ends of the link were in the launches of a point.
+/// How the ends of the link were set up in the launches of a point.
 pub(crate) fn link_ends<'a>(run: &'a Run, row: &'a PointRow) -> impl Iterator<Item = &'a LinkEnd> {
     let launches = run.launches_of(&row.point);
     launches.flat_map(|launch| launch.noise.ends.values())
 }
 
-/// Whether BBR paces what TCP sends at this point over a link of this machine, which has no rate that
-/// pacing could find.
+/// Whether BBR paces TCP at this point over a link of this machine. Such a link has no rate for BBR to find.
 pub(crate) fn is_paced(run: &Run, row: &PointRow) -> bool {
     let is_here = matches!(
         row.point.link.parse(),

@@ -1,4 +1,5 @@
-//! How a finding becomes a sentence: the templates in each finder's `SENTENCES`, a TOML table for each kind.
+//! Renders findings as sentences. Each finder's `SENTENCES` has a TOML table of templates for each of its
+//! kinds.
 //!
 //! `sentence` is the template of the whole, `advice` that of what to do about it. `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
 //! parts is each part's template joined by commas, or by what follows a bar: `{parts|; }`. A part knows
@@ -16,7 +17,7 @@ static SENTENCES: LazyLock<HashMap<String, Templates>> = LazyLock::new(|| {
     toml::from_str(&crate::SENTENCES.concat()).expect("a test reads the templates")
 });
 
-/// A template of a kind with these figures; none where the kind has no such template.
+/// Renders a template of a kind with these figures; none if the kind has no such template.
 pub(crate) fn render(kind: Kind, template: &str, figures: &Figures) -> Option<String> {
     let templates = SENTENCES.get(kind.name())?;
     let text = templates.get(template)?;
@@ -25,10 +26,10 @@ pub(crate) fn render(kind: Kind, template: &str, figures: &Figures) -> Option<St
     Some(rendered.unwrap_or_else(|absent| format!("{}: {absent} is unknown", kind.name())))
 }
 
-/// The text with its figures, which the first of `scopes` that knows one gives.
+/// Fills in the figures of a text. Each comes from the first of `scopes` that has it.
 ///
 /// # Errors
-/// The name of the first figure that is absent outside of all brackets.
+/// The name of the first figure outside of all brackets that is absent.
 pub(crate) fn fill(
     templates: &Templates,
     text: &str,

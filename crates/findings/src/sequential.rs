@@ -1,5 +1,5 @@
-//! What it takes to stream through 1 MiB of main memory, as napkin maths counts it, and how much of
-//! what its modules can that is.
+//! The time to stream through 1 MiB of main memory, as back-of-the-envelope estimates count it, and the share
+//! of the memory modules' bandwidth that this uses.
 
 use crate::Kind;
 use crate::figures::{figures, ns, percent, rate};
@@ -24,13 +24,13 @@ advice = "[{too_much}the firmware's figure is wrong: a hypervisor may have inven
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// The time for 1 MiB, and the share of what the modules can.
+/// Findings about the time for 1 MiB, and about the share of the modules' bandwidth.
 pub(crate) fn sequential(run: &Run) -> Vec<Finding> {
     mebibyte(run).into_iter().chain(modules(run)).collect()
 }
 
-/// The time for 1 MiB, by what one thread reads, writes and copies in a size that no claimed cache
-/// holds, with the instructions that were the fastest.
+/// The time for 1 MiB when one thread reads, writes or copies more data than any claimed cache holds, with
+/// the fastest instructions.
 fn mebibyte(run: &Run) -> Option<Finding> {
     let operations = [("read", "read"), ("written", "write"), ("copied", "copy")];
     let rows = operations.into_iter().filter_map(|(done, op)| {
@@ -58,8 +58,8 @@ fn mebibyte(run: &Run) -> Option<Finding> {
     (!rows.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
 }
 
-/// The most that is read from main memory, by however many threads, compared with what its modules
-/// can. Reading alone moves what is counted and nothing else.
+/// Compares the highest read bandwidth of main memory, with any number of threads, with the bandwidth of the
+/// modules. It uses only reads, since a read moves exactly the bytes that are counted.
 fn modules(run: &Run) -> Option<Finding> {
     let modules = run.facts()?.memory.modules_bytes_per_s()?;
     let read = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
@@ -75,8 +75,8 @@ fn modules(run: &Run) -> Option<Finding> {
     Some(Finding::new(Kind::MemoryModulesShare, [fastest], figures))
 }
 
-/// An operation on sizes that no claimed cache holds, by the fastest kernel; none where no cache is
-/// claimed.
+/// An operation on sizes that no claimed cache holds, with the fastest kernel; empty if the machine claims no
+/// cache.
 fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
     let claimed = |level| run.facts()?.claimed_cache(level);
     let largest = (1..=4)

@@ -1,4 +1,4 @@
-//! How sure a finding is, by what it rests on: the least sure of its points.
+//! How sure a finding is: as sure as the least sure of its points.
 
 use crate::Kind;
 use crate::finding::Finding;
@@ -8,20 +8,20 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::collections::HashMap;
 
-/// What the least sure of a finding's points has.
+/// The sureness of a finding's least sure point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sureness {
-    /// The worst grade of all.
+    /// The worst grade.
     pub grade: Grade,
-    /// The fewest launches.
+    /// The smallest number of launches.
     pub launches: u32,
 }
 
-/// Looks points up by what they are.
+/// Finds the row of a point.
 pub struct Points<'a>(HashMap<&'a Point, &'a PointRow>);
 
 impl<'a> Points<'a> {
-    /// Those of a run.
+    /// The points of a run.
     pub fn new(run: &'a Run) -> Points<'a> {
         Points(run.points.iter().map(|row| (&row.point, row)).collect())
     }
@@ -31,8 +31,8 @@ impl<'a> Points<'a> {
         self.0.get(point).copied()
     }
 
-    /// How sure a finding is; none where the run has no sound one of its points, and none of the score of
-    /// all predictions, which is of sure points and others.
+    /// How sure a finding is; none if none of its points is sound in this run. None too for the score of all
+    /// predictions, whose points are sure or not.
     pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
         if finding.kind == Kind::PredictionScore {
             return None;

@@ -1,5 +1,4 @@
-//! Which findings are surprising: by how far the points that a finding rests on lie outside what was
-//! predicted of them.
+//! How surprising findings are: how far the points of a finding lie outside their predictions.
 
 use crate::Kind;
 use crate::finding::Finding;
@@ -8,7 +7,7 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::cmp::Reverse;
 
-/// Most surprising first; those that are equally so stay in their order, and what sums up all
+/// Sorts the most surprising first. Equally surprising findings keep their order, and the summary of all
 /// predictions comes last.
 pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
     let rows = Points::new(run);
@@ -18,8 +17,8 @@ pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
     });
 }
 
-/// How far the points of a finding lie outside what was predicted of them, as a logarithm. What contradicts
-/// itself is more surprising than anything.
+/// How far the points of a finding lie outside their predictions, as a logarithm. A contradiction is more
+/// surprising than anything else.
 pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
     if finding.kind == Kind::Contradiction {
         return f64::INFINITY;
@@ -28,7 +27,7 @@ pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
     rows.map(of_row).fold(0.0, f64::max)
 }
 
-/// How far a row lies outside what was predicted of it, as a logarithm; 0 where it does not.
+/// How far a row lies outside its prediction, as a logarithm; 0 if it does not.
 pub fn of_row(row: &PointRow) -> f64 {
     let off = row.missed_by().map(|ratio| ratio.ln().abs());
     off.filter(|off| off.is_finite()).unwrap_or(0.0)

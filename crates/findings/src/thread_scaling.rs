@@ -1,4 +1,4 @@
-//! How much more several threads send than one, what a KiB takes them then, and what limits them.
+//! How much more several threads send than one, what that costs per KiB, and what limits them.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value, figures, percents, span};
@@ -30,12 +30,12 @@ used = "{busy} of {cpus}"
 
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";
-/// From which share of its CPUs' time on an end has no more to give.
+/// From this share of its CPUs' time on, a peer has no time left.
 const BUSY: f64 = 0.95;
-/// Below which share of the time a thread that is alone surely waits.
+/// A single thread that runs for less than this share of the time surely waits.
 const WAITS: f64 = 0.9;
 
-/// One size at which one thread and the most were measured.
+/// A size that was measured with one thread and with the largest number of threads.
 struct Scaled<'a> {
     size: u64,
     one: &'a PointRow,
@@ -43,14 +43,14 @@ struct Scaled<'a> {
     ratio: Interval,
 }
 
-/// The least and the greatest ratio of several sizes, and the ends of all their intervals.
+/// The smallest and the largest ratio over several sizes, and the ends of all their intervals.
 struct Ratios {
     middles: (f64, f64),
     low: f64,
     high: f64,
 }
 
-/// For each primitive, link and circumstance, the most threads compared with one.
+/// For each primitive, link and circumstance, compares the largest number of threads with one.
 pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
     let groups = run.select(PROBE).group_by(&["threads", "size"]);
     let found = groups.iter().filter_map(|group| found(run, group));
@@ -114,15 +114,15 @@ impl Ratios {
     }
 }
 
-/// How many times a metric is what it is with one thread.
+/// The ratio of a metric to its value with one thread.
 fn ratios(run: &Run, scaled: &[Scaled<'_>], metric: &str) -> Option<Ratios> {
     let ratio = |scaled: &Scaled<'_>| Interval::log_ratio(run, scaled.most, scaled.one, metric);
     let ratios: Vec<Interval> = scaled.iter().filter_map(ratio).map(Interval::exp).collect();
     Ratios::new(ratios.iter().copied())
 }
 
-/// How many times the CPU time of a KiB is what it is with one thread: what threads that share caches,
-/// memory and locks take from each other.
+/// The ratio of the CPU time per KiB to that with one thread. It shows what threads lose by sharing caches,
+/// memory and locks.
 fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
     let cpu = ratios(run, scaled, "cpu_sender")?;
     let levels = [("L1", "l1d_load_misses"), ("last-level", "llc_load_misses")];
@@ -148,8 +148,8 @@ fn has_one_each(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> bool {
     })
 }
 
-/// Where one message is in flight, one thread alone waits: that several wait at the same time is no
-/// scaling of what sending takes. For which share of the time it ran.
+/// For which share of the time a single thread runs, if it has one message in flight and waits for it.
+/// Several threads then only wait at the same time, which does not show how sending scales.
 fn waits(scaled: &[Scaled<'_>]) -> Option<(f64, f64)> {
     let one_in_flight = scaled.iter().all(|scaled| {
         let pattern = scaled.one.word("pattern");
@@ -160,7 +160,7 @@ fn waits(scaled: &[Scaled<'_>]) -> Option<(f64, f64)> {
     ran.filter(|(_, most)| one_in_flight && *most < WAITS)
 }
 
-/// What limits the most threads: the CPUs of an end, where its threads leave none of them idle.
+/// What limits the largest number of threads: the CPUs of a peer, if its threads leave none of them idle.
 fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<Part> {
     let used = |role: &'static str, metric| {
         let busy = scaled.iter().map(|scaled| {
@@ -198,8 +198,8 @@ fn cpus_counted(count: u64) -> String {
     format!("{count} CPU{}", if count == 1 { "" } else { "s" })
 }
 
-/// How many CPUs the threads of a role have, as `copy.send` gives them: every second of the run's where
-/// both ends are on one machine.
+/// How many CPUs the threads of a role have. `copy.send` gives a role every second CPU of the run if both
+/// peers are on one machine.
 fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
     let given = row.placement.0.get(role)?.len();
     let apart = run.run.plan.placement.0.contains_key(PEER);
@@ -210,7 +210,7 @@ fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
     Some(own.min(threads as usize)).filter(|own| *own > 0)
 }
 
-/// What is sure to limit them all the same: CPUs, where both ends' threads have fewer than one each.
+/// A limit that is certain all the same: the CPUs, if both peers' threads have fewer than one each.
 fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
     let cpus = run.facts()?.usable_cpus().len() as u64;
     let both_ends = 2 * threads;

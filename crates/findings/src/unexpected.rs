@@ -1,4 +1,4 @@
-//! Which result of sending and receiving was unexpected against its prediction, and why.
+//! Finds results of sends and receives that contradict their prediction, and why.
 
 use crate::Kind;
 use crate::figures::{Part, Value, figures, part};
@@ -22,13 +22,12 @@ waiting = "no end's CPU was busy all the time, so the missing time is waiting, w
 busy = "the {ends} had no time left, so no part counts something that it does, or a part costs more here than where it was measured alone"
 "#;
 
-/// Probes whose predictions are sums of pieces that others have measured.
+/// Probes whose predictions are sums of costs that other probes measured.
 const LAYER: &str = "copy.";
-/// Of fewer points it is not worth saying that all were as expected.
+/// For fewer points it is not worth saying that all were as predicted.
 const SOME: usize = 5;
 
-/// A finding for each probe over each link: what was furthest from its prediction, and what that points
-/// to.
+/// A finding for each probe over each link: the point furthest from its prediction, and the possible reason.
 pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
     let rows = run.select_all();
     let predicted = rows.filter(|row| row.point.probe.starts_with(LAYER) && row.scored().is_some());
@@ -73,7 +72,7 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     Some(Finding::new(Kind::Unexpected, missed, figures))
 }
 
-/// What such a difference points to, as far as the CPUs of the ends show.
+/// The reason that such a difference suggests, as far as the CPUs of the peers show it.
 fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
     let ends = [
         ("sender", "sender_running"),

@@ -1,5 +1,5 @@
-//! What being a virtual machine costs: an exit to the hypervisor, and what it says of page faults and
-//! of waking an idle CPU.
+//! The costs of being a virtual machine: an exit to the hypervisor, and what its cost says about page faults
+//! and about waking an idle CPU.
 
 use crate::Kind;
 use crate::figures::{Value, figures, ns};
@@ -20,7 +20,7 @@ sentence = "a page fault ({fault} at most) takes less than leaving the virtual m
 sentence = "handing a token to a CPU that may be idle takes {middle} more than to one that is kept awake ({low} to {high}), as much as {exits_low} to {exits_high} times leaving the virtual machine"
 "#;
 
-/// What an exit costs, and what is with and without one.
+/// Findings about the cost of an exit, and about operations with and without one.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {
     let exit = run.select("cpu.vm_exit").one();
     let Some(exit) = exit.filter(|_| run.is_virtual()) else {
@@ -34,7 +34,7 @@ fn interval(row: &PointRow) -> Option<(f64, f64)> {
     row.primary()?.ci95
 }
 
-/// An exit in system calls.
+/// The cost of an exit in system calls.
 fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
     let call = run.select("os.syscall").at("call", "getppid").one()?;
     let ((low, high), (call_low, call_high)) = (interval(exit)?, interval(call)?);
@@ -46,7 +46,7 @@ fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
     Some(Finding::new(Kind::VmExit, [exit, call], figures))
 }
 
-/// A page fault that takes less than an exit is probably without one.
+/// A page fault that takes less time than an exit probably causes none.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
     let fault = run
         .select("os.page_fault")
@@ -59,7 +59,7 @@ fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
     (fault_high < exit_low).then(|| Finding::new(Kind::VmPageFaults, [fault, exit], figures))
 }
 
-/// Waking an idle CPU, compared with one that is kept awake.
+/// Compares waking an idle CPU with waking one that is kept awake.
 fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
     let switch = |wake| context_switch(run, wake);
     let (idle, awake) = (switch("idle")?, switch("awake")?);

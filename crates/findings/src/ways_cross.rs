@@ -1,5 +1,5 @@
-//! Two ways of doing the same of which one is better for small sizes and the other for large ones: from
-//! which size on. Ways of sending have a finding of their own.
+//! Two ways of doing the same thing, one better for small sizes and the other for large ones: finds the size
+//! at which they cross. Ways of sending have a finding of their own.
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
@@ -17,14 +17,14 @@ sentence = "{better} beats {other} for {what} by {metric} {from}"
 from = "from about {about} on ({low} to {high})"
 "#;
 
-/// Of fewer sizes nobody knows a curve.
+/// Fewer sizes make no curve.
 const SIZES: usize = 3;
-/// So many ways are compared with each other, which keeps a hostile file from making millions of pairs.
+/// At most this many ways are compared with each other, so that a hostile file cannot make millions of pairs.
 const WAYS_MAX: usize = 16;
-/// The axes whose words are ways of doing the same; those of others are circumstances.
+/// The axes whose words are ways of doing the same thing; those of other axes are circumstances.
 const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
 
-/// A finding for each pair of ways that surely change places within the sizes that were measured.
+/// A finding for each pair of ways that surely cross within the measured sizes.
 pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
     let rows = run.select_all();
     let rows = rows.filter(|row| row.point.probe != SENDS && row.number("size").is_some());
@@ -43,7 +43,7 @@ pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The words on an axis of which there are enough points for a curve.
+/// The words on an axis that have enough points for a curve.
 fn ways<'a>(rows: &Select<'a>, axis: &str) -> Vec<&'a str> {
     let mut points: HashMap<&str, usize> = HashMap::new();
     let words = rows.iter().filter_map(|row| row.word(axis));
@@ -63,7 +63,7 @@ fn found(
 ) -> Option<Finding> {
     let metric = &group.rows.one()?.primary;
     let (crossover, rows) = compare(run, &group.rows, axis, (better, other), metric, SIZES)?;
-    // The other way is surely better before.
+    // The other way is surely better at the smallest size.
     let smallest = rows.iter().filter_map(|row| row.number("size")).min()? as f64;
     let crosses = matches!(crossover, Crossover::From { low: Some(low), .. } if low >= smallest);
     let common = &group.common;

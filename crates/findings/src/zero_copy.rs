@@ -1,4 +1,4 @@
-//! What the kernel said of sends that asked for no copy, and why it copied after all.
+//! What the kernel reported about sends that asked for no copy, and why it copied after all.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value, bytes, figures, part, span_of, times};
@@ -39,29 +39,28 @@ try_sink = "`costof run copy.send --link sink` measures the sender's half where 
 close_sniffer = "close it (ss --packet --processes names whose it is), and measure again"
 "#;
 
-/// From which share of the sends on all have been copied: a few of a connection's beginning may not be.
+/// From this share on, all sends count as copied: a few at the beginning of a connection may not be.
 const ALL: f64 = 0.995;
-/// The CPU time that the kernel's word is compared with.
+/// The CPU time to compare with the kernel's report.
 const TIME: &str = "cpu_sender";
-/// From which size on copying is most of what a send takes, of a message that is cached, and of one
-/// that is not.
+/// From this size on, copying is most of the cost of a send: for messages in the cache, and for others.
 const COPIES_SHOW_BYTES: u64 = 256 << 10;
 const COLD_COPIES_SHOW_BYTES: u64 = 48 << 10;
-/// Below how many times the time of one copy there can have been none.
+/// A CPU time below this share of the time of one copy means that there was no copy.
 const LIKE_NO_COPY: f64 = 0.7;
 
-/// What became of the sends.
+/// What happened to the sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Copied,
     NotCopied,
     Both,
-    /// For none was there room to go without a copy, so that no completion says anything.
+    /// The kernel had room for none of them without a copy, so completions say nothing.
     NoRoom,
 }
 
-/// A finding for each link, protocol and way of asking, and what the CPU time says of it. The kernel's word
-/// is the same on a busy machine, so all rows count for it.
+/// A finding for each link, protocol and way of asking, with what the CPU time says about it. It uses all
+/// rows, since the kernel's report is the same on a busy machine.
 pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
     let groups = run.select_any(PROBE).group_with(|row| {
         let subject = (&*row.point.link, row.word("over"), row.word("primitive"));
@@ -73,7 +72,7 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
     found.collect()
 }
 
-/// None where nobody asked.
+/// None if no send asked for no copy.
 fn fate(row: &PointRow) -> Option<Fate> {
     match row.median("copied") {
         None => falls_back(row).then_some(Fate::NoRoom),
@@ -135,15 +134,15 @@ fn found(
     Finding::new(Kind::ZeroCopy, rows.iter().copied(), figures)
 }
 
-/// Sends that asked for no copy, and how many of them the kernel copied.
+/// How many sends asked for no copy, and how many of them the kernel copied.
 struct Sends {
     asked: f64,
     copied: f64,
-    /// What is counted: a launch says what a round of it had.
+    /// The name of the counted unit: the counts of a launch are for one of its rounds.
     counted: &'static str,
 }
 
-/// Of all launches; where the run has none, as many as a launch has by the median.
+/// The counts of all launches; if the run has no launches, the medians per launch.
 fn sends(run: &Run, rows: &Select<'_>) -> Sends {
     let launched = run.launches.iter().flat_map(|launch| &launch.points);
     let launched = launched.filter(|point| rows.iter().any(|row| row.point == point.point));
@@ -177,14 +176,14 @@ fn thousands(count: f64) -> String {
     text
 }
 
-/// What makes the kernel copy, as far as the run shows it.
+/// Why the kernel copies, as far as the run shows it.
 fn causes(run: &Run, row: &PointRow) -> Vec<Part> {
     let ends: Vec<&LinkEnd> = link_ends(run, row).collect();
     let of_route = match row.point.link.parse() {
         Ok(Link::Loopback) => Some(part("by_loopback")),
         Ok(Link::Veth) => Some(part("by_veth")),
         Ok(Link::Emulated { .. }) => Some(part("by_emulation")),
-        // Its device is a cable of this machine, and nobody is at its other end.
+        // Its device is a cable of this machine, and nobody listens at the other end.
         Ok(Link::Sink) => None,
         _ => ends.iter().find_map(|end| leads_nowhere_else(end)),
     };
@@ -199,7 +198,7 @@ fn causes(run: &Run, row: &PointRow) -> Vec<Part> {
     causes
 }
 
-/// Which causes were looked at: what the kernel does not say of a device is absent.
+/// Which causes were checked. A cause that the kernel does not report for a device is absent.
 fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> Part {
     let known = |is_known: fn(&LinkEnd) -> bool| {
         let mut ends = ends.iter().filter(|end| end.device.is_some());
@@ -229,12 +228,12 @@ fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> Part {
     )
 }
 
-/// A cause that lies in this device of an end.
+/// A cause that lies in this device.
 fn by_device(template: &'static str, device: &str) -> Option<Part> {
     Some((template, figures().with("device", device)))
 }
 
-/// A device from which packets come back to this machine.
+/// Whether the device returns packets to this machine.
 fn leads_nowhere_else(end: &LinkEnd) -> Option<Part> {
     let device = end.device.as_deref()?;
     match (device, end.driver.as_deref()) {
@@ -257,8 +256,7 @@ fn cannot_gather(end: &LinkEnd) -> Option<Part> {
     by_device("by_gathering", device).filter(|_| cannot)
 }
 
-/// The share of messages, in per cent, for which the kernel had no room for one more send without a
-/// copy.
+/// The percentage of messages for which the kernel had no room for another send without a copy.
 fn no_room(rows: &Select<'_>) -> Option<String> {
     let (_, most) = span_of(rows, "fallbacks")?;
     let percent = 100.0 * most;
@@ -270,7 +268,7 @@ fn no_room(rows: &Select<'_>) -> Option<String> {
     (most > 0.0).then_some(share)
 }
 
-/// What gives that room, as it is here.
+/// The limits that determine this room on this machine.
 fn room(run: &Run) -> Figures {
     let facts = run.facts();
     let optmem = facts.and_then(|facts| facts.kernel.sysctls.get("net.core.optmem_max"));
@@ -284,15 +282,15 @@ fn room(run: &Run) -> Figures {
         .maybe("locked", limit.filter(|_| !is_lifted).map(display_bytes))
 }
 
-/// The point that differs in how it sends alone, where that was measured too.
+/// The point that differs only in its way of sending, if it was measured.
 fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
     let words = [("primitive", primitive), ("buffers", "plain")];
     let has_buffers = row.word("buffers").is_some();
     same_but(run, row, if has_buffers { &words } else { &words[..1] })
 }
 
-/// The sender's CPU time relative to that of two copies where both were measured, least and most: the
-/// kernel's word can be wrong both ways.
+/// The sender's CPU time relative to that of two copies if both were measured: the smallest and the largest
+/// ratio. The kernel's report can be wrong in both directions.
 fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
     let ratios = rows.iter().filter_map(|row| {
         let copying = sent_by(run, row, "two_copy")?;
@@ -308,8 +306,9 @@ fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
     parts.collect()
 }
 
-/// What a large message takes says whether it is copied: where that is surely as much as with one copy
-/// the word that it was not is doubtful, and where it is far less the other one.
+/// The CPU time of a large message shows whether it was copied. If the kernel reports no copy and the time is
+/// surely as long as with one copy, the report is doubtful; likewise if it reports a copy and the time is far
+/// shorter.
 fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
     let large_enough = |row: &PointRow| match row.word("source") {
         Some("cold") => COLD_COPIES_SHOW_BYTES,

@@ -1,5 +1,5 @@
-//! What a send without a copy takes that one with copies does not, and what it saves: why it does not
-//! always pay.
+//! What a send without a copy costs that one with copies does not, and what it saves: why it does not always
+//! pay off.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value, figures, ns};
@@ -29,7 +29,7 @@ pages = "finding and holding pages {first} at {first_at}[ to {last} at {last_at}
 
 const TIME: &str = "cpu_sender";
 
-/// A finding for what the kernel copies after all, one for what it does not, and one for the parts.
+/// A finding about the sends that the kernel copies after all, one about the others, and one about the parts.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let prices = groups.iter().filter_map(|group| price(run, group));
@@ -44,7 +44,7 @@ pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// What it takes at one kind of message over one link.
+/// The price for one kind of message over one link.
 struct Price<'a> {
     is_copied: bool,
     figures: Figures,
@@ -89,7 +89,7 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
     let all = pairs.iter().filter_map(|pair| {
         let ratio = Interval::log_ratio(run, pair.row, pair.other, TIME)?;
         let copying_ns = pair.other.median(TIME)? * pair.number as f64 / 1024.0;
-        // By the ratio within launches: the medians may be of different ones.
+        // Uses the ratio within launches, since the medians may come from different launches.
         Some(More {
             size: pair.number,
             ns: copying_ns * (ratio.middle.exp() - 1.0),
@@ -110,8 +110,8 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
     })
 }
 
-/// What `copy.parts` says of it, where the run has it: taking completions, and looking up and holding
-/// the pages of a message.
+/// The measurements of `copy.parts`, if the run has them: taking completions, and looking up and holding the
+/// pages of a message.
 fn parts(run: &Run) -> Option<Finding> {
     let by = |part: &str, axis: &str| {
         let rows = run.select("copy.parts").at("part", part);
