@@ -1,4 +1,4 @@
-//! A run that may be shown to strangers.
+//! Makes a run safe to show to strangers.
 
 use costof_model::Text;
 use costof_model::axis::{Axis, AxisValue, Domain};
@@ -41,8 +41,8 @@ pub(crate) fn anonymous(run: &mut Run) {
     }
 }
 
-/// Takes folders and URLs out of all points, and says what names them. A number tells them from each other,
-/// so that points that differ do so still.
+/// Replaces folders and URLs in all points, and returns the names that they had. A number distinguishes them,
+/// so that different points stay different.
 fn without_places(run: &mut Run) -> Vec<String> {
     let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
     let axes = run.probes.iter().flat_map(|info| info.axes.iter());
@@ -82,8 +82,8 @@ fn without_places(run: &mut Run) -> Vec<String> {
     places.iter().flat_map(|place| named_by(place)).collect()
 }
 
-/// A reason without the words that look like paths, URLs or addresses: what a host's name was resolved to,
-/// or what a server was asked for, nothing else in a run knows.
+/// A reason without the words that look like paths, URLs or addresses. Such a word may be the address of a
+/// host name or a request to a server, which appears nowhere else in the run.
 fn without_shapes(reason: &str) -> String {
     let words = reason.split_inclusive(char::is_whitespace);
     words
@@ -94,8 +94,8 @@ fn without_shapes(reason: &str) -> String {
         .collect()
 }
 
-/// The path, URL or address in a word, without what stands around it. Addresses of IPv6 may begin and end
-/// with colons of their own.
+/// The path, URL or address in a word, without the punctuation around it. An IPv6 address may begin and end
+/// with colons of its own.
 fn place_in(word: &str) -> Option<&str> {
     let around = |c: char| c.is_whitespace() || "(),;`'\"".contains(c);
     let bare = word.trim_matches(around);
@@ -113,7 +113,7 @@ fn place_in(word: &str) -> Option<&str> {
     })
 }
 
-/// A place, and of a URL its host and paths, as reasons of failures name them.
+/// A place; for a URL also its host and its paths. Reasons for failures use these names.
 fn named_by(place: &str) -> Vec<String> {
     let mut names = vec![place.to_owned()];
     if let Some((_, rest)) = place.split_once("://")
@@ -130,14 +130,14 @@ fn named_by(place: &str) -> Vec<String> {
                 .map(|(at, _)| format!("/{}", &path[..at]));
             names.push(format!("/{path}"));
             names.extend(folders);
-            // What is not found is named alone.
+            // A reason for a missing file has only the file's name.
             names.extend(path.split('/').map(|name| format!("`{name}`")));
         }
     }
     names
 }
 
-/// A path of a URL as reasons name it: `%2C` and the like are single bytes.
+/// Decodes a path of a URL as reasons print it: `%2C` and the like become single bytes.
 fn decoded(path: &str) -> String {
     let mut pieces = path.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -154,8 +154,8 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What names hosts in the reasons of failures, the longest first, so that none
-/// is left over of which another is a part.
+/// The names of hosts that reasons for failures may contain, the longest first, so that a name that contains
+/// another is replaced as a whole.
 fn names(run: &Run) -> Vec<String> {
     let hosts = &run.run.plan.hosts;
     let mut names = Vec::new();

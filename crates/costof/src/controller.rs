@@ -1,6 +1,5 @@
-//! Executes a plan: predictions, launches, points, level by level, each
-//! written down as soon as it is known. What a run file already holds is not
-//! measured again.
+//! Executes a plan level by level: makes predictions, runs launches, computes points, and writes each to the
+//! run file as soon as it is known. It does not measure again what the file already holds.
 
 mod block;
 pub(crate) mod interleave;
@@ -32,32 +31,32 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// So many launches may follow those of a block that disagree, or of which too few had their core to
-/// themselves.
+/// A block may get at most this many additional launches if its launches disagree, or if too few of them had
+/// the core to themselves.
 const MORE_LAUNCHES_MAX: u32 = 3;
-/// All of those of a run take at most this share of its budget.
+/// All additional launches of a run take at most this share of its time budget.
 const MORE_LAUNCHES_SHARE: f64 = 0.1;
 
-/// Executes what is missing of a run.
+/// Executes the missing part of a run.
 pub(crate) struct Controller<'a> {
     table: &'a [&'static Probe],
-    /// How workers are started and awaited.
+    /// How to start workers and wait for them.
     setting: Setting<'a>,
-    /// Starts the process that holds a link.
+    /// Starts the process that keeps a link.
     holder: &'a WorkerCommand,
-    /// The links that were asked for so far, by name.
+    /// The links that were requested so far, by name.
     pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
-    /// Of the measured machine, with the CPUs of the run.
+    /// The facts of the measured machine, with the CPUs of the run.
     facts: Facts,
     machines: &'a Machines,
     precision: Precision,
     progress: &'a Progress<'a>,
-    /// What was asked and is known so far: what the file holds, and no more.
+    /// The plan and the results so far: what the file holds, and nothing else.
     record: &'a mut Record,
 }
 
 impl<'a> Controller<'a> {
-    /// For the run of a record, on machines that are there.
+    /// A controller for the run of a record, on connected machines.
     pub(crate) fn new(
         table: &'a [&'static Probe],
         setting: Setting<'a>,
@@ -81,11 +80,11 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Measures what is missing. Returns early where it was interrupted.
+    /// Measures what is missing. Returns early if the user interrupts.
     ///
-    /// At first each block has as few launches as make an interval, level by level, since predictions
-    /// take what was measured before them. What then is left of the time goes to all blocks alike, in
-    /// launches that are spread over the rest of the run: who shares the core comes and goes.
+    /// Each block first gets only as many launches as an interval needs, level by level, since predictions
+    /// use the measurements of earlier levels. The remaining time is then divided among all blocks, in
+    /// launches that are spread over the rest of the run, since other processes use the core only at times.
     pub(crate) fn execute(&mut self) -> Result<(), Error> {
         let least = LEAST_LAUNCHES.min(self.launches_wanted());
         for level in 0..=self.last_level() {
@@ -128,7 +127,7 @@ impl<'a> Controller<'a> {
         levels.max().unwrap_or(0)
     }
 
-    /// The blocks of a level, after writing down what is expected of them.
+    /// The blocks of a level, after their predictions have been written to the file.
     fn begin(&mut self, level: u32) -> Result<Vec<usize>, Error> {
         let is_in_level = |(_, block): &(usize, &Block)| block.level == level;
         let blocks = self.plan().blocks.iter().enumerate().filter(is_in_level);
@@ -140,7 +139,7 @@ impl<'a> Controller<'a> {
         Ok(blocks)
     }
 
-    /// Writes down what is expected of a block, before it is measured.
+    /// Writes the predictions for a block, before it is measured.
     fn predict(&mut self, block: usize, measured: &[PointRow]) -> Result<(), Error> {
         for point in self.block(block).planned().points.clone() {
             if self.run().prediction(&point).is_some() {
@@ -163,8 +162,8 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// What is known so far, in the plan's order, so that which of several points a prediction finds first
-    /// does not depend on the order in which they were measured; after them what earlier runs know.
+    /// The results so far, in the order of the plan, then those of earlier runs. The order matters because a
+    /// prediction uses the first of several points: it must not depend on the order of measurement.
     fn measured_so_far(&self) -> Vec<PointRow> {
         let so_far = estimate::so_far(self.run());
         let measured = |point: &Point| {
@@ -177,10 +176,9 @@ impl<'a> Controller<'a> {
             .collect()
     }
 
-    /// One more launch of a block for each that a crash took from all of its
-    /// points, so that what does not crash keeps its launches. A point that
-    /// crashes is soon left out, which bounds them. And a few more where launches
-    /// disagree, while there is time.
+    /// Repeats launches of a block. A crash takes a launch from all points of the block, so each such launch
+    /// is repeated for the points that do not crash. Points that crash again are soon left out, which limits
+    /// the repetitions. If launches disagree, the block also gets a few more while there is time.
     fn make_up(&mut self, block: usize, count: u32) -> Result<(), Error> {
         let mut launch = count;
         while launch < count + self.more(block) && !self.interrupted() {
@@ -190,9 +188,9 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// How many launches more a block may get: those that crashes took, and a few where launches
-    /// disagree. None of these where their number was asked for, a first look is enough, or the time
-    /// for such launches is over.
+    /// How many additional launches a block may get: those lost to crashes, and a few if launches disagree.
+    /// There are none of the latter if the user set the number of launches, if a first look is enough, or if
+    /// the time for them is over.
     fn more(&self, block: usize) -> u32 {
         let block = self.block(block);
         let launches = self.run().launches.iter();
@@ -205,7 +203,7 @@ impl<'a> Controller<'a> {
         let launches: Vec<&LaunchRow> = block.launches().collect();
         let disagree = |point: &Point| {
             let medians = estimate::medians(&self.probe(point).info, point, &launches);
-            // What failed each time will fail again.
+            // A point that failed in each launch will fail again.
             !medians.is_empty() && schedule::needs_more(&medians)
         };
         if block.points_left().iter().any(disagree) {
@@ -214,8 +212,8 @@ impl<'a> Controller<'a> {
         block.lost()
     }
 
-    /// How many launches each block gets: as the file says where it was decided before, else what there
-    /// is time for.
+    /// How many launches each block gets: the number in the file if it was decided before, else what there is
+    /// time for.
     fn launch_counts(&self) -> Vec<u32> {
         let blocks = 0..self.plan().blocks.len();
         let counted: Vec<Counted> = blocks.clone().map(|block| self.counted(block)).collect();
@@ -237,7 +235,7 @@ impl<'a> Controller<'a> {
         let launch = match time_spent(block.launches()) {
             _ if block.points_left().is_empty() => Duration::ZERO,
             Some(spent) => spent / done.max(1),
-            // Launches that gave nothing say nothing of those to come.
+            // Launches without a result say nothing about the time of later ones.
             None => cost::launch_time(self.table, block.planned(), self.precision),
         };
         Counted {
@@ -247,7 +245,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// How long the launches of these counts take that are to come.
+    /// The time that the remaining launches take, for these counts.
     fn time_left(&self, counts: &[u32]) -> Duration {
         let blocks = 0..self.plan().blocks.len();
         let mut counted: Vec<Counted> = blocks.map(|block| self.counted(block)).collect();
@@ -258,7 +256,7 @@ impl<'a> Controller<'a> {
         schedule::to_come(&counted, counts)
     }
 
-    /// How many times as long launches have taken as the plan says, on a busy machine for instance.
+    /// How many times as long as planned the launches took, for instance on a busy machine.
     fn slowdown(&self, counted: &[Counted]) -> f64 {
         let blocks = self.plan().blocks.iter().zip(counted);
         let times = blocks.filter(|(_, counted)| counted.done > 0);
@@ -271,7 +269,7 @@ impl<'a> Controller<'a> {
         if planned > 0.0 { taken / planned } else { 1.0 }
     }
 
-    /// How many launches a block gets, where the time allows.
+    /// How many launches a block gets if there is time.
     fn launches_wanted(&self) -> u32 {
         cost::launches(self.plan(), self.precision)
     }
@@ -280,7 +278,7 @@ impl<'a> Controller<'a> {
         cost::budget(self.table, self.plan(), self.precision)
     }
 
-    /// Writes down what the launches of a complete block say.
+    /// Writes the results of a block after its last launch.
     fn complete(&mut self, block: usize) -> Result<(), Error> {
         let points = self.block(block).planned().points.clone();
         for (position, point) in points.iter().enumerate() {
@@ -312,8 +310,7 @@ impl<'a> Controller<'a> {
             kind: failure.kind,
             reason: failure.reason,
         };
-        // A launch whose controller was killed before it was written down is
-        // done again, and may fail again.
+        // If the controller was killed before it wrote a launch, the launch runs again, and may fail again.
         if self.run().failures.contains(&row) {
             return Ok(());
         }
@@ -344,10 +341,10 @@ impl<'a> Controller<'a> {
     }
 }
 
-/// Says how far runs are that take turns, or the only one, where it is time to: by these counts of
-/// launches, or, where they are not decided yet, by those that there is time for.
+/// Reports the progress of the run, or of runs that take turns, if it is time for that. Uses these counts of
+/// launches; if they are not decided yet, those that there is time for.
 ///
-/// Adding up the launches takes longer the more there are, so this is not done after each.
+/// Adding up the launches takes longer the more there are, so this does not happen after each launch.
 fn pulse(sides: &[Controller<'_>], counts: Option<&[u32]>) {
     let progress = sides[0].progress;
     if !progress.is_due() {
@@ -360,9 +357,9 @@ fn pulse(sides: &[Controller<'_>], counts: Option<&[u32]>) {
         launches[0] += side.progress.launches();
         launches[1] += counts.iter().copied().map(u64::from).sum::<u64>();
     }
-    // What disagrees is launched more often than was planned.
+    // Blocks whose launches disagree get more of them than planned.
     launches[1] = launches[1].max(launches[0]);
-    // A few launches say little of all: what is said once waits until each block may have had one.
+    // A few launches allow no estimate. The single correction waits until each block may have had a launch.
     if launches[0] >= sides[0].plan().blocks.len() as u64 {
         progress.correct(left);
     }

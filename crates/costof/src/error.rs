@@ -1,4 +1,4 @@
-//! What ends a command, and its exit code.
+//! Errors that end a command, and their exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// How a command ends: with an exit code, or with an error that is printed once.
 pub(crate) type Done = Result<ExitCode, Error>;
 
-/// Why a command ended without doing what was asked.
+/// Why a command ended without success.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The command or an input is wrong: exit code 2.
@@ -42,12 +42,12 @@ pub(crate) fn checked(has_failed: bool) -> ExitCode {
     ExitCode::from(u8::from(has_failed))
 }
 
-/// `text` as the error of a wrong command or input.
+/// The error for a wrong command or input, with this text.
 pub(crate) fn wrong(text: impl ToString) -> Error {
     Error::Wrong(text.to_string())
 }
 
-/// Returns the error of a wrong command or input, formatted as by `format!`.
+/// Returns an error for a wrong command or input, formatted like `format!`.
 macro_rules! bail {
     ($($text:tt)*) => {
         return Err($crate::error::Error::Wrong(format!($($text)*)))
@@ -55,9 +55,9 @@ macro_rules! bail {
 }
 pub(crate) use bail;
 
-/// Says of an error what failed: the operation and its object.
+/// Adds to an error the operation that failed, and its object.
 pub(crate) trait Context<T> {
-    /// `cannot …: why`, as the error of a wrong command or input.
+    /// `cannot …: why`, as an error for a wrong command or input.
     fn context(self, what: impl Display) -> Result<T, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Files and folders that commands write for people: reports, plots, values.
+//! Writes files and folders for people: reports, plots, values.
 
 use crate::error::{Context, Error, bail};
 use crate::terminal::log;
@@ -9,7 +9,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).context(format_args!("cannot write {}", path.display()))
 }
 
-/// Writes a page, and says where it is.
+/// Writes a page, and reports its path.
 pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     write(path, page)?;
     log(format_args!("the page is in {}", path.display()));
@@ -20,7 +20,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(path).context(format_args!("cannot make the folder {}", path.display()))
 }
 
-/// Writes files of these names and texts into a folder, except over the run that they show.
+/// Writes files with these names and texts into a folder, but never over the run that they show.
 pub(crate) fn write_all(
     folder: &Path,
     files: &[(String, String)],
@@ -34,7 +34,7 @@ pub(crate) fn write_all(
     })
 }
 
-/// A report that is there already is written anew; the run that it shows never is.
+/// Checks that a report does not replace the run that it shows. An existing report may be replaced.
 pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     if resolved(path) == resolved(run_file) {
         bail!(
@@ -45,7 +45,7 @@ pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a file is, or will be.
+/// The absolute path of a file, even if it does not exist yet.
 fn resolved(path: &Path) -> PathBuf {
     path.canonicalize()
         .unwrap_or_else(|_| match (path.parent(), path.file_name()) {

@@ -1,6 +1,6 @@
-//! The runs of this user: those in the history, which is the folder of the runs that were not given a
-//! file, and those that `--out` put elsewhere, whose paths the history keeps. Commands name them by
-//! number: `@1` is the latest run, `@2` the one before.
+//! The runs of this user. The history is the folder of the runs without `--out`; it also keeps the paths of
+//! the runs that `--out` put elsewhere. Commands name a run by its number: `@1` is the latest run, `@2` the
+//! one before.
 
 use crate::error::{Error, bail, wrong};
 use crate::record;
@@ -15,23 +15,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How many runs of the history are searched for one that has a probe.
+/// At most this many runs are searched for one that has a probe.
 pub(crate) const LOOK_BACK: usize = 30;
 
-/// What predictions take from an earlier run is no older than this.
+/// Predictions use an earlier run only if it is not older than this.
 const RECENT: Duration = Duration::from_secs(3600);
 
-/// The index of the runs that `--out` put elsewhere: in each line an id, a blank and a path.
+/// The index of the runs that `--out` put elsewhere: each line has an id, a blank and a path.
 const INDEX: &str = "elsewhere";
 
-/// A run that was made here: its id, which begins with its time, and its file.
+/// A run of this user: its id, which begins with its time, and its file.
 struct Entry {
     id: String,
     path: PathBuf,
 }
 
 impl Entry {
-    /// When the run began, to the second; of those that began together, the one written last is the latest.
+    /// When the run began, to the second. If several began in the same second, the one written last is the
+    /// latest.
     fn age(&self) -> (String, Option<SystemTime>) {
         let began = self.id.split('-').next().unwrap_or_default().to_owned();
         let written = fs::metadata(&self.path).and_then(|file| file.modified());
@@ -62,7 +63,8 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
         .collect()
 }
 
-/// The runs of the index whose files are still there, each file once: with its latest run.
+/// The runs of the index whose files still exist. A file that had several runs is there once, with the
+/// latest.
 fn elsewhere(folder: &Path) -> Vec<Entry> {
     let index = fs::read_to_string(folder.join(INDEX)).unwrap_or_default();
     let lines = index.lines().rev().filter_map(|line| line.split_once(' '));
@@ -76,8 +78,8 @@ fn elsewhere(folder: &Path) -> Vec<Entry> {
         .collect()
 }
 
-/// Keeps the path of a new run in the index, unless its file is in the history. A run that cannot be
-/// listed is as good as any other, so a failure is passed over.
+/// Adds the path of a new run to the index, unless its file is in the history. Failures are ignored: a run
+/// that is missing from the list is as good as any other.
 pub(crate) fn remember(id: &str, path: &Path) {
     let _ = add_to_index(id, path);
 }
@@ -125,8 +127,8 @@ pub(crate) fn latest() -> Result<PathBuf, Error> {
     named("@1".into()).map_err(wrong)
 }
 
-/// The newest run before the latest one that has a point in common with it, and the latest; and which
-/// number the former has.
+/// The newest run before the latest one that has a point in common with it, the latest run, and the number of
+/// the former.
 pub(crate) fn last_two() -> Result<([PathBuf; 2], usize), Error> {
     let runs = all();
     let planned = |path: &PathBuf| -> Result<HashSet<Point>, Error> {
@@ -147,13 +149,13 @@ pub(crate) fn last_two() -> Result<([PathBuf; 2], usize), Error> {
     Ok((files, position + 1))
 }
 
-/// The latest runs, the latest first. Files that cannot be read are passed over.
+/// The latest runs, the latest first. Unreadable files are skipped.
 fn recent() -> impl Iterator<Item = (PathBuf, Run)> {
     let paths = all().into_iter().take(LOOK_BACK);
     paths.filter_map(|path| record::read(&path).ok().map(|run| (path, run)))
 }
 
-/// The latest run that has a number of this probe; `None` where there is none.
+/// The latest run that has a number for this probe; `None` if there is none.
 pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
     recent().find(|(_, run)| run.points.iter().any(|row| row.point.probe == probe))
 }
@@ -164,7 +166,7 @@ pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
     runs.map(|(path, run)| (path.display().to_string(), run))
 }
 
-/// What runs of the last hour know well of these points: measured here, after this boot.
+/// The reliable results of these points in runs of the last hour on this machine since it booted.
 pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
     let is_recent = |run: &Run| {
         let began = humantime::parse_rfc3339(&run.run.started).ok();
@@ -196,7 +198,7 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
     earlier
 }
 
-/// The file of a new run of the history.
+/// The path of a new run in the history.
 pub(crate) fn new_file(id: &str) -> Result<PathBuf, Error> {
     Ok(folder()?.join(format!("{id}.jsonl")))
 }

@@ -1,7 +1,7 @@
-//! The command line of costof: parse, plan, progress, exit codes.
+//! The command line of costof: parsing, plans, progress, exit codes.
 //!
-//! This crate never computes a result. It is a library beside its binary so
-//! that tests can give it another table of probes.
+//! This crate never computes a result. It is a library, separate from its binary, so that tests can use
+//! another table of probes.
 
 mod anonymous;
 mod cli;
@@ -26,11 +26,11 @@ use costof_measure::probe::Probe;
 use error::Error;
 use std::process::ExitCode;
 
-/// Counts allocations, so that a worker can show that a timed batch has none.
+/// Counts allocations, so that a worker can show that a timed batch makes none.
 #[global_allocator]
 static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::allocator::Counting;
 
-/// The whole program, with these probes.
+/// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     let matches = cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -58,7 +58,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever reads the output has seen enough: `costof list | head`.
+        // The reader has seen enough: `costof list | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -1,5 +1,5 @@
-//! The machines of a run, each as one of its workers describes it. That worker stays for as long as
-//! the run does and keeps other costofs off the machine.
+//! The machines of a run. A worker on each describes its machine, and stays until the run ends to keep other
+//! costofs off the machine.
 
 use crate::error::{Error, wrong};
 use crate::progress::{Display, Reminders};
@@ -16,10 +16,10 @@ use costof_model::rows::Hosts;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often costof asks for a machine that another costof measures.
+/// How often costof asks again for a machine that another costof is measuring.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a worker may take to describe its machine at least: that measures
-/// nothing, and a limit for what does is no limit for it.
+/// How long a worker may take to describe its machine, at least. The description measures nothing, so a
+/// shorter limit for measurements does not apply.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(60);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -31,25 +31,25 @@ pub(crate) struct Machine {
     worker: Worker,
 }
 
-/// The machines of one run.
+/// The machines of a run.
 pub(crate) struct Machines {
-    /// Where the leading roles run, and those of probes with one role.
+    /// The machine of the leading roles, and of probes with one role.
     pub(crate) measured: Machine,
-    /// Where the others run, where that is another host.
+    /// The machine of the other roles, if they have another host.
     pub(crate) peer: Option<Machine>,
 }
 
-/// How long to wait for a machine that another costof measures.
+/// How long to wait for a machine that another costof is measuring.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    /// This long without a word.
+    /// The wait is silent for this long.
     pub(crate) in_silence: Duration,
-    /// And then, for as long as it takes.
+    /// After that, whether to wait until the machine is free.
     pub(crate) then_until_it_is_free: bool,
 }
 
 impl Machines {
-    /// Starts a worker on each host, and has it describe itself.
+    /// Starts a worker on each host, and lets it describe its machine.
     pub(crate) fn connect(hosts: &Hosts, setting: Setting<'_>) -> Result<Machines, Error> {
         let host = |text: &String| text.parse::<Host>().map_err(wrong);
         let on = hosts.on.as_ref().map(host).transpose()?;
@@ -62,12 +62,12 @@ impl Machines {
         })
     }
 
-    /// All of them.
+    /// All machines.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.measured).chain(&self.peer)
     }
 
-    /// The same, to ask them something.
+    /// All machines, to send them requests.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Machine> {
         std::iter::once(&mut self.measured).chain(&mut self.peer)
     }
@@ -80,13 +80,13 @@ impl Machines {
         }
     }
 
-    /// Whether the peer is another machine.
+    /// Whether the peer is another machine than the measured one.
     pub(crate) fn are_two(&self) -> bool {
         let peer = self.peer.as_ref();
         peer.is_some_and(|peer| !one_machine(&self.measured, peer))
     }
 
-    /// The link to the peer, and its addresses, where there is a peer.
+    /// The link to the peer and its addresses; none if there is no peer.
     pub(crate) fn link(&self, hosts: &Hosts) -> Result<Option<(Link, Meet)>, Error> {
         let Some(peer) = &self.peer else {
             return Ok(None);
@@ -102,8 +102,8 @@ impl Machines {
     }
 }
 
-/// Takes two machines, once where they are one, in an order that is the same for every costof, so that
-/// no two wait for each other.
+/// Takes both machines, or the one machine. All costofs use the same order, so that no two wait for each
+/// other.
 pub(crate) fn hold(
     one: &mut Machine,
     other: Option<&mut Machine>,
@@ -118,13 +118,13 @@ pub(crate) fn hold(
     machines.try_for_each(|machine| machine.hold(waiting, setting, display))
 }
 
-/// Whether two hosts are one machine.
+/// Whether two hosts are the same machine.
 pub(crate) fn one_machine(one: &Machine, other: &Machine) -> bool {
     addresses::one_machine(one.boot(), other.boot())
 }
 
 impl Machine {
-    /// Starts a worker on a host and has it describe itself.
+    /// Starts a worker on a host, and lets it describe its machine.
     pub(crate) fn connect(host: &Host, setting: Setting<'_>) -> Result<Machine, Error> {
         let place = Place { host, end: None };
         let (worker, description) = describe(place, setting).map_err(ended)?;
@@ -141,10 +141,10 @@ impl Machine {
         })
     }
 
-    /// Whether its workers could come to the ends of a link that is made here.
+    /// Checks that the host's workers could enter the namespaces of a link that is made here.
     ///
     /// # Errors
-    /// Where they are on another machine for certain, and the way out.
+    /// The workers are certainly on another machine. The error says what to do.
     pub(crate) fn may_reach(&self, link: &Link) -> Result<(), Failure> {
         match (&self.host, link) {
             (Host::Ssh(_), Link::Veth | Link::Sink | Link::Emulated { .. }) => {
@@ -154,11 +154,12 @@ impl Machine {
         }
     }
 
-    /// Checks that they do: what a command of the user's starts may be elsewhere, and would then measure
-    /// another path. Where costof starts them itself there is nothing to check.
+    /// Checks that the host's workers do enter the namespaces. A command of the user may start them
+    /// elsewhere, and they would measure another path. If costof starts them itself, there is nothing to
+    /// check.
     ///
     /// # Errors
-    /// Where they do not come there, and the way out; and what fails by itself, of which nothing is known.
+    /// The workers do not enter them, with advice; or the check itself fails, which leaves this unknown.
     pub(crate) fn reaches(
         &self,
         link: &Link,
@@ -173,7 +174,7 @@ impl Machine {
             end: Some(&made.near),
         };
         let (_worker, inside) = describe(place, setting).map_err(|why| match why {
-            // From the link's namespace nothing else is reached, and a command that has to ends.
+            // Only the link can be reached from its namespace, so a command that needs another host ends.
             NoAnswer::Failed(ended) if ended.kind == FailureKind::Crashed => {
                 self.is_elsewhere(link, &format!(": {}", ended.reason))
             }
@@ -185,7 +186,7 @@ impl Machine {
                 "cannot tell the namespaces of {link} apart: {error}"
             ))
         })?;
-        // A machine of its own says the same number of both, which may be this one by chance.
+        // A separate machine reports the same number in both cases, which may equal this machine's by chance.
         if self.description.network.namespace != Some(number)
             && inside.network.namespace == Some(number)
         {
@@ -201,8 +202,8 @@ impl Machine {
         ))
     }
 
-    /// Takes the machine, so that no other costof measures it meanwhile. Where
-    /// one does, waits for it as that is wanted, and says for whom.
+    /// Takes the machine, so that no other costof measures it meanwhile. If another one does, waits according
+    /// to `patience`, and reports who holds the machine.
     fn hold(
         &mut self,
         waiting: Waiting,
@@ -245,7 +246,8 @@ impl Machine {
         }
     }
 
-    /// What others use of it; none where it does not report that, or its costof is too old to look.
+    /// How much other processes use the machine; none if the machine does not report it, or its costof is too
+    /// old.
     pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
         let watched = self
             .worker
@@ -260,12 +262,12 @@ impl Machine {
         }
     }
 
-    /// Its machine's boot, where it is known.
+    /// The id of the machine's boot, if known.
     pub(crate) fn boot(&self) -> Option<&str> {
         self.description.facts.kernel.boot_id.as_deref()
     }
 
-    /// What matters to where it is reached.
+    /// What decides how the machine is reached.
     fn side(&self) -> Side<'_> {
         Side {
             host: &self.host,
@@ -280,10 +282,10 @@ impl Machine {
         allowed.iter().map(|cpu| cpu as usize).collect()
     }
 
-    /// Whether its costof measures a probe as this one does.
+    /// Checks that its costof measures a probe in the same way as this one.
     ///
     /// # Errors
-    /// What differs, and the way out.
+    /// What differs, and what to do.
     pub(crate) fn has(&self, probe: &ProbeInfo) -> Result<(), Failure> {
         let mut probes = self.description.probes.iter();
         let differs = match probes.find(|(id, _)| *id == probe.id) {
@@ -315,7 +317,7 @@ fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Descripti
     }
 }
 
-/// An unexpected answer of a worker.
+/// A message about an unexpected answer of a worker.
 fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
     let answer: String = format!("{answer:?}").chars().take(200).collect();
     format!("the worker on {host} answered {answer} where it should {wanted}")

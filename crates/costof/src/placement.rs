@@ -1,4 +1,4 @@
-//! Which CPUs do what: decided once per run, written down, reusable by `--cpu`.
+//! Decides which CPUs do what: once per run, recorded in the run, and repeatable with `--cpu`.
 
 use crate::error::{Context, Error, bail};
 use crate::machine::{Machine, Machines};
@@ -10,12 +10,11 @@ use costof_model::{Few, Text};
 use costof_os::sched::affinity;
 use std::cmp::Reverse;
 
-/// The placement of a run: the measured CPUs as `--cpu` says them, in its
-/// order; else one of the fastest kind that usually has little else to do, and
-/// after it all others for what needs several, nearest first. The controller on
-/// those that are not measured first of all, where there are any and it is on
-/// that machine. A peer has a list of its own where it is another machine, or
-/// `--peer-cpu` gives it one; else it shares that of the leading role.
+/// The placement of a run. The measured CPUs are those of `--cpu`, in its order. Without it, the first is a
+/// CPU of the fastest kind that usually has little else to do. All others follow for points that need
+/// several, the nearest first. If the controller is on this machine, it gets the CPUs that are not measured,
+/// if there are any. A peer has a list of its own if it is another machine, or if `--peer-cpu` gives it one;
+/// otherwise it shares the list of the leading role.
 pub(crate) fn decide(
     machines: &Machines,
     cpus: Option<&str>,
@@ -39,7 +38,7 @@ pub(crate) fn decide(
 pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placement, Error> {
     let measured = cpus_of(machine, cpus, "--cpu")?;
     let mut placement = Few::new();
-    // A command may start its workers on the machine of this process too.
+    // A command may start its workers on this machine too.
     let is_here = addresses::one_machine(machine.boot(), facts::boot_id().as_deref());
     if machine.host.is_here() || is_here {
         let mut others = machine.allowed();
@@ -62,8 +61,8 @@ fn cpus_of(machine: &Machine, asked: Option<&str>, option: &str) -> Result<Vec<u
     choose(asked, option, &allowed, facts)
 }
 
-/// The CPUs on which this process measures beside others: as they are asked for, else as a
-/// run's are chosen.
+/// The CPUs for a command that measures on this machine: the requested ones, or else chosen like those of a
+/// run.
 pub(crate) fn here(asked: Option<&str>) -> Result<Vec<usize>, Error> {
     let allowed = affinity::allowed().context("cannot read the allowed CPUs")?;
     choose(asked, "--cpu", &allowed, &facts::gather())
@@ -81,7 +80,7 @@ fn choose(
     }
 }
 
-/// The facts with the CPUs of the run, in its order, to plan and predict it.
+/// The facts with the CPUs of the run in its order, for plans and predictions.
 pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
     Facts {
         run_cpus: of_role(placement, MEASURED).map(|cpu| cpu as u32).collect(),
@@ -89,7 +88,7 @@ pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
     }
 }
 
-/// Whether the CPUs that a run was begun on can be used now.
+/// Checks that the CPUs of an earlier attempt at the run are available now.
 pub(crate) fn check(placement: &Placement, machines: &Machines) -> Result<(), Error> {
     let mut both = machines.iter().zip([MEASURED, PEER]);
     both.try_for_each(|(machine, role)| check_role(placement, role, &machine.allowed()))
@@ -119,9 +118,9 @@ pub(crate) fn listed(cpus: &[usize]) -> String {
     cpus.join(", ")
 }
 
-/// `first`, then those of its kind that share its last cache level, then the
-/// others of its kind, then the other kinds. What shares a core with one that
-/// stands before comes last, since it shares its execution units too.
+/// First `first`, then the CPUs of its kind that share its last-level cache, then the others of its kind,
+/// then the other kinds. A CPU that shares a core with an earlier one in the list comes last, since the two
+/// share execution units.
 fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
     let share = |sets: &[CpuSet], a: usize, b: usize| {
         let both = |set: &CpuSet| set.contains(a as u32) && set.contains(b as u32);
@@ -150,15 +149,14 @@ fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// Whether `other` is taken before `cpu` of the same core.
+/// Whether `other` of the same core comes before `cpu` in the list.
 fn before(other: usize, cpu: usize, first: usize) -> bool {
     other != cpu && (other == first || (cpu != first && other < cpu))
 }
 
-/// The last of the CPUs of the fastest kind: the first ones usually serve
-/// the machine's interrupts. Which kind is the fastest its capacity says, where
-/// the kernel reports it; else its place among the kinds, of which the facts name
-/// the fast ones first (Intel's core, atom, lowpower).
+/// The last of the CPUs of the fastest kind, because the first ones usually handle the machine's interrupts.
+/// If the kernel reports the capacity of CPUs, the fastest kind is the one with the highest. Otherwise it is
+/// the first kind in the facts, which name the fast ones first (Intel's core, atom, lowpower).
 pub(crate) fn quietest(allowed: &[usize], facts: &Facts) -> usize {
     let speed = |cpu: usize| {
         let mut kinds = facts.cpu.core_kinds.iter().enumerate();
@@ -169,7 +167,7 @@ pub(crate) fn quietest(allowed: &[usize], facts: &Facts) -> usize {
     cpus.max_by_key(|cpu| (speed(*cpu), *cpu)).unwrap_or(0)
 }
 
-/// `2,4-6` as CPUs in that order, all of them allowed.
+/// Parses `2,4-6` as CPUs in that order. All of them have to be allowed.
 fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
@@ -177,7 +175,7 @@ fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Erro
         let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<usize>()) else {
             bail!("{option} takes CPUs such as 1 or 2,4-6, not `{list}`");
         };
-        // Bounded by what is allowed, however great the numbers are.
+        // The check against the allowed CPUs limits the range, however large the numbers are.
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
             bail!(
                 "{option} {part}: a process there may use the CPUs {}",
@@ -193,7 +191,7 @@ fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Erro
     Ok(cpus)
 }
 
-/// Moves the controller off the measured CPUs, where there are others.
+/// Moves the controller off the measured CPUs, if there are others.
 pub(crate) fn leave_the_measured(placement: &Placement) {
     match placement.0.get(CONTROLLER) {
         // Best effort: a controller that waits hardly disturbs.

@@ -1,4 +1,4 @@
-//! From a request to a plan: blocks of points, in levels.
+//! Turns a request into a plan: blocks of points, in levels.
 
 pub(crate) mod cost;
 pub(crate) mod keywords;
@@ -25,19 +25,20 @@ use costof_report::known;
 use request::Request;
 use std::collections::BTreeSet;
 
-/// Where a plan is measured.
+/// The machine that a plan is for.
 pub(crate) struct Target<'a> {
-    /// Of the measured machine, with the CPUs of the run.
+    /// The facts of the measured machine, with the CPUs of the run.
     pub(crate) facts: &'a Facts,
     pub(crate) placement: Placement,
     pub(crate) hosts: Hosts,
-    /// The link to the peer, where that has a host of its own.
+    /// The link to the peer, if the peer has a host of its own.
     pub(crate) peer_link: Option<Link>,
-    /// What is known of these points from earlier runs.
+    /// Returns the results of earlier runs for these points.
     pub(crate) earlier: &'a dyn Fn(&[Point]) -> Vec<Earlier>,
 }
 
-/// The plan for these requests: of several, each point once, but for those that are not to be kept.
+/// The plan for these requests. A point of several requests is there once, and points that `keep` rejects are
+/// left out.
 pub(crate) fn plan(
     table: &[&'static Probe],
     requests: &[Request<'_>],
@@ -88,7 +89,7 @@ pub(crate) fn plan(
     })
 }
 
-/// What is measured of a probe.
+/// The points to measure for a probe.
 struct ProbePlan {
     probe: &'static Probe,
     headlines: Vec<Headline>,
@@ -96,14 +97,14 @@ struct ProbePlan {
 }
 
 impl ProbePlan {
-    /// What another request measures of the same probe besides.
+    /// Adds the points of another request for the same probe.
     fn add(&mut self, more: ProbePlan) {
         extend_new(&mut self.headlines, more.headlines);
         extend_new(&mut self.points, more.points);
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the items that are not there yet.
 fn extend_new<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     for one in more {
         if !all.contains(&one) {
@@ -112,7 +113,8 @@ fn extend_new<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>)
     }
 }
 
-/// What is asked, probe by probe, and after that what its predictions build on, as far as it is not known.
+/// The requested points, probe by probe, and the points that their predictions need and that are not known
+/// yet.
 fn probe_plans(
     table: &[&'static Probe],
     request: &Request<'_>,
@@ -136,7 +138,7 @@ fn probe_plans(
 /// The links of a request.
 struct Paths<'a> {
     links: Vec<Text>,
-    /// Whether these were asked for.
+    /// Whether the user asked for these links.
     asked: bool,
     target: &'a Target<'a>,
 }
@@ -153,7 +155,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Those of a probe.
+    /// The links for a probe.
     fn of(&self, info: &ProbeInfo) -> &[Text] {
         if info.needs_link() {
             &self.links
@@ -162,8 +164,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// What is about another link than the one to the peer is not asked of it, nor what is
-    /// about a link whose far end has not the address that was asked for.
+    /// Whether a point about this link can use the requested links. A point about another link than that to
+    /// the peer cannot, nor can one about a link whose remote end lacks the requested address.
     fn may_be_over(&self, link: &str) -> bool {
         match self.target.peer_link {
             Some(_) => self.links[0] == link,
@@ -173,7 +175,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Whether a probe's own plan goes over this link of its own.
+    /// Whether a probe's own plan uses this link, which is one of its own.
     fn has_planned(&self, link: &str) -> bool {
         if self.asked {
             return self.links.iter().any(|asked| asked == link);
@@ -225,7 +227,7 @@ fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
     }
 }
 
-/// These over every one of the links.
+/// These axes over each of the links.
 fn over(info: &ProbeInfo, axes: &[Axes], links: &[Text]) -> Vec<Point> {
     let over = |link| {
         axes.iter()
@@ -240,14 +242,14 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
         let own = headline.link.map(Text::Borrowed);
         let over = own.as_ref().map_or(links, std::slice::from_ref);
         let at = |link| point_at(info, headline.axes.clone(), link);
-        // One headline may be about a link that is asked for.
+        // A headline may be about one of the requested links.
         extend_new(&mut points, over.iter().map(at));
     }
     points
 }
 
-/// A probe's own plan: with its headlines too, and what the machine adds, but nothing on CPUs that are not
-/// the run's.
+/// A probe's own plan, with its headlines and the points that the machine adds, but without points on CPUs
+/// that are not the run's.
 fn own_points(
     probe: &Probe,
     headlines: &[Headline],
@@ -276,7 +278,7 @@ fn own_points(
     Ok(points)
 }
 
-/// Whether no CPU is named twice.
+/// Whether all CPUs that the axes name are different.
 fn names_different_cpus(info: &ProbeInfo, axes: &Axes) -> bool {
     let mut seen = BTreeSet::new();
     named_cpus(info, axes).all(|cpu| seen.insert(cpu))
@@ -290,7 +292,8 @@ fn named_cpus<'p>(info: &'p ProbeInfo, values: &'p Axes) -> impl Iterator<Item =
         .map(|axis| values.number(&axis.name))
 }
 
-/// The points in blocks: those that agree in the axes of `blocks_by`, each block where its first point is.
+/// Splits the points into blocks: points that agree in the axes of `blocks_by` share a block, at the place of
+/// its first point.
 fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
     let agree = |one: &Point, other: &Point| {
         let mut shared = probe.blocks_by.iter();
@@ -307,7 +310,7 @@ fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
     blocks
 }
 
-/// Whether a headline is about this link: its own, or the usual one.
+/// Whether a headline is about this link: its own link, or the default one.
 fn is_over(headline: &Headline, link: &str) -> bool {
     match headline.link {
         Some(own) => own == link,
@@ -326,8 +329,8 @@ fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// In how many rounds points take turns: in one by a quick run, where a probe asks for more time than
-/// runs have.
+/// The number of rounds in which points take turns. A quick run makes one if the probe asks for more time
+/// than default runs have.
 fn rounds(probe: &Probe, precision: Precision) -> u32 {
     match precision {
         Precision::Quick if probe.budget.is_some() => 1,

@@ -1,7 +1,7 @@
-//! A look at the machines before they are measured: whether others use them, and what grade to expect.
+//! Checks the machines before they are measured: whether other processes use them, and which grade to expect.
 //!
-//! Nothing is said of a quiet machine. Here is no clock: a look takes as long as its machines are
-//! watched.
+//! It reports nothing about a quiet machine. It has no clock of its own: a check takes as long as the
+//! machines are watched.
 
 use crate::cli::Quiet;
 use crate::error::Error;
@@ -12,29 +12,29 @@ use costof_model::noise::{Grade, Noise};
 use costof_model::protocol::Contention;
 use std::time::Duration;
 
-/// A machine on which this grade is to be expected is quiet: B is small disturbances, C may move
-/// numbers.
+/// A machine is quiet if at least this grade is expected. B means small disturbances; with C, numbers may
+/// change.
 const QUIET: Grade = Grade::B;
 
-/// A machine that was busy is quiet after so many quiet looks in a row, two seconds, so that the pause
-/// between two programs of a build is not taken for its end.
+/// A busy machine is quiet again after this many quiet checks in a row, two seconds. A pause between two
+/// programs of a build then does not count as its end.
 const QUIET_LOOKS: u32 = 4;
 
-/// A look is left out where this is set and no option asks for one: verify has looked before it starts
-/// costof again and again.
+/// If this variable is set and no option asks for a check, there is none. `costof verify` sets it: it checks
+/// once before it starts costof many times.
 const OFF: &str = "COSTOF_NO_PREFLIGHT";
 
-/// What was seen of a machine.
+/// The state of a machine.
 pub(crate) struct Seen {
     pub(crate) host: String,
     /// None where the machine does not report it.
     pub(crate) contention: Option<Contention>,
 }
 
-/// Looks, waits as long as that is asked for, and says what will spoil the measurement.
+/// Checks the machines, waits if the options ask for that, and reports what will spoil the measurement.
 ///
 /// # Errors
-/// The machine is busy, or cannot be looked at, and a quiet one is required.
+/// A quiet machine is required, but the machine is busy or cannot be checked.
 pub(crate) fn check(
     quiet: &Quiet,
     mut look: impl FnMut() -> Result<Vec<Seen>, Error>,
@@ -69,7 +69,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Looks again and again until the machines are quiet, or the time is over: how busy they are then.
+/// Checks repeatedly until the machines are quiet or the time is over, and returns their last state.
 fn wait(
     limit: Duration,
     mut busy: String,
@@ -111,7 +111,7 @@ fn all_report(seen: &[Seen]) -> Result<(), Error> {
     }
 }
 
-/// Which machines are busy, with what, and what that means; none where all are quiet.
+/// Which machines are busy, with what, and what that means; none if all are quiet.
 fn busy(seen: &[Seen]) -> Option<String> {
     let busy = seen.iter().filter_map(|seen| {
         let contention = seen.contention?;
@@ -165,10 +165,10 @@ fn described(host: &str, contention: Contention) -> String {
     }
 }
 
-/// The grade of what is measured meanwhile, by the limits of grades.
+/// The grade to expect for a measurement now, by the limits of the grades.
 ///
-/// Others give way to what is measured as long as there is another CPU for them. What they use there
-/// still shares caches, memory and the power budget.
+/// Other processes move to another CPU if there is one. There they still share caches, memory and the power
+/// budget with the measurement.
 fn expected(contention: Contention) -> Grade {
     let elsewhere = f64::from(contention.cpus) - 1.0;
     let others = contention.others * f64::from(contention.cpus);

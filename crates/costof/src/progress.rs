@@ -1,4 +1,4 @@
-//! What is shown while runs work, on standard error.
+//! Shows progress on standard error while runs work.
 
 use crate::terminal::log;
 use costof_report::names::points_counted;
@@ -7,14 +7,14 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a run says how far it is where there is no terminal to show the bar.
+/// How often a run reports its progress if there is no terminal for the bar.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// A run that takes this many times as long as announced says so,
+/// A run that takes this many times as long as announced reports that,
 const OVERRUN: f64 = 1.25;
-/// unless it is this short, and over before that is read.
+/// unless it is so short that it ends before anyone has read the report.
 const OVERRUN_MIN: Duration = Duration::from_secs(3);
 
-/// A bar that shows how far all runs of a command are, where somebody watches.
+/// A bar with the progress of all runs of a command, if standard error is a terminal.
 pub(crate) struct Display {
     bar: ProgressBar,
     /// How many launches each run expects.
@@ -25,18 +25,18 @@ pub(crate) struct Display {
 pub(crate) struct Progress<'a> {
     display: &'a Display,
     position: usize,
-    /// What stands before what it says; empty where it is the only run.
+    /// The prefix of its messages; empty if it is the only run.
     name: String,
     began: Instant,
     launched: Cell<u64>,
     pace: RefCell<Pace>,
 }
 
-/// When a run says how far it is, and whether it keeps the time that was announced.
+/// Decides when a run reports its progress, and whether it keeps to the announced time.
 struct Pace {
     announced: Duration,
     is_corrected: bool,
-    /// How long the run has lasted when it is time to look at it again.
+    /// The age of the run at which the next check is due.
     due: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// Whether it is time to look: once every heartbeat.
+    /// Whether a check is due: once every heartbeat.
     fn is_due(&mut self, elapsed: Duration) -> bool {
         let is_due = elapsed >= self.due;
         if is_due {
@@ -58,7 +58,7 @@ impl Pace {
         is_due
     }
 
-    /// Says once that the run takes much longer than announced.
+    /// A message, once, that the run takes much longer than announced.
     fn correction(&mut self, in_all: Duration) -> Option<String> {
         if self.is_corrected || in_all <= self.announced.mul_f64(OVERRUN).max(OVERRUN_MIN) {
             return None;
@@ -72,14 +72,14 @@ impl Pace {
     }
 }
 
-/// When a wait is mentioned: at once, after one heartbeat, and whenever it has become twice as long.
+/// Decides when to mention a wait: at once, after one heartbeat, and each time its length has doubled.
 #[derive(Default)]
 pub(crate) struct Reminders {
     due: Duration,
 }
 
 impl Reminders {
-    /// `waiting`, and for how long already, where it is time to say so.
+    /// `waiting`, with the time so far, if it is time to say so.
     pub(crate) fn reminder(&mut self, waited: Duration) -> Option<String> {
         if waited < self.due {
             return None;
@@ -92,12 +92,12 @@ impl Reminders {
     }
 }
 
-/// A time as it is announced.
+/// A time as it is announced, in whole seconds.
 pub(crate) fn whole_seconds(time: Duration) -> f64 {
     time.as_secs_f64().ceil()
 }
 
-/// A bar over so many steps of this name.
+/// A bar with this many steps and this name.
 pub(crate) fn bar(steps: u64, name: &str) -> ProgressBar {
     let template =
         format!("{{bar:30}} {{pos}}/{{len}}{name}, {{elapsed}} of about {{duration}}: {{msg}}");
@@ -113,7 +113,7 @@ impl Display {
         }
     }
 
-    /// A run over so many launches, as far as is known yet, which was announced to take this long.
+    /// The progress of a run with this many launches, as far as known, and with this announced time.
     pub(crate) fn run(
         &self,
         launches: u64,
@@ -140,7 +140,7 @@ impl Display {
         self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something of note, above the bar.
+    /// Prints a message above the bar.
     pub(crate) fn say(&self, text: &str) {
         self.bar.suspend(|| log(text));
     }
@@ -178,7 +178,7 @@ impl Progress<'_> {
         self.pace.borrow_mut().is_due(self.began.elapsed())
     }
 
-    /// Says once that the run takes much longer than announced, where what is left makes it so.
+    /// Reports once that the run takes much longer than announced, if the remaining time implies that.
     pub(crate) fn correct(&self, left: Duration) {
         let in_all = self.began.elapsed() + left;
         if let Some(correction) = self.pace.borrow_mut().correction(in_all) {
@@ -186,7 +186,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Says how far the run is, where there is no bar to show it.
+    /// Reports the progress of the run if there is no bar.
     pub(crate) fn heartbeat(&self, launches: [u64; 2], points: usize, left: Duration) {
         if self.display.bar.is_hidden() {
             let ([done, all], left) = (launches, whole_seconds(left));
@@ -197,7 +197,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Says something of note, above the bar.
+    /// Prints a message above the bar.
     pub(crate) fn say(&self, text: &str) {
         self.display.say(&format!("{}{text}", self.name));
     }

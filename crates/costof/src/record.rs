@@ -1,4 +1,4 @@
-//! The run file on disk: append-only, one `write` a line, locked while written.
+//! The run file on disk: append-only, one `write` for each line, locked while costof writes it.
 
 use crate::error::{Context, Error, bail, wrong};
 use crate::terminal::log;
@@ -11,7 +11,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A run, and its file that is being written.
+/// A run, and the file to which it is written.
 pub(crate) struct Record {
     file: File,
     path: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// A new run file at `path`, with what was asked and the probes that it asks.
+    /// Creates a run file at `path`, with the request and the descriptions of its probes.
     pub(crate) fn create(
         path: &Path,
         first: RunRow,
@@ -63,7 +63,7 @@ impl Record {
         Ok(record)
     }
 
-    /// The run in the file at `path`, to go on with, without its torn last line.
+    /// Opens the run file at `path` to continue it, without its incomplete last line.
     pub(crate) fn reopen(path: &Path) -> Result<Record, Error> {
         let shown = path.display();
         let mut options = OpenOptions::new();
@@ -77,7 +77,7 @@ impl Record {
         Ok(Record { file, path, run })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -89,7 +89,7 @@ impl Record {
         Ok(())
     }
 
-    /// Writes down that the run is complete.
+    /// Writes that the run is complete.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         self.write(Row::End(EndRow {
             finished: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -98,7 +98,7 @@ impl Record {
         }))
     }
 
-    /// Appends a row, in one `write`.
+    /// Appends a row with one `write`.
     fn append(&mut self, row: &Row) -> Result<(), Error> {
         self.file.write_all(&run_file::line(row)).map_err(|error| {
             wrong(format!(
@@ -120,17 +120,19 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Reads the run in the file at `path`; of an interrupted one also what its launches say so far.
+/// Reads the run in the file at `path`. For an interrupted run, it also computes results from the launches so
+/// far.
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
     let mut run = run_file::read(open(path)?).context(path.display())?;
     estimate::add_so_far(&mut run);
     Ok(run)
 }
 
-/// So much of a run file is read to be shown. A complete run of every probe has a tenth of it.
+/// At most this much of a run file is read to show it. A complete run of every probe has a tenth of it.
 const SHOWN_MAX_BYTES: u64 = 512 << 20;
 
-/// Reads the run in the file at `path` as far as that is safe, and says why no further, to the user too.
+/// Reads the run in the file at `path` as far as that is safe. If it stops early, it returns the reason and
+/// reports it.
 pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> {
     let read = run_file::read_up_to(open(path)?, SHOWN_MAX_BYTES);
     let (mut run, why) = read.context(path.display())?;
@@ -143,13 +145,13 @@ pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> 
     Ok((run, why))
 }
 
-/// So much of a run file is read to know what was asked: its first rows say so.
+/// At most this much of a run file is read to find out what was requested; its first rows say so.
 const HEAD_BYTES: u64 = 1 << 20;
-/// The row of the end is shorter.
+/// The last row is shorter than this.
 const END_BYTES: i64 = 1024;
 
-/// The first rows of the run in the file at `path`, with what was asked and where; and whether the run
-/// came to its end, which its last row says. Its file may be large: most of it is passed over.
+/// The first rows of the run in the file at `path`, with its request and machines, and whether the run ended,
+/// which its last row says. The file may be large, so most of it is skipped.
 pub(crate) fn head(path: &Path) -> Result<(Run, bool), Error> {
     let mut file = open(path)?.into_inner();
     let (run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)

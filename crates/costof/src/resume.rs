@@ -1,4 +1,4 @@
-//! Whether and how an interrupted run goes on.
+//! Whether and how an interrupted run continues.
 
 use crate::error::{Error, bail};
 use crate::machine::Machines;
@@ -17,7 +17,7 @@ pub(crate) fn command(path: &Path, force: bool) -> String {
     format!("costof run --resume {}{force}", path.display())
 }
 
-/// A run file may come from anybody: the commands in it are not run unseen.
+/// A run file may come from anybody, so the commands in it do not run without the user's consent.
 pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
     let hosts_named = [&hosts.on, &hosts.peer].into_iter().flatten();
     let mut commands = hosts_named
@@ -32,9 +32,8 @@ pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether an interrupted run may go on here: with the same methods of its
-/// probes, on CPUs that are to be had, and, unless it is forced, with the
-/// same costof on the same machine and kernel.
+/// Checks that an interrupted run may continue here. Its probes must have the same methods, and its CPUs must
+/// be available. Unless it is forced, it also needs the same costof, machine and kernel.
 pub(crate) fn check(
     table: &[&'static Probe],
     run: &Run,
@@ -81,7 +80,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// In what the machines of the last attempt differ from those that are there now.
+/// How the machines of the last attempt differ from the present ones.
 fn differences(run: &Run, machines: &Machines) -> Vec<&'static str> {
     let Some(last) = run.attempts.last() else {
         return Vec::new();
@@ -91,7 +90,7 @@ fn differences(run: &Run, machines: &Machines) -> Vec<&'static str> {
         both.any(|(machine, role)| {
             let begun = last.hosts.get(role).and_then(|facts| field(facts).as_ref());
             let now = field(&machine.description.facts).as_ref();
-            // What is not known is no difference.
+            // An unknown value is not a difference.
             begun.zip(now).is_some_and(|(begun, now)| begun != now)
         })
     };

@@ -1,4 +1,4 @@
-//! From what is asked to a run file on each host that is named.
+//! From a request to a run file for each host.
 
 use crate::cli::RunOptions;
 use crate::controller::Controller;
@@ -32,12 +32,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Where the options say that it is measured. Of several hosts the first.
+/// The hosts of the options; if there are several, the first one measures.
 pub(crate) fn hosts(options: &RunOptions) -> Hosts {
     hosts_on(options, options.on.first())
 }
 
-/// The same, measured on this host.
+/// The same, but measured on this host.
 pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
     let elsewhere = on.filter(|host| **host != Host::Local);
     Hosts {
@@ -49,21 +49,21 @@ pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
     }
 }
 
-/// How long a worker elsewhere, which held the machine for an earlier run of the
-/// same command, may take to end after its input has closed.
+/// How long a worker on another host may take to end after its input has closed. It may have held the machine
+/// for an earlier run of the same command.
 const WORKER_EXIT: Duration = Duration::from_secs(2);
 
-/// Whether a point can be measured on a machine with these facts, or why it is better left out.
+/// Checks that a point fits a machine with these facts, or returns why it should be left out.
 pub(crate) type Fits = fn(&[&'static Probe], &Point, &Facts) -> Result<(), String>;
 
-/// How this costof starts workers, and what holds a link.
+/// How this costof starts workers, and the process that keeps a link.
 pub(crate) struct Programs {
     pub(crate) worker: WorkerCommand,
     pub(crate) holder: WorkerCommand,
 }
 
 impl Programs {
-    /// Workers on hosts that ssh reaches are of `remote_costof`.
+    /// On hosts that ssh reaches, workers are started from `remote_costof`.
     pub(crate) fn new(remote_costof: Option<&String>) -> Result<Programs, Error> {
         let worker = own_executable(&["worker", "--end-with-parent"])?;
         Ok(Programs {
@@ -80,23 +80,23 @@ pub(crate) fn own_executable(arguments: &[&str]) -> Result<WorkerCommand, Error>
     WorkerCommand::own_executable(arguments).context("cannot open costof's own executable")
 }
 
-/// One command, whatever hosts it names.
+/// A command with all its hosts.
 pub(crate) struct Session<'a> {
     pub(crate) table: &'static [&'static Probe],
     pub(crate) options: &'a RunOptions,
     pub(crate) requests: Vec<Request<'a>>,
-    /// Which points of these are left out, with the reason.
+    /// Decides which points are left out, and why.
     pub(crate) fits: Fits,
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
-    /// Hosts of one command that are one machine take turns: for each boot, and for all runs with a
-    /// peer, a lock.
+    /// Hosts of one command that are the same machine take turns. There is a lock for each boot, and one for
+    /// all runs with a peer.
     turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
 }
 
 impl<'a> Session<'a> {
-    /// What is asked with these options; `remote_costof` is the one that ssh starts.
+    /// The session for these options; `remote_costof` is the executable that ssh starts.
     pub(crate) fn new(
         table: &'static [&'static Probe],
         options: &'a RunOptions,
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// How workers are started and awaited.
+    /// How to start workers and wait for them.
     pub(crate) fn setting(&self) -> Setting<'_> {
         Setting {
             command: &self.programs.worker,
@@ -125,13 +125,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Measures on one host, or goes on with what was begun there. `None` of a dry run.
+    /// Measures on one host, or continues a run there. `None` for a dry run.
     pub(crate) fn measure(
         &self,
         hosts: Hosts,
         resumed: Option<Record>,
     ) -> Result<Option<Record>, Error> {
-        // Whatever is started after this run may run where it could before.
+        // Processes that start after this run may use the same CPUs as before it.
         let allowed = affinity::allowed();
         let machines = Machines::connect(&hosts, self.setting())?;
         let done = self.measure_on(machines, hosts, resumed);
@@ -141,8 +141,7 @@ impl<'a> Session<'a> {
         done
     }
 
-    /// Measures what is asked, or what is missing of `resumed`, on machines
-    /// that are there. `None` of a dry run.
+    /// Measures the request, or the missing part of `resumed`, on connected machines. `None` for a dry run.
     pub(crate) fn measure_on(
         &self,
         machines: Machines,
@@ -220,7 +219,7 @@ impl<'a> Session<'a> {
         Ok(Some(record))
     }
 
-    /// Takes the machines of a run. A wait is reported after so long.
+    /// Takes the machines of a run. A wait is reported after this time.
     pub(crate) fn hold(
         &self,
         one: &mut Machine,
@@ -234,7 +233,7 @@ impl<'a> Session<'a> {
         machine::hold(one, other, waiting, self.setting(), &self.display)
     }
 
-    /// Looks at machines that are held, and says what will spoil a measurement there.
+    /// Checks machines that are held, and reports what will spoil a measurement there.
     pub(crate) fn preflight<'m>(
         &self,
         machines: impl Iterator<Item = &'m mut Machine>,
@@ -262,7 +261,7 @@ impl<'a> Session<'a> {
         preflight::check(&self.options.quiet, look, say)
     }
 
-    /// What measures the run of a record on these machines.
+    /// The controller for the run of a record on these machines.
     pub(crate) fn controller<'s>(
         &'s self,
         machines: &'s Machines,
@@ -280,7 +279,7 @@ impl<'a> Session<'a> {
         )
     }
 
-    /// The lock of whatever must not be measured at the same time.
+    /// The lock for everything that must not be measured at the same time.
     fn turn(&self, machines: &Machines) -> Arc<Mutex<()>> {
         let name = match &machines.peer {
             Some(_) => "peer",
@@ -290,7 +289,7 @@ impl<'a> Session<'a> {
         Arc::clone(turns.entry(name.to_owned()).or_default())
     }
 
-    /// What is to be measured on these machines; `cpus` as `--cpu` takes them.
+    /// The plan for these machines; `cpus` has the form of `--cpu`.
     pub(crate) fn plan(
         &self,
         machines: &Machines,
@@ -338,7 +337,7 @@ impl<'a> Session<'a> {
 }
 
 fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<(), Error> {
-    // Of several hosts, each says all of its own at once.
+    // If there are several hosts, each prints all of its output at once.
     let mut output = io::stdout().lock();
     if let Some(name) = name {
         writeln!(output, "{name}:")?;
@@ -357,8 +356,8 @@ fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<
     Ok(())
 }
 
-/// What a new run of this plan asks, with its name: when it began, to the second, and a random
-/// number, so that names sort by time and are not used twice.
+/// The first row of a new run of this plan. Its id has the time at which it began, to the second, and a
+/// random number, so that ids sort by time and are unique.
 pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let time = started.replace(|c: char| !c.is_ascii_alphanumeric(), "");
@@ -373,8 +372,8 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
     }
 }
 
-/// Begins a run, or goes on with it: lists its file, writes down the machines as they are now, and leaves
-/// the CPUs that are measured.
+/// Begins or continues a run: lists its file, records the present machines, and moves this process off the
+/// measured CPUs.
 pub(crate) fn begin(
     record: &mut Record,
     machines: &Machines,
@@ -410,9 +409,8 @@ fn attempt(machines: &Machines, link: Option<(Link, Meet)>) -> Row {
     }))
 }
 
-/// The file name of one of all hosts of a command: what is no letter, digit, dot
-/// or underscore is a dash, and where that makes two alike, or both are cut, each
-/// has its position too.
+/// The file name for one of several hosts of a command. Characters other than letters, digits, dots and
+/// underscores become dashes. If two names become equal, or both are cut, each also has its position.
 fn file_name(host: &Host, all: &[Host]) -> String {
     let name = |host: &Host| -> String {
         let text = host.to_string();
@@ -424,7 +422,7 @@ fn file_name(host: &Host, all: &[Host]) -> String {
     let position = all.iter().position(|other| other == host);
     let alike = all.iter().filter(|other| name(other) == own).count();
     match position {
-        // No host's name alone ends so: it has no `+`.
+        // No host's own name ends like this, since it has no `+`.
         Some(position) if alike > 1 => format!("{own}+{}.jsonl", position + 1),
         _ => format!("{own}.jsonl"),
     }

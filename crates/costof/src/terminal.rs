@@ -1,5 +1,5 @@
-//! Standard output, standard error and Ctrl-C: results, progress, warnings and errors go out, interrupts
-//! come in.
+//! Standard output, standard error and Ctrl-C: writes results, progress, warnings and errors, and receives
+//! interrupts.
 
 use crate::cli::printing::Printing;
 use crate::error::{Context, Done, Error};
@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes a line. Nobody may be there to read it, which is no fault.
+/// Writes a line. A missing reader is not an error.
 pub(crate) fn log(text: impl Display) {
     let _ = writeln!(io::stderr(), "costof: {text}");
 }
 
-/// Writes all that a command prints, which is then done.
+/// Writes all output of a command, and ends it.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
     let mut output = io::stdout().lock();
     output.write_all(text.as_ref())?;
@@ -25,8 +25,8 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a run is printed on standard output: as its terminal is, where it is one. `COLUMNS` says how wide
-/// that is, if set.
+/// How to print a run on standard output: according to its terminal, if it is one. If `COLUMNS` is set, it is
+/// the width.
 pub(crate) fn style(printing: &Printing) -> Style {
     let output = io::stdout();
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();

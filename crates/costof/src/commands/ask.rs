@@ -26,7 +26,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-/// A question of the file, which says what the fields are.
+/// A question from the file, which documents the fields.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -56,26 +56,26 @@ struct File {
 static FILE: LazyLock<File> =
     LazyLock::new(|| toml::from_str(include_str!("questions.toml")).expect("a test reads it"));
 
-/// One of a question's costs, and what it comes to.
+/// A cost of a question, and its value.
 struct Answered {
     label: String,
     expression: Expression,
     total: Total,
 }
 
-/// What the sentence says: yes or no where it is asked, and why.
+/// The content of the sentence: yes or no if the question asks for it, and why.
 struct Answer {
     verdict: Option<&'static str>,
     sentence: String,
-    /// Whether more launches may tell what these cannot.
+    /// Whether more launches may decide what these cannot.
     is_open: bool,
 }
 
-/// An answer, and what it is made of.
+/// An answer, and what it consists of.
 struct Reply {
     answer: Answer,
     costs: Vec<Answered>,
-    /// Which costs have no number, and why.
+    /// The costs without a number, and why.
     absent: Vec<String>,
     run: Named,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
             measure(&asked, None)?
         }
     };
-    // Two hosts may be one, which is known when they have been asked.
+    // Two host names may mean one machine, which is only known after both have been asked.
     if options.peer.host.is_some() {
         asked = question.at(options, peer_link(&run.1))?;
     }
@@ -132,14 +132,14 @@ fn needed<'r>(
         .collect()
 }
 
-/// The link of a run's points that have one.
+/// The link of the points that have one.
 fn peer_link(run: &Run) -> Option<String> {
     let mut links = run.run.plan.points().map(|point| &point.link);
     links.find(|link| **link != "none").map(ToString::to_string)
 }
 
-/// How many launches of each point a second round has: more of them narrow an interval, four times as
-/// many to a half.
+/// How many launches per point a second round has. More launches narrow an interval; four times as many halve
+/// it.
 fn second_round(options: &AskOptions) -> u32 {
     3 * options.measuring.precision().launches()
 }
@@ -182,14 +182,14 @@ fn answered(label: &str, expression: Expression, runs: &[Named]) -> Result<Answe
 }
 
 impl Question {
-    /// This one, with the size and link that the user names.
+    /// The question with the size and the link of the options.
     fn with(&self, options: &AskOptions) -> Result<Question, Error> {
         let link = options.link.as_ref().map(ToString::to_string);
         let remote = options.peer.host.as_ref().map(|_| Link::Remote.to_string());
         self.at(options, link.or(remote))
     }
 
-    /// This one, with the size that the user names, and over this link.
+    /// The question with the size of the options, over this link.
     fn at(&self, options: &AskOptions, link: Option<String>) -> Result<Question, Error> {
         let chosen = |own: &Option<String>, option: Option<String>, name: &str| match (own, option)
         {
@@ -209,7 +209,7 @@ impl Question {
             )?,
             ..self.clone()
         };
-        // A peer has a name; what it is reached over has none.
+        // A peer has a name, but the link to it has none.
         let host = options.peer.host.as_ref().map(ToString::to_string);
         let to_peer = format!("over the network to {}", host.unwrap_or_default());
         let said = |text| question.filled(text).replace("over remote", &to_peer);
@@ -233,7 +233,7 @@ impl Question {
         parsed.collect()
     }
 
-    /// Whether more launches are made where those of a run cannot tell.
+    /// Whether more launches follow if those of a run cannot decide.
     fn has_second_round(&self, options: &AskOptions) -> bool {
         self.kind == Kind::Worth && !options.measuring.quick
     }
@@ -248,7 +248,7 @@ impl Question {
         }
     }
 
-    /// Measures every point of its costs, with so many launches where that is said.
+    /// Measures every point of its costs, with this many launches if a number is given.
     fn measure(
         &self,
         table: &'static [&'static Probe],
@@ -276,7 +276,7 @@ impl Question {
         estimate::measure(table, &all, &points, interrupted)
     }
 
-    /// The answer, which noise may withhold, and those of its costs that have a number.
+    /// The answer, unless noise withholds it, and the costs that have a number.
     fn reply(&self, infos: &[&ProbeInfo], run: Named) -> Result<Reply, Error> {
         let runs = [run];
         let expressions = self.expressions(infos)?;
@@ -285,7 +285,7 @@ impl Question {
         for ((label, _), expression) in self.costs.iter().zip(expressions) {
             match answered(label, expression, &runs) {
                 Err(Error::Nothing(_)) if withheld.is_some() => {}
-                // What only stands beside the answer may be missing here.
+                // If a cost is only there for comparison, its number may be missing.
                 Err(Error::Nothing(why)) if self.kind == Kind::Cost && !costs.is_empty() => {
                     absent.push(format!("Without {label}: {why}"));
                 }
@@ -338,8 +338,8 @@ impl Question {
     }
 }
 
-/// Why the points should not be relied on: the worst doubt of each that has grade C, each kind once. One
-/// of grade D withholds the answer, and says why there.
+/// Why the points should not be relied on: for points of grade C the worst doubt of each, each kind once. A
+/// point of grade D withholds the answer, which then says why.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
     let rows = needed(costs.iter().map(|cost| &cost.expression), rows);
     let mut kinds = HashSet::new();

@@ -1,4 +1,4 @@
-//! `costof compare`: what became better or worse from one run to another, or from one host to another.
+//! `costof compare`: finds what became better or worse from one run to another, or differs between two hosts.
 
 use super::interleave;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
@@ -26,7 +26,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
     }
 }
 
-/// Compares runs that were measured before: two row by row, three and more in one table.
+/// Compares existing runs: two of them row by row, three or more in one table.
 fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
         [] => last_two()?,
@@ -57,8 +57,8 @@ fn compare_files(options: &CompareOptions) -> Done {
     shown.end()
 }
 
-/// The latest run, and the newest before it that can be compared with it. Says which one that is, where it
-/// is not the one before.
+/// The latest run, and the newest run before it that can be compared with it. If that is not the run just
+/// before, this reports which one it is.
 fn last_two() -> Result<Vec<PathBuf>, Error> {
     let (files, number) = history::last_two()?;
     if number > 2 {
@@ -71,7 +71,7 @@ fn last_two() -> Result<Vec<PathBuf>, Error> {
 
 /// Measures two hosts, and compares the second with the first.
 fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
-    // Where the page goes is checked before anything is measured.
+    // The path of the page is checked before anything is measured.
     let run_options = run_options(options)?;
     let planned = run_options.out.as_deref().map(interleave::files_in);
     check_page(options, planned.iter().flatten())?;
@@ -105,7 +105,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
     shown.end()
 }
 
-/// What `costof run` is asked to measure two hosts.
+/// The options of `costof run` for measuring two hosts.
 fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     let probe = |word: &PathBuf| {
         let word = word.to_str().map(str::to_owned);
@@ -126,7 +126,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     })
 }
 
-/// Whether the page is none of these runs.
+/// Checks that the page is no folder, and that it does not overwrite one of these runs.
 fn check_page(
     options: &CompareOptions,
     mut runs: impl Iterator<Item = impl AsRef<Path>>,
@@ -140,12 +140,13 @@ fn check_page(
     }
 }
 
-/// What was shown so far.
+/// The output so far.
 struct Shown<'a> {
     options: &'a CompareOptions,
-    /// The page, where there is to be one.
+    /// The page, if one is wanted.
     page: Option<String>,
-    /// Of each run compared with the first, where there is a threshold; with its name, of several.
+    /// With a threshold, the outcome of each later run compared with the first; if there are several, with
+    /// the run's name.
     outcomes: Vec<(Option<String>, Outcome)>,
     is_compared: bool,
 }
@@ -160,7 +161,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Two runs, row by row.
+    /// Shows two runs row by row.
     fn show(&mut self, files: [&Path; 2], sides: [Side<'_>; 2]) -> Result<(), Error> {
         let [before, after] = sides;
         let comparison = self.compare(before.run, after.run);
@@ -180,7 +181,7 @@ impl Shown<'_> {
         Ok(output.flush()?)
     }
 
-    /// Three runs and more, in one table: each two of them are compared.
+    /// Shows three or more runs in one table, in which each pair is compared.
     fn show_many(&mut self, sides: &[Side<'_>]) -> Result<(), Error> {
         let mut pairs = Vec::new();
         for (one, old) in sides.iter().enumerate() {
@@ -232,7 +233,8 @@ impl Shown<'_> {
         )
     }
 
-    /// Takes a comparison to the outcomes and the JSON; `name` is that of one later run of several.
+    /// Adds a comparison to the outcomes and the JSON. If there are several later runs, `name` is that of
+    /// this one.
     fn add(
         &mut self,
         [before, after]: &[String; 2],

@@ -1,4 +1,4 @@
-//! `costof doctor`: what here will make numbers worse or missing.
+//! `costof doctor`: finds what will make numbers on this machine worse or missing.
 
 use crate::cli::DoctorOptions;
 use crate::error::{Done, checked};

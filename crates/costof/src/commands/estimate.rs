@@ -1,4 +1,4 @@
-//! `costof estimate`: what an expression of costs comes to on this machine.
+//! `costof estimate`: computes an expression of costs for this machine.
 
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
@@ -18,13 +18,13 @@ use serde_json::json;
 use std::cell::LazyCell;
 use std::sync::atomic::AtomicBool;
 
-/// Columns of a bar that stands for the whole.
+/// The width in columns of a bar for the whole.
 const BAR: f64 = 24.0;
 
-/// A run, and the name of its file.
+/// A run, with the name of its file.
 pub(super) type Named = (String, Run);
 
-/// What is known of a point, and from where.
+/// The value of a point, and where it comes from.
 struct Source {
     point: Point,
     value: Option<Value>,
@@ -49,7 +49,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             runs.insert(0, measure(table, &all, &missing, &*watch_interrupts()?)?);
         }
     }
-    // Predictions are of the machine that was measured, or of this one.
+    // Predictions are for the machine that a run measured, or else for this one.
     let facts = LazyCell::new(|| match (&options.run, runs.first()) {
         (Some(_), Some((_, run))) => run.facts().cloned().unwrap_or_default(),
         _ => facts::gather(),
@@ -69,7 +69,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
     print(text)
 }
 
-/// The latest runs of this machine, back to the one that completes the points.
+/// The latest runs of this machine, from the newest to the one that completes the points.
 fn history(points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in history::of_this_machine() {
@@ -81,7 +81,7 @@ fn history(points: &[Point]) -> Vec<Named> {
     runs
 }
 
-/// The point's rows, those of the first run first.
+/// The rows of the point, those of the first run first.
 fn rows<'r>(
     runs: &'r [Named],
     point: &'r Point,
@@ -92,7 +92,7 @@ fn rows<'r>(
     })
 }
 
-/// The point's median and interval in the first run that has usable ones, and where that was.
+/// The point's median and interval in the first run where they are usable, and the name of that run.
 fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
     let mut usable = rows(runs, point).filter(|(_, row)| row.is_usable());
     usable.find_map(|(name, row)| {
@@ -106,7 +106,7 @@ fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
     })
 }
 
-/// What the expression comes to where all of its points were measured.
+/// The value of the expression if all of its points were measured.
 pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
     let points = expression.points.iter();
     let values = points.map(|point| match measured(runs, point) {
@@ -134,7 +134,7 @@ pub(super) fn bar(share: f64) -> String {
     "█".repeat((share * BAR).round() as usize)
 }
 
-/// The point as it was measured, else as it is predicted from the latest run.
+/// The measured value of the point, or else its prediction from the latest run.
 fn source(
     table: &[&'static Probe],
     runs: &[Named],
@@ -174,7 +174,7 @@ pub(super) fn measure(
         let has_link = point.link != "none";
         let peer = Some(&all.peer).filter(|_| has_link).cloned();
         let peer = peer.unwrap_or_default();
-        // To a peer there is one link, whatever it is called.
+        // A peer is reached over one link, whatever the link's name is.
         let link = point.link.parse().ok();
         let link = link.filter(|_| has_link && peer.host.is_none());
         let settings = point.axes.0.iter();
@@ -236,7 +236,7 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
         .max();
     let width = width.unwrap_or(0);
     for (part, value) in &total.parts {
-        // Of a total of zero, no part has a share.
+        // A total of zero has no shares.
         let share = value / total.value.max(f64::MIN_POSITIVE);
         let bar = bar(share);
         text += &format!(

@@ -1,4 +1,4 @@
-//! `costof explain`: how a probe measures, and where that comes from.
+//! `costof explain`: how a probe measures, and where the method comes from.
 
 use super::list::{LINKS, values};
 use crate::cli::ExplainOptions;
@@ -30,7 +30,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
     print(texts.join("\n"))
 }
 
-/// Everything that a probe says of itself, as text.
+/// The description of a probe as text.
 fn explain(info: &ProbeInfo) -> String {
     let mut text = wrapped(&format!("{}: {}", info.id, info.question), "");
     section(
@@ -84,7 +84,7 @@ fn explain(info: &ProbeInfo) -> String {
     text
 }
 
-/// What a run expected of the probe, because of what, and what it was.
+/// The predictions of a run for the probe, the sums behind them, and the measurements.
 fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
         return format!(
@@ -101,7 +101,7 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     format!("\n{heading}\n{sums}")
 }
 
-/// A heading and a text whose lines stay as they are.
+/// A heading and a text that keeps its lines.
 fn drawn(note: &Note) -> String {
     let lines = note.text.lines().map(|line| match line {
         "" => "\n".to_owned(),
@@ -110,7 +110,7 @@ fn drawn(note: &Note) -> String {
     format!("\n{}\n{}", note.heading, lines.collect::<String>())
 }
 
-/// A heading and its lines, wrapped; nothing where there is no line.
+/// A heading and its lines, wrapped; nothing if there are no lines.
 fn section<T: AsRef<str>>(text: &mut String, heading: &str, lines: impl IntoIterator<Item = T>) {
     let mut lines = lines.into_iter().peekable();
     if lines.peek().is_none() {

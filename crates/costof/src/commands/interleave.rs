@@ -1,4 +1,4 @@
-//! `costof compare --interleave`: two hosts are measured in one go, launch beside launch.
+//! `costof compare --interleave`: measures two hosts in turns, launch by launch.
 
 use crate::cli::RunOptions;
 use crate::controller::interleave;
@@ -24,7 +24,7 @@ pub(super) fn files_in(folder: &Path) -> [PathBuf; 2] {
     ["before.jsonl", "after.jsonl"].map(|name| folder.join(name))
 }
 
-/// Measures what the options ask on both hosts that they name.
+/// Measures what the options ask for on both hosts that they name.
 ///
 /// # Errors
 /// As of a run; both files stay where it was interrupted.
@@ -35,7 +35,7 @@ pub(super) fn measure(
     let [one, other] = options.on.as_slice() else {
         bail!("--interleave takes two hosts, not {}", options.on.len());
     };
-    // What is asked is checked before anything starts, and no run is begun without the other.
+    // The request is checked before anything starts, and neither run begins without the other.
     let files = options.out.as_deref().map(files_in);
     let mut files = files.iter().flatten();
     if let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) {
@@ -46,7 +46,7 @@ pub(super) fn measure(
     }
     refuse_a_third(options)?;
     let mut request = Request::new(table, options)?;
-    // Costs are compared with costs, not with predictions.
+    // Costs are compared with costs, so predictions are not needed.
     request.with_needed = false;
     let interrupted = watch_interrupts()?;
     let precision = request.precision;
@@ -95,7 +95,7 @@ pub(super) fn measure(
     Ok(records)
 }
 
-/// Refuses a third host, which would stand where probes do.
+/// Refuses a third host in the place of a probe.
 fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
     let mut words = options.probes.iter();
     match words.find(|word| word.parse::<Host>().is_ok()) {
@@ -106,8 +106,8 @@ fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
     }
 }
 
-/// The same plan for both: what is measured is what the first host can be asked for, so that launches
-/// have neighbours. Two hosts that are one machine use the same CPUs.
+/// The same plan for both hosts: what the first host can measure, so that launches have counterparts. If both
+/// hosts are one machine, they use the same CPUs.
 fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], Error> {
     let [one, other] = machines.each_ref().map(|machines| &machines.measured);
     let mut cpus = session.options.measuring.cpu.clone();
@@ -127,7 +127,7 @@ fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], E
     Ok([first, Plan { blocks, ..second }])
 }
 
-/// A run file for each, which names the other, with one seed.
+/// Creates a run file for each side. It names the other side's file, and both have the same seed.
 fn create(
     table: &[&'static Probe],
     options: &RunOptions,

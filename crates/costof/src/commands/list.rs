@@ -29,11 +29,11 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
     print(text)
 }
 
-/// What may lie between the two ends of a probe.
+/// The possible links between the two peers of a probe.
 pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out";
 
-/// The values of an axis as one line: its words, the default first; its
-/// usual numbers, the default, and the bounds; or what names a place.
+/// The values of an axis as one line: its words, the default first; or its default numbers, the default and
+/// the bounds; or the form of a place's name.
 pub(crate) fn values(axis: &Axis) -> String {
     let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {

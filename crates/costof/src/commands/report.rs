@@ -1,4 +1,4 @@
-//! `costof report`: a run as a page, as plots, as values, as a table.
+//! `costof report`: turns a run into a page, plots, CSV or a table.
 
 use crate::anonymous::anonymous;
 use crate::cli::ReportOptions;

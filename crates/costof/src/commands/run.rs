@@ -1,4 +1,4 @@
-//! `costof run`: measure.
+//! `costof run`: measures.
 
 use super::show::print_run;
 use crate::cli::{Printing, RunOptions};
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Barrier;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
-    // What is asked is checked before anything starts.
+    // The request is checked before anything starts.
     let request = Request::new(table, options)?;
     let several = options.on.len() > 1;
     if several {
@@ -47,7 +47,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     }
 }
 
-/// Whether what is asked can be asked of several hosts.
+/// Checks that the options allow several hosts.
 fn check_several(options: &RunOptions) -> Result<(), Error> {
     for (position, host) in options.on.iter().enumerate() {
         if options.on[..position].contains(host) {
@@ -69,8 +69,7 @@ fn check_several(options: &RunOptions) -> Result<(), Error> {
     }
 }
 
-/// The same on each host: those that are one machine one after the other,
-/// the others at the same time.
+/// Measures the same on each host. Hosts that are one machine take turns; the others run at the same time.
 fn on_several(session: Session<'_>, here: &Hosts) -> Done {
     let options = session.options;
     let hosts = &options.on;
@@ -81,7 +80,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
             ..here.clone()
         };
         let machines = Machines::connect(&hosts, session.setting());
-        // Nothing is measured while others still describe their machine.
+        // Nothing is measured while other hosts still describe their machines.
         all_connected.wait();
         session.measure_on(machines?, hosts, None)
     };
@@ -118,7 +117,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
     Ok(ExitCode::from(worst))
 }
 
-/// Prints what a run gave, and says how it ended.
+/// Prints the results of a run, and how it ended.
 fn show(record: &Record, printing: &Printing) -> Done {
     let run = &record.run;
     print_run(run, record.path(), printing)?;

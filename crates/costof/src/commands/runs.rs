@@ -1,4 +1,4 @@
-//! `costof runs`: the runs that were made, the latest first.
+//! `costof runs`: lists the user's runs, the latest first.
 
 use crate::cli::RunsOptions;
 use crate::error::Done;
@@ -8,9 +8,9 @@ use costof_model::run_file::Run;
 use costof_report::grid::{Align, Grid};
 use std::path::PathBuf;
 
-/// So many are shown where not all are asked for.
+/// Without `--all`, at most this many are shown.
 const SHOWN: usize = 20;
-/// So many probes of a run are named.
+/// At most this many probes of a run are named.
 const NAMED: usize = 2;
 
 const HEADINGS: [&str; 6] = ["run", "began (UTC)", "points", "host", "probes", "file"];
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &RunsOptions) -> Done {
     print(text)
 }
 
-/// What is shown of a run: its number, and what its file says of it.
+/// The row for a run: its number, and what its file says about it.
 fn row((position, file): (usize, &PathBuf)) -> [String; 6] {
     let number = format!("@{}", position + 1);
     let [began, points, host, probes] = match record::head(file) {

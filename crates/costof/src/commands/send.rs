@@ -1,4 +1,4 @@
-//! `costof send`: messages between two terminals.
+//! `costof send`: sends messages between two terminals.
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long is sent where nothing ends it.
+/// How long to send without `--count` or `--time`.
 const DURATION: Duration = Duration::from_secs(10);
-/// The variable that may hold the token: other users cannot read it, unlike the command line.
+/// The environment variable that may hold the token. Other users cannot read it, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";
 
 pub(crate) fn run(options: &SendOptions) -> Done {
@@ -67,7 +67,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     }))
 }
 
-/// The axes that were given values.
+/// The axes with the values from the options.
 fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
     let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
     for (axis, given) in &options.sending.settings {
@@ -130,7 +130,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     }
 }
 
-/// The address as senders use it: one that stands for all addresses of this machine is none.
+/// The address that senders can use: an address for all interfaces is replaced.
 fn reachable(address: &Address) -> String {
     match address {
         Address::Ip(host, port) if ["0.0.0.0", "::"].contains(&host.as_str()) => {
@@ -170,7 +170,7 @@ fn counted(outcome: &Outcome) -> String {
     text::counted(outcome.messages, outcome.arrived_bytes)
 }
 
-/// Writes what was measured; at the end that listens, of a client with its number and address.
+/// Prints the measurements. On the listening side, `client` is the number and the address of the client.
 fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
     let text = if json {
         format!("{}\n", row(client, outcome))
@@ -215,7 +215,7 @@ fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
     }
 }
 
-/// The token of the options or the environment; none where it is to be generated.
+/// The token from the options or the environment; none if a new one is to be generated.
 fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     if let Some(token) = &options.token {
         return Ok(Some(token.clone()));
@@ -231,7 +231,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
             let token = cli::token(text.trim()).map(Some);
             token.context(format_args!("{} holds no token", path.display()))
         }
-        // The receiver writes it.
+        // The receiver will write the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && options.listen.is_some() => {
             Ok(None)
         }
@@ -239,7 +239,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     }
 }
 
-/// A file with a token, which only its owner can read. It is removed at the end.
+/// A file with a token that only its owner can read. It is removed at the end.
 struct TokenFile(PathBuf);
 
 impl TokenFile {
@@ -254,7 +254,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // Somebody may have removed it.
+        // Somebody else may have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `costof show`: the table of a run that was measured before, and what `costof run` prints.
+//! `costof show`: prints the table of an existing run. Also the output of `costof run`.
 
 use crate::cli::{Printing, ShowOptions};
 use crate::error::{Done, Error};
@@ -19,7 +19,8 @@ pub(crate) fn run(options: &ShowOptions) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what a run gave, and where it is; what matters comes last, where a terminal shows it.
+/// Prints the results of a run and the path of its file. The results that matter come last, where a terminal
+/// shows them.
 pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     if printing.json {
@@ -41,7 +42,7 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
     Ok(output.flush()?)
 }
 
-/// The command that prints the notes of a run in full.
+/// The command that prints all notes of a run.
 fn with_notes(file: &Path) -> String {
     if history::latest().is_ok_and(|latest| latest == file) {
         return "costof show --notes".to_owned();

@@ -1,4 +1,4 @@
-//! `costof study`: a study's figures beside what this machine gives.
+//! `costof study`: compares a study's figures with this machine.
 
 mod shown;
 #[cfg(test)]
@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// The run of a study, in its folder.
+/// The run file of a study in its folder.
 const RUN: &str = "run.jsonl";
-/// What is made of it.
+/// The page made from it.
 const PAGE: &str = "page.html";
 const MARKDOWN: &str = "study.md";
-/// The same by an unoptimised build.
+/// The run file of the unoptimised build.
 const UNOPTIMISED: &str = "unoptimised.jsonl";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
@@ -118,19 +118,19 @@ struct Command<'a> {
     infos: Vec<&'static ProbeInfo>,
 }
 
-/// What is measured of a study, and by the unoptimised build.
+/// The runs of a study: the main one, and that of the unoptimised build.
 struct Measured {
     run: Run,
     unoptimised: Option<Run>,
 }
 
 impl Command<'_> {
-    /// How the study was named: as one of the list, or by its file.
+    /// The study's name on the command line: one of the list, or its file.
     fn named(&self) -> &str {
         self.options.study.as_deref().unwrap_or(&self.study.name)
     }
 
-    /// What the options of a study are as those of a run into this file.
+    /// The options of a study as the options of a run into this file.
     fn run_options(&self, file: &str) -> RunOptions {
         let out = Some(self.folder.join(file));
         RunOptions {
@@ -145,7 +145,7 @@ impl Command<'_> {
 
     fn measure(&self) -> Done {
         let unoptimised = self.unoptimised()?;
-        // What is wrong is told before anything is measured.
+        // Mistakes in the options are reported before anything is measured.
         let measured = if self.options.dry_run {
             None
         } else {
@@ -184,7 +184,7 @@ impl Command<'_> {
             Ok(Some(other)) if other.end.is_none() => Ok(self.interrupted(UNOPTIMISED, true)),
             Ok(unoptimised) => self.show(&Measured { run, unoptimised }),
             Err(error) => {
-                // What there is does not wait for the rest.
+                // The first run is shown without waiting for the second.
                 self.show(&Measured {
                     run,
                     unoptimised: None,
@@ -201,7 +201,7 @@ impl Command<'_> {
         }
     }
 
-    /// The selections that are measured, or those of them that the unoptimised build measures too.
+    /// The selections to measure, or those of them that the unoptimised build measures too.
     fn selected(&self, by_unoptimised: bool) -> impl Iterator<Item = &Selection> {
         let quick = self.options.measuring.quick;
         let selections = self.study.selections.iter();
@@ -210,8 +210,8 @@ impl Command<'_> {
             .filter(move |selection| !selection.words(quick).is_empty())
     }
 
-    /// Measures the selections into one file; those that the unoptimised build measures, where it is
-    /// one that does. None where nothing is measured but shown.
+    /// Measures the selections into one file, with an unoptimised build only those that it should measure.
+    /// None if nothing is measured because the plan is only shown.
     fn measure_into(
         &self,
         file: &str,
@@ -240,7 +240,7 @@ impl Command<'_> {
         Ok(done.map(|record| record.run))
     }
 
-    /// What a selection asks, measured like a run with these options.
+    /// The request of a selection, with these options of a run.
     fn request(
         &self,
         selection: &Selection,
@@ -270,7 +270,8 @@ impl Command<'_> {
         Ok(request)
     }
 
-    /// Says how to go on with the half in this file, and with the second where that is missing too.
+    /// Reports how to continue the run in this file, and how to measure the second run if that is missing
+    /// too.
     fn interrupted(&self, file: &str, asks_unoptimised: bool) -> ExitCode {
         let command = resume::command(&self.folder.join(file), file == UNOPTIMISED);
         let then = if asks_unoptimised && file == RUN {
@@ -292,7 +293,7 @@ impl Command<'_> {
     }
 }
 
-/// Whether this machine is large enough for a point: studies were made on larger ones.
+/// Checks that this machine is large enough for a point, since studies were made on larger ones.
 fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
     let cpus = facts.planned_cpus().len() as u64;
     if let Some(threads) = point.axes.find_number("threads")

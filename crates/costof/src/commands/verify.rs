@@ -1,4 +1,4 @@
-//! `costof verify`: costof beside other programs that measure the same.
+//! `costof verify`: compares costof with other programs that measure the same.
 
 mod text;
 
@@ -69,7 +69,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     Ok(checked(options.threshold.is_some_and(is_further)))
 }
 
-/// Makes every check, and says what came of it as soon as that is known.
+/// Makes every check, and reports the result of each at once.
 fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
     let sides = |check: &Check| 1 + check.peers.len();
     let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
@@ -95,7 +95,7 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
                 PeersError::Failed(why) => wrong(why),
                 PeersError::Interrupted => Error::Interrupted,
             })?;
-        // What was absent or failed is over too.
+        // Absent and failed sides are done too.
         bar.set_position(before);
         let mut output = io::stdout().lock();
         let text = if json {
@@ -118,8 +118,8 @@ fn is_compared(row: &Row) -> bool {
     matches!(row.outcome, Outcome::Compared(..))
 }
 
-/// Whether a ratio surely lies further from what is expected than by this share, or has no number
-/// though its tool is here.
+/// Whether a ratio surely lies further outside its expected range than this share, or has no number although
+/// its tool is installed.
 fn is_beyond(row: &Row, by: f64) -> bool {
     match &row.outcome {
         Outcome::Compared(agreement, _) => {
@@ -130,7 +130,7 @@ fn is_beyond(row: &Row, by: f64) -> bool {
     }
 }
 
-/// Where costof's run files are for as long as one is read; taken away with what is in it.
+/// A folder for costof's run files while they are read. Dropping it removes the folder and its contents.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -149,7 +149,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Whatever cannot be taken away lies among other temporary files.
+        // Anything that cannot be removed stays among other temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `costof worker` and `costof hold`: what a controller starts, to measure and to keep a link.
+//! `costof worker` and `costof hold`: the processes that a controller starts to measure and to keep a link.
 
 use crate::error::Done;
 use costof_lab::link;
@@ -7,19 +7,19 @@ use costof_measure::worker;
 use costof_model::link::Link;
 use std::process::{Command, ExitCode};
 
-/// Measures what a controller asks for.
+/// Measures what a controller requests.
 pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Done {
     if end_with_parent {
         worker::work(table, env!("CARGO_PKG_VERSION"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Another process of the same executable, even where its file was replaced.
+    // Starts the same executable again, even if its file was replaced.
     let mut guarded = Command::new("/proc/self/exe");
     let code = worker::guard(guarded.args(["worker", "--end-with-parent"]))?;
     Ok(ExitCode::from(code))
 }
 
-/// Makes a link and keeps it for as long as the controller wants it.
+/// Makes a link and keeps it until the controller closes standard input.
 pub(crate) fn hold(link: &Link, named: bool) -> Done {
     if named {
         link::hold_named(link)?;

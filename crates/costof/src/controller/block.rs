@@ -1,4 +1,4 @@
-//! What a run file already holds of one block of its plan.
+//! The part of a block of the plan that a run file already holds.
 
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::point::Point;
@@ -7,10 +7,10 @@ use costof_model::run_file::Run;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A point at which this many launches crashed is left out of later ones.
+/// A point that crashed in this many launches is left out of later ones.
 const CRASHES_MAX: usize = 2;
 
-/// One block of a run, by its position in the plan.
+/// A block of a run, by its position in the plan.
 #[derive(Clone, Copy)]
 pub(super) struct BlockState<'a> {
     pub(super) run: &'a Run,
@@ -27,7 +27,7 @@ impl<'a> BlockState<'a> {
         launches.filter(move |launch| launch.block == self.block)
     }
 
-    /// The launches that gave something.
+    /// The launches with a result.
     pub(super) fn useful(self) -> impl Iterator<Item = &'a LaunchRow> {
         self.launches().filter(|launch| gave_something(launch))
     }
@@ -37,7 +37,7 @@ impl<'a> BlockState<'a> {
         failures.filter(move |row| row.block == self.block && row.point == *point)
     }
 
-    /// The first reason why a point has no number, unless a launch gave it one.
+    /// The first reason why a point has no number; none if a launch gave it one.
     pub(super) fn first_failure(self, point: &Point) -> Option<Failure> {
         let gave = |launch: &LaunchRow| {
             let mut points = launch.points.iter();
@@ -49,14 +49,14 @@ impl<'a> BlockState<'a> {
         self.failures(point).next().map(FailureRow::failure)
     }
 
-    /// Whether it is written down what a point costs, or why that is not known.
+    /// Whether the file has the cost of a point, or the reason why it has none.
     pub(super) fn is_known(self, point: &Point) -> bool {
         self.run.points.iter().any(|row| row.point == *point)
             || self.failures(point).any(|row| row.launch.is_none())
     }
 
-    /// The points that are still worth a launch: not those that are
-    /// not to be had here, and not those that crash again and again.
+    /// The points that need more launches: not those that this machine cannot measure, and not those that
+    /// crash again and again.
     pub(super) fn points_left(self) -> Vec<Point> {
         let is_hopeless = |point: &Point| {
             let crashes = self.failures(point).filter(|row| is_crash(row.kind));
@@ -82,7 +82,7 @@ impl<'a> BlockState<'a> {
             .count() as u32
     }
 
-    /// How many launches it was to have, where the file says so or has all of its points.
+    /// How many launches were decided for the block; known if the file says so or has all of its points.
     pub(super) fn decided(self) -> Option<u32> {
         let mut points = self.planned().points.iter();
         if points.all(|point| self.is_known(point)) {
@@ -103,8 +103,8 @@ fn gave_something(launch: &LaunchRow) -> bool {
     points.any(|given| given.state != State::Failed)
 }
 
-/// How long those launches took that gave something; `None` where none did. A
-/// worker that hung until its limit says nothing of how long measuring takes.
+/// The time of the launches that gave a result; `None` if there are none. A worker that hung until its time
+/// limit says nothing about how long measuring takes.
 pub(super) fn time_spent<'a>(launches: impl Iterator<Item = &'a LaunchRow>) -> Option<Duration> {
     let useful = launches.filter(|launch| gave_something(launch));
     useful

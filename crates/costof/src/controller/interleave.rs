@@ -4,10 +4,10 @@ use super::{Controller, pulse};
 use crate::error::Error;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
 
-/// Measures both, launch beside launch, in blocks of four of which each has two. Returns early where it was
-/// interrupted.
+/// Measures both runs, launch by launch, in groups of four launches, two for each run. Returns early if the
+/// user interrupts.
 ///
-/// Both have the same blocks and the same seed, so that random choices are the same for both.
+/// Both runs have the same blocks and the same seed, so that random choices are the same in both.
 pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     let seed = sides[0].run().run.seed;
     let wanted = sides[0].launches_wanted();
@@ -57,7 +57,7 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Two launches of a block on each side, beside each other.
+/// Runs two launches of a block on each side, in turns.
 fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> Result<(), Error> {
     pair(sides, block, 2 * number, of)?;
     pair(sides, block, 2 * number + 1, of)
@@ -65,7 +65,8 @@ fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> 
 
 fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
     for side in schedule::turns(sides[0].run().run.seed, block, launch) {
-        // Where the other has given up there are no pairs: it gets its number, and no more.
+        // If the other side has given up there are no pairs, so this side gets its planned number and no
+        // more.
         let is_alone = sides[1 - side].block(block).points_left().is_empty();
         let launches = sides[side].block(block).useful().count();
         if is_alone && launches >= LEAST_LAUNCHES as usize {
@@ -77,7 +78,7 @@ fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> 
     Ok(())
 }
 
-/// One more pair for each launch that a crash took from either, and a few where the launches of either
+/// Adds a pair for each launch that either side lost to a crash, and a few if the launches of either side
 /// disagree.
 fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<(), Error> {
     let more = |sides: &[Controller<'_>; 2]| {

@@ -1,4 +1,4 @@
-//! One launch of a block: its link, the CPUs and the task of each role, and what came of it.
+//! One launch of a block: its link, the CPUs and the task of each role, and its result.
 
 use super::Controller;
 use crate::error::Error;
@@ -19,8 +19,8 @@ use std::io;
 use std::time::Instant;
 
 impl Controller<'_> {
-    /// Runs one launch of a block, unless the file has it. `of` says how many the block is to have,
-    /// where that is decided.
+    /// Runs a launch of a block, unless the file has it. `of` is the number of launches of the block, if that
+    /// is decided.
     pub(super) fn launch(&mut self, block: usize, launch: u32, of: u32) -> Result<(), Error> {
         let state = self.block(block);
         let is_done = state.launches().any(|done| done.launch == launch);
@@ -38,17 +38,17 @@ impl Controller<'_> {
         let probe = self.probe(first);
         self.progress.begin(&probe.info.id);
         self.make_link(probe, first, self.seed(block, launch));
-        // Without a word of why there is no link.
+        // No reason is recorded for the missing link.
         if self.interrupted() {
             return Ok(());
         }
-        // Making a link is no part of it, and there is only one for many.
+        // Making a link is not part of the launch's time: many launches share one link.
         let began = Instant::now();
         let placement = self.placement(probe, &left);
         self.place_relay(first, &placement);
         let outcome = self.outcome(probe, &left, (block, launch), &placement);
         let wall_ns = began.elapsed().as_nanos() as f64;
-        // A link that has ended takes the launch along, whatever its workers say.
+        // If the link has ended, the launch fails too, whatever its workers report.
         let (link, outcome) = match self.link_report(first) {
             Ok(link) => (link, outcome),
             Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
@@ -69,7 +69,7 @@ impl Controller<'_> {
         }
         let mut reports = reports.into_iter();
         let points = left.iter().enumerate().map(|(position, point)| {
-            // Where one role failed, another may know of nothing.
+            // If one role fails, another may report nothing about it.
             match reports.next() {
                 Some(reports) if !failed.contains(&position) => {
                     let report = (probe.derive)(point, reports);
@@ -103,15 +103,15 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Makes the link of a point when it is first asked for, and again where it
-    /// has ended or could not be tried; the seed decides what it loses.
+    /// Makes the link of a point when it is first needed, and again if it has ended or could not be made. The
+    /// seed decides what the link loses.
     fn make_link(&mut self, probe: &Probe, point: &Point, seed: u64) {
         if !probe.info.needs_link() {
             return;
         }
         let is_settled = match self.links.get_mut(&point.link) {
             Some(Ok(made)) => made.begin(seed).is_ok(),
-            // It will not be different for the next launch.
+            // The next launch would fail in the same way.
             Some(Err(failure)) => failure.kind == FailureKind::Unsupported,
             None => false,
         };
@@ -130,8 +130,8 @@ impl Controller<'_> {
         self.links.insert(point.link.clone(), made);
     }
 
-    /// Lets what relays the link of a point run where no role of the launch does, if there is such a
-    /// CPU: it runs before everything else, most of the time.
+    /// Moves the process that relays the point's link to a CPU on which no role runs, if there is one. The
+    /// relay has a higher priority than everything else and runs most of the time.
     fn place_relay(&mut self, point: &Point, placement: &Placement) {
         let mut allowed = self.machines.measured.allowed();
         let leading = self.plan().placement.0.get(MEASURED);
@@ -145,17 +145,17 @@ impl Controller<'_> {
         let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
         let measured: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
         if allowed.iter().all(|cpu| measured.contains(cpu)) {
-            // Rather the other roles' than the leading one's.
+            // Prefers the other roles' CPUs to the leading role's.
             allowed.retain(|cpu| leading != Some(*cpu));
         } else {
             allowed.retain(|cpu| !measured.contains(cpu));
         }
-        // One that has ended says so when it is asked for its report.
+        // A relay that has ended reports that when it is asked for its report.
         let _ = made.relay_on(&allowed);
     }
 
-    /// What the link of a point did during the launch. One that does not answer
-    /// has ended, and is made anew for the next.
+    /// What the link of a point did during the launch. A link that does not answer has ended, and is made
+    /// anew for the next launch.
     fn link_report(&mut self, point: &Point) -> Result<Option<Box<LinkReport>>, Failure> {
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return Ok(None);
@@ -167,8 +167,7 @@ impl Controller<'_> {
         Ok(report?.map(Box::new))
     }
 
-    /// Starts the workers of a launch, each at its end of the link where they
-    /// need one, and lets them measure.
+    /// Starts the workers of a launch, each at its end of the link if it needs one, and lets them measure.
     fn outcome(
         &self,
         probe: &Probe,
@@ -205,7 +204,7 @@ impl Controller<'_> {
         launch::run(&places, launches.collect(), &self.setting)
     }
 
-    /// What the worker of a role does in a launch of a block, whatever its points and its link.
+    /// The task of a role's worker in a launch of a block; it does not depend on the points or the link.
     fn task(
         &self,
         probe: &Probe,
@@ -237,7 +236,7 @@ impl Controller<'_> {
         }
     }
 
-    /// How a role finds the others over a link.
+    /// How a role reaches the others over a link.
     fn rendezvous(&self, probe: &Probe, role: usize, link: &Made, token: &str) -> Rendezvous {
         let leads = leads(probe, role);
         let peer_ports = self.plan().hosts.peer_ports.unwrap_or_default();
@@ -250,17 +249,16 @@ impl Controller<'_> {
         }
     }
 
-    /// Another seed for each launch, the same one for each attempt.
+    /// A different seed for each launch, and the same one for each attempt at it.
     fn seed(&self, block: usize, launch: u32) -> u64 {
         self.run().run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1)
     }
 
-    /// The CPUs that a launch of these points uses: of the measured ones
-    /// as many as the points ask for, in their order for the leading role, and
-    /// for each role before it from one further on, so that roles run on
-    /// different ones where there are enough. Roles at a peer that has CPUs
-    /// of its own share those alike. Where a link is relayed, one CPU is left
-    /// to its relay, unless peers that need one each would share what is left.
+    /// The CPUs for a launch of these points. Each role gets as many of the measured CPUs as the points ask
+    /// for. The leading role gets them in their order, and each role before it starts one CPU further on, so
+    /// that roles use different CPUs if there are enough. Roles at a peer with its own CPUs share those in
+    /// the same way. If a link is relayed, one CPU is left to the relay, unless peers that need a CPU each
+    /// would then have to share one.
     fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
         let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
         let all = &self.plan().placement.0;
@@ -293,18 +291,19 @@ impl Controller<'_> {
     }
 }
 
-/// What both peers of a launch know and no stranger can guess: 32 hexadecimal digits.
+/// A secret that both peers of a launch know, and that no stranger can guess: 32 hexadecimal digits.
 fn token() -> io::Result<String> {
     let random = u128::from_ne_bytes(random::bytes()?);
     Ok(format!("{random:032x}"))
 }
 
-/// Whether the role at this position leads.
+/// Whether the role at this position is the leading one.
 fn leads(probe: &Probe, position: usize) -> bool {
     position + 1 == probe.info.roles.len()
 }
 
-/// Whether its peers need a CPU each, by axes that probes share: they spin, or are asked to be on two.
+/// Whether each peer needs a CPU of its own, by axes that probes share: the peers spin, or should be on two
+/// CPUs.
 fn needs_cpu_each(point: &Point) -> bool {
     let is = |axis, word| point.axes.find_word(axis) == Some(word);
     is("wait", "spin") || is("cpus", "cross")

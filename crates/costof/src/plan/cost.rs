@@ -1,4 +1,4 @@
-//! How long a plan takes, and how much memory and disk, roughly, before anything of it has run.
+//! Estimates the time, the memory and the disk space that a plan takes, before any of it has run.
 
 use crate::error::{Error, wrong};
 use crate::progress::whole_seconds;
@@ -12,45 +12,45 @@ use costof_report::names::points_counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What starting a worker for each role, opening a launch and closing it take, beside
-/// the measuring: process start, clock check, core clock and gaps.
+/// The time of a launch besides measuring: starting a worker for each role, checking the clock, measuring the
+/// core clock, gaps, and closing.
 pub(super) const LAUNCH_OVERHEAD: Duration = Duration::from_millis(15);
-/// Sizing a batch and warming up, as a share of the time that is measured.
+/// The time for sizing a batch and warming up, as a share of the measuring time.
 const WARM_UP_SHARE: f64 = 0.4;
-/// Laying out memory for a point, per byte.
+/// The time to set up memory for a point, per byte.
 const SET_UP_NS_PER_BYTE: f64 = 2.0;
-/// What a point of one launch takes in the run file.
+/// The size of a point of one launch in the run file.
 const FILE_BYTES_PER_POINT: u64 = 2500;
 
-/// What a plan takes.
+/// The cost of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
     pub(super) points: usize,
     pub(crate) launches: u32,
     pub(crate) time: Duration,
-    /// A launch of each block.
+    /// The time of one launch of each block.
     pub(super) once: Duration,
     pub(super) budget: Duration,
-    /// What is over each link: points, and how long a launch of all of them takes.
+    /// For each link, the number of points and the time of a launch of all of them.
     pub(super) links: BTreeMap<Text, (usize, Duration)>,
     pub(super) memory_bytes: u64,
     pub(super) file_bytes: u64,
 }
 
-/// How precisely a plan measures.
+/// The precision of a plan.
 pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
     let named = &plan.precision;
     Precision::named(named)
         .ok_or_else(|| wrong(format!("this costof knows no precision `{named}`")))
 }
 
-/// How many launches a block of the plan gets, where its time allows.
+/// How many launches a block of the plan gets if there is time.
 pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
     plan.launches.unwrap_or(precision.launches())
 }
 
-/// How long the plan may take: as long as the precision says, and as much longer as the probes ask for
-/// of which it has more than headlines.
+/// The time budget of the plan: that of its precision, plus the time that its probes ask for if the plan has
+/// more than their headlines.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
     let more = |block: &&Block| block.labels.len() < block.points.len();
     let blocks = plan.blocks.iter().filter(more);
@@ -63,7 +63,7 @@ pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision
     precision.budget() + budgets.sum::<Duration>()
 }
 
-/// How long one launch of a block takes, roughly.
+/// The approximate time of one launch of a block.
 pub(crate) fn launch_time(
     table: &[&'static Probe],
     block: &Block,
@@ -74,13 +74,13 @@ pub(crate) fn launch_time(
     let probe = first.and_then(|point| probe::find(table, &point.probe));
     let roles = probe.map_or(1, |probe| probe.roles.len() as u32);
     let measured = block.points.iter().map(|point| {
-        // What it takes at least is for all rounds that the probe has.
+        // The probe's minimum time is for all of its rounds.
         let least_ns = probe.map_or(0.0, |probe| {
             (probe.least_ns)(point) * f64::from(block.rounds) / f64::from(probe.rounds)
         });
         usual_ns.max(least_ns)
     });
-    // Points of a block that ask for equally much memory share it, as a rule.
+    // Points of a block that need the same amount of memory usually share it.
     let points = block.points.iter();
     let set_up: BTreeSet<u64> = points.map(|point| memory_bytes(table, point)).collect();
     let set_up_bytes: u64 = set_up.into_iter().sum();
@@ -88,12 +88,12 @@ pub(crate) fn launch_time(
     LAUNCH_OVERHEAD * roles + Duration::from_nanos(ns as u64)
 }
 
-/// How much memory a point needs.
+/// The memory that a point needs.
 pub(crate) fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
     probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point))
 }
 
-/// Whole MiB, where it is more than one.
+/// Rounded to whole MiB if it is more than one.
 fn rounded(bytes: u64) -> u64 {
     const MIB: u64 = 1 << 20;
     if bytes < MIB {
@@ -134,7 +134,7 @@ impl Cost {
         }
     }
 
-    /// The same where launches take turns with those of another host, as each of both takes it.
+    /// The cost if launches take turns with those of another host, for each of the two.
     pub(crate) fn interleaved(mut self) -> Cost {
         let paired = schedule::paired(self.launches, self.launches);
         self.time = if self.once * self.launches <= self.budget {
@@ -146,13 +146,13 @@ impl Cost {
         self
     }
 
-    /// How much, and how long it takes.
+    /// The size of the plan, and how long it takes.
     pub(crate) fn announced(&self) -> String {
         let points = points_counted(self.points);
         format!("{points}, about {} s", whole_seconds(self.time))
     }
 
-    /// A line for each link where there are several, and a sentence on the whole.
+    /// A line for each link if there are several, and a sentence about the whole.
     pub(crate) fn sentence(&self) -> String {
         let mut text = String::new();
         for (link, (points, time)) in self.links.iter().filter(|_| self.links.len() > 1) {

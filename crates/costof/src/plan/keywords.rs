@@ -1,5 +1,4 @@
-//! Everyday words for what is measured: from a word that is no id, layer or glob to the probes that it is
-//! about.
+//! Finds probes by everyday words: from a word that is no id, layer or glob to the probes that measure it.
 
 mod words;
 
@@ -12,32 +11,32 @@ use costof_model::plan;
 use costof_model::probe_info::ProbeInfo;
 use words::{NOT_MEASURED, SYNONYMS};
 
-/// What is taken of several probes that a word is about.
+/// Which probes to take if a word matches several.
 #[derive(Clone, Copy)]
 pub(crate) enum Take {
     /// All of them.
     All,
-    /// Those that fit it best, if they are at most so many; of more the user has to choose.
+    /// The best matches, if there are at most `most`; otherwise the user has to choose.
     Best { most: usize },
 }
 
-/// How a probe has to do with a word, the closest first.
+/// How a probe is related to a word, the closest relation first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Relation {
-    /// It is called so.
+    /// The word is in its name.
     Name,
-    /// One of its axes has such a value.
+    /// The word is a value on one of its axes.
     Value,
-    /// A row of the latency table has the word.
+    /// The label of one of its rows in the latency table has the word.
     Label,
     /// Its question has the word.
     Question,
 }
 
-/// The probes that a word names: an id, a layer, a glob, or an everyday word for what they measure.
+/// The probes for a word: an id, a layer, a glob, or an everyday word for what they measure.
 ///
 /// # Errors
-/// There is none, or there are more than are taken: a sentence that names the nearest ones.
+/// No probe matches, or more than are taken. The error is a sentence with the nearest ones.
 pub(crate) fn probes(
     table: &[&'static Probe],
     word: &str,
@@ -84,7 +83,7 @@ fn relation(probe: &Probe, word: &str) -> Option<Relation> {
     if values(info).any(|value| has(value, &word)) {
         return Some(Relation::Value);
     }
-    // The labels on any machine: what this one has beside them needs no word of its own.
+    // Labels that exist on every machine. Those that a machine adds need no keyword.
     let mut headlines = (probe.headlines)(&Facts::default()).into_iter();
     if headlines.any(|headline| has(&headline.label, &word)) {
         return Some(Relation::Label);
@@ -92,7 +91,7 @@ fn relation(probe: &Probe, word: &str) -> Option<Relation> {
     has(&info.question, &word).then_some(Relation::Question)
 }
 
-/// The words that are values on the axes of a probe.
+/// The values on the axes of a probe.
 fn values(info: &ProbeInfo) -> impl Iterator<Item = &str> {
     let choices = info.axes.iter().flat_map(|axis| match &axis.domain {
         Domain::Choice(choices) => &choices[..],
@@ -101,7 +100,7 @@ fn values(info: &ProbeInfo) -> impl Iterator<Item = &str> {
     choices.map(|choice| &*choice.value)
 }
 
-/// Whether a text has a word, which may stand there in parts: `zerocopy` as `zero_copy`.
+/// Whether a text has a word. The text may write it in parts: `zerocopy` as `zero_copy`.
 fn has(text: &str, word: &str) -> bool {
     let stems = stems(text);
     (0..stems.len()).any(|from| {
@@ -113,7 +112,7 @@ fn has(text: &str, word: &str) -> bool {
     })
 }
 
-/// The words of a text in lower case, without the endings in which singular and plural differ.
+/// The words of a text in lower case, without the endings that distinguish singular and plural.
 fn stems(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let stem = |word: &str| {
@@ -127,7 +126,7 @@ fn stems(text: &str) -> Vec<String> {
     words.map(stem).filter(|stem| !stem.is_empty()).collect()
 }
 
-/// What is said of a word for something that no probe measures.
+/// The answer to a word for something that no probe measures.
 fn not_measured(word: &str) -> Option<String> {
     let word = stems(word).concat();
     let (_, what, nearest) = NOT_MEASURED
@@ -143,7 +142,7 @@ fn not_measured(word: &str) -> Option<String> {
     ))
 }
 
-/// The probes between which the user has to choose.
+/// An error that lists the probes from which the user has to choose.
 fn choose(word: &str, found: &[(Relation, &ProbeInfo)]) -> String {
     let width = found.iter().map(|(_, info)| info.id.len()).max();
     let width = width.unwrap_or(0);

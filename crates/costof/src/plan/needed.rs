@@ -1,4 +1,4 @@
-//! What predictions build on: points of other probes that are measured with what was asked.
+//! The points of other probes that predictions need, which are measured together with the requested ones.
 
 use super::{Error, Paths, ProbePlan, Target, cost, extend_new, own_points};
 use costof_measure::probe::{self, Probe};
@@ -11,11 +11,11 @@ use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::{Block, Earlier, PointRow, State};
 use std::time::Duration;
 
-/// Of what takes longer, what an earlier run knows is not measured again.
+/// If measuring the points takes longer, those that an earlier run knows are not measured again.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// The points that the predictions of these plans use, as far as the probes' own plans have them, and that
-/// are not in the plans.
+/// The points that the predictions of these plans use and that the plans do not have, as far as they are in
+/// the probes' own plans.
 pub(super) fn points(
     plans: &[ProbePlan],
     table: &[&'static Probe],
@@ -44,7 +44,7 @@ pub(super) fn points(
     Ok(needed)
 }
 
-/// Takes from these points those that earlier runs know, where measuring all of them would take long.
+/// Removes from these points those that earlier runs know, if measuring all of them would take long.
 pub(super) fn take_known(
     needed: &mut Vec<Point>,
     table: &[&'static Probe],
@@ -89,7 +89,7 @@ pub(super) fn add(
     }
 }
 
-/// Over the links of a plan's points; where it has none, over those of the request.
+/// The links of a plan's points; if these have none, the links of the request.
 fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
     let mut links = Vec::new();
     let points = plan.points.iter().map(|point| point.link.clone());
@@ -104,8 +104,8 @@ fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
     }
 }
 
-/// The points of a probe that a prediction may use: first those that are measured anyway, as a run will
-/// have them.
+/// The points of a probe that a prediction may use: first the points that are measured anyway, in the order
+/// of the run.
 fn candidates(
     probe: &'static Probe,
     plans: &[ProbePlan],
@@ -120,7 +120,7 @@ fn candidates(
     Ok(points)
 }
 
-/// A row of a point before it is measured, which has some number for each metric.
+/// A row of a point before it is measured, with an assumed number for each metric.
 fn assumed(probe: &Probe, point: &Point) -> PointRow {
     const NUMBER: f64 = 500.0;
     let estimate = |metric: &MetricInfo| Estimate {

@@ -1,4 +1,4 @@
-//! What a command asks to be measured, checked against the table before anything starts.
+//! What a command asks to measure, checked against the table of probes before anything starts.
 
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
@@ -11,27 +11,27 @@ use costof_model::plan::{self, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
 
-/// What is asked of a run.
+/// The request for a run.
 pub(crate) struct Request<'a> {
     pub(super) infos: Vec<&'a ProbeInfo>,
     pub(crate) headlines_only: bool,
-    /// Of the headlines only those of a first look.
+    /// Whether only the headlines of a first look are measured.
     pub(super) first_look: bool,
     pub(super) settings: Settings,
-    /// Whether axes that are not set stay at their defaults where others are set.
+    /// Whether the other axes stay at their defaults if some axes are set.
     pub(crate) only: bool,
-    /// Whether it is measured with what its predictions build on.
+    /// Whether the points that its predictions need are measured too.
     pub(crate) with_needed: bool,
-    /// The links of what needs one, as they are written down.
+    /// The links for probes that need one, in their canonical form.
     pub(super) links: Vec<Text>,
-    /// Whether these were asked for: a probe's own plan goes over others too where they were not.
+    /// Whether the user asked for these links. If not, a probe's own plan also uses other links.
     pub(super) links_asked: bool,
     pub(crate) precision: Precision,
     pub(super) launches: Option<u32>,
 }
 
 impl<'a> Request<'a> {
-    /// The probes and settings that the options name.
+    /// The probes and settings of the options.
     pub(crate) fn new(
         table: &'a [&'static Probe],
         options: &RunOptions,
@@ -51,11 +51,11 @@ impl<'a> Request<'a> {
             let all = settings.entry(axis.clone()).or_default();
             all.extend(values.iter().cloned());
         }
-        // Without a probe, the axes that are set say which ones are meant.
+        // If no probe is named, the axes that are set determine the probes.
         if options.probes.is_empty() && !settings.is_empty() {
             infos.retain(|info| settings.keys().any(|axis| info.axis(axis).is_ok()));
         }
-        // A wrong value is an error before anything is measured.
+        // Wrong values are reported before anything is measured.
         for info in &infos {
             plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
         }
@@ -83,7 +83,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The settings that concern this probe.
+    /// The settings for this probe.
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)
     }
@@ -94,10 +94,11 @@ pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
     table.iter().map(|probe| &*probe.info).collect()
 }
 
-/// A run measures as many probes by one word that is no name of theirs; of more the user has to choose.
+/// A word that is not a probe's name may select at most this many probes; if it matches more, the user has to
+/// choose.
 const MOST_BY_A_WORD: usize = 3;
 
-/// The probes that the words name, in the order of the table; without a word, all.
+/// The probes that the words name, in the order of the table; without words, all probes.
 pub(crate) fn select(
     table: &[&'static Probe],
     words: &[String],
@@ -112,7 +113,7 @@ pub(crate) fn select(
     Ok(selected)
 }
 
-/// The links that are asked for, loopback without any, as they are written down.
+/// The requested links in their canonical form; the default is loopback.
 fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
     let asked = &options.chosen.links;
     for (position, link) in asked.iter().enumerate() {

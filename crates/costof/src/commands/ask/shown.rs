@@ -1,4 +1,4 @@
-//! What `costof ask` says: a sentence, a bar for each cost, and the same as JSON.
+//! The output of `costof ask`: a sentence, a bar for each cost, and the same as JSON.
 
 use super::{Answer, Answered, Question, estimate};
 use costof_measure::compare::MATTERS;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::fmt::Write;
 
 impl Question {
-    /// The whole, and the share of each part.
+    /// The value of the whole, and the share of each part.
     pub(super) fn parts(&self, whole: &Answered, parts: &[Answered]) -> String {
         let share = |value: f64| match 100.0 * value / whole.total.value {
             percent if percent < 1.0 => "less than 1 %".to_owned(),
@@ -61,7 +61,7 @@ impl Question {
     }
 }
 
-/// What the first takes, and the second, which is there to compare it with.
+/// The value of the first cost, and of the second one, which is there for comparison.
 pub(super) fn cost(first: &Answered, second: Option<&Answered>) -> String {
     let second = second.map(|second| format!("; {} {}", second.label, second.shown()));
     let second = second.unwrap_or_default();
@@ -80,7 +80,7 @@ fn bars(costs: &[Answered], most: f64) -> String {
     text
 }
 
-/// Whether `other` is faster than `baseline`; `times` is how many times.
+/// Whether `other` is faster than `baseline`, and how many times, `times`.
 pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Answer {
     let of = |low: f64, high: f64| format!("{low:.2} to {high:.2}");
     let figures = format!(

@@ -1,4 +1,4 @@
-//! What a study shows of its runs.
+//! The output of a study.
 
 use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits};
 use crate::error::{Done, bail, wrong};
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 impl Command<'_> {
-    /// The study beside a run that is there already.
+    /// Compares the study with an existing run.
     pub(super) fn show_again(&self, file: &Path) -> Done {
         let name = file.file_name();
         if name.is_some_and(|name| name == PAGE || name == MARKDOWN) {
@@ -31,7 +31,7 @@ impl Command<'_> {
             run,
             unoptimised: unoptimised.transpose()?.map(|(run, _)| run),
         };
-        // Beside the run, where no other place is named.
+        // Next to the run, unless `--out` names a folder.
         let folder = match &self.options.out {
             Some(folder) => folder,
             None => file.parent().unwrap_or(Path::new("")),
@@ -73,7 +73,7 @@ impl Command<'_> {
     }
 }
 
-/// What has to be known of these runs.
+/// Notes that a reader of these runs has to know.
 fn caveats(measured: &Measured) -> Vec<String> {
     let Measured { run, unoptimised } = measured;
     let planned = run.run.plan.points().count();
@@ -107,13 +107,13 @@ fn caveats(measured: &Measured) -> Vec<String> {
     caveats
 }
 
-/// Which costof measured a run.
+/// The version of costof that measured a run.
 fn build_of(run: &Run) -> Option<&str> {
     let build = run.attempts.last().map(|attempt| &*attempt.build);
     build.filter(|build| *build != UNKNOWN_BUILD)
 }
 
-/// The facts of the machine that a run measured, with its processors.
+/// The facts of the measured machine, with the CPUs of the run.
 fn facts_of(run: &Run) -> Facts {
     let attempt = run.attempts.last();
     let facts = attempt.and_then(|attempt| attempt.hosts.get(MEASURED));

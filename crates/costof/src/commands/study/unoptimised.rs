@@ -1,4 +1,4 @@
-//! The second half of a study: the same by an unoptimised build.
+//! The second run of a study: the same points measured by an unoptimised build.
 
 use super::{Command, RUN, UNOPTIMISED};
 use crate::error::{Context, Error, bail, wrong};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 impl Command<'_> {
-    /// Says which builds measure what.
+    /// Reports which build measures what.
     pub(super) fn log_builds(&self) -> Result<(), Error> {
         if cfg!(debug_assertions) {
             log(
@@ -36,8 +36,8 @@ impl Command<'_> {
         Ok(())
     }
 
-    /// What was measured before, where only the unoptimised build is missing and it `goes_on` with that;
-    /// `None` where nothing was measured. What is there is never measured over.
+    /// The complete main run, if only the run of the unoptimised build is missing and the user wants to
+    /// continue (`goes_on`); `None` if nothing was measured. An existing run is never overwritten.
     pub(super) fn first_half(&self, goes_on: bool) -> Result<Option<Run>, Error> {
         let [first, second] = [RUN, UNOPTIMISED].map(|file| self.folder.join(file));
         let path = first.display();
@@ -76,7 +76,7 @@ impl Command<'_> {
         Ok(Some(run))
     }
 
-    /// The unoptimised build as a host, where there is one and the study asks something of it.
+    /// The unoptimised build as a host, if there is one and the study has points for it.
     pub(super) fn unoptimised(&self) -> Result<Option<Host>, Error> {
         let Some(build) = &self.options.unoptimised else {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Command<'_> {
         Ok(Some(Host::Exec(format!("'{quoted}' worker"))))
     }
 
-    /// Checks that the unoptimised build is a costof, and unoptimised.
+    /// Checks that the unoptimised build is a costof, and that it is unoptimised.
     pub(super) fn check_unoptimised(
         &self,
         host: &Host,
@@ -107,7 +107,7 @@ impl Command<'_> {
             )),
             error => error,
         })?;
-        // Older ones say nothing of it.
+        // Older versions do not report it.
         if machine.description.unoptimised == Some(false) {
             bail!(
                 "--unoptimised names an optimised build, by what {host} says about itself: `cargo build` makes the other, target/debug/costof"
@@ -116,7 +116,7 @@ impl Command<'_> {
         Ok(())
     }
 
-    /// The command that measures by the unoptimised build what is missing beside a complete run.
+    /// The command with which the unoptimised build measures what is missing after a complete main run.
     pub(super) fn second_half_command(&self) -> String {
         let options = self.options;
         let precision = match options.measuring.precision() {

@@ -1,4 +1,4 @@
-//! What is said of comparisons: as text for people, as JSON for programs.
+//! The output for comparisons: text for people, JSON for programs.
 
 use costof_model::metric::CoreState;
 use costof_model::unit::Unit;
@@ -9,7 +9,7 @@ use costof_report::text::wrapped;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Of fewer comparisons, by how much half of them differ says nothing.
+/// With fewer comparisons, a typical difference means nothing.
 const COMPARISONS: usize = 4;
 
 /// The rows of one check.
@@ -32,7 +32,7 @@ pub(super) fn of_check(rows: &[Row]) -> String {
     text
 }
 
-/// In which state of the core the tool's rounds ran.
+/// The state of the core in the tool's rounds.
 fn core(row: &Row) -> String {
     let count = |state| row.core.iter().filter(|one| **one == state).count();
     format!(
@@ -75,7 +75,7 @@ fn outcome(row: &Row) -> String {
     )
 }
 
-/// What all rows say together.
+/// The summary of all rows.
 pub(super) fn summary(rows: &[Row]) -> String {
     let placed = |row: &Row| match &row.outcome {
         Outcome::Compared(agreement, _) => Some(agreement.placed(row.expected)),
@@ -104,7 +104,7 @@ pub(super) fn summary(rows: &[Row]) -> String {
     text
 }
 
-/// One row on a line of its own.
+/// A row as one line of JSON.
 pub(super) fn as_json(row: &Row) -> String {
     let mut json = json!({
         "tool": row.tool,
@@ -149,7 +149,7 @@ pub(super) fn as_json(row: &Row) -> String {
     format!("{json}\n")
 }
 
-/// What a program printed, without what would move a terminal's cursor.
+/// A program's output on one line, without characters that control a terminal.
 fn on_one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(shown).collect();

@@ -1,4 +1,4 @@
-//! The words that people use beside those of the probes themselves.
+//! Everyday words that do not appear in the probes themselves.
 
 /// Words, and the probes that they name.
 pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
@@ -53,10 +53,10 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What stands for a probe in a list of the nearest: its id, and what it has to do with the subject.
+/// A probe in a list of the nearest: its id, and its relation to the subject.
 type Nearest = (&'static str, &'static str);
 
-/// Words for what no probe measures, what that is, and the nearest probes.
+/// Words for subjects that no probe measures, what the subject is, and the nearest probes.
 pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     (
         "tls ssl https encryption encrypt crypto aes",
