@@ -1,5 +1,5 @@
-//! Which way of sending spares which cache level most. Misses decide if the run counted them; otherwise the
-//! additional time decides that it takes to read again what the caches held before.
+//! Which way of sending spares which cache level most. Misses decide if the run counted them. Otherwise it is
+//! the time: how much longer a read takes of data that the caches held before.
 
 use crate::Kind;
 use crate::figures::{Part, Value, figures, ns, part};

@@ -1,9 +1,10 @@
 //! Renders findings as sentences. Each finder's `SENTENCES` has a TOML table of templates for each of its
 //! kinds.
 //!
-//! `sentence` is the template of the whole, `advice` that of what to do about it. `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
-//! parts is each part's template joined by commas, or by what follows a bar: `{parts|; }`. A part knows
-//! the figures of the whole too. `{link}` is marked where it is emulated.
+//! `sentence` is the template of the finding, `advice` that of what to do about it. `{name}` stands for a
+//! figure. `[…]` is left out if a figure in it is absent. If a figure has parts, the templates of the parts
+//! are joined by commas, or by the text after a bar: `{parts|; }`. A part can also use the figures of the
+//! whole. `{link}` is marked if the link is emulated.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value};

@@ -27,7 +27,7 @@ pub(super) fn files_in(folder: &Path) -> [PathBuf; 2] {
 /// Measures what the options ask for on both hosts that they name.
 ///
 /// # Errors
-/// As of a run; both files stay where it was interrupted.
+/// The errors of a run. If the user interrupts, both files stay.
 pub(super) fn measure(
     table: &'static [&'static Probe],
     options: &RunOptions,

@@ -131,7 +131,7 @@ impl Controller<'_> {
     }
 
     /// Moves the process that relays the point's link to a CPU on which no role runs, if there is one. The
-    /// relay has a higher priority than everything else and runs most of the time.
+    /// relay runs most of the time, and before everything else if it has real-time priority.
     fn place_relay(&mut self, point: &Point, placement: &Placement) {
         let mut allowed = self.machines.measured.allowed();
         let leading = self.plan().placement.0.get(MEASURED);
