@@ -28,7 +28,8 @@ const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
 /// A window is the limit if a larger one surely gives this many times as much.
 const MORE: f64 = 1.25;
-/// It is also the limit if the round trip that follows from it is at most this many times the link's delays
+/// Otherwise it is the limit if the round trip that follows from it is at most this many times the link's
+/// delays,
 const IS_DELAY: f64 = 1.25;
 /// and the link could carry this many times as much.
 const LINK_HAS: f64 = 2.0;
