@@ -1,5 +1,5 @@
 //! The time to stream through 1 MiB of main memory, as back-of-the-envelope estimates count it, and the share
-//! of the memory modules' bandwidth that this uses.
+//! of the memory modules' bandwidth that reads reach.
 
 use crate::Kind;
 use crate::figures::{figures, ns, percent, rate};

@@ -33,7 +33,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
 pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out";
 
 /// The values of an axis as one line: its words, the default first; or its default numbers, the default and
-/// the bounds; or the form of a place's name.
+/// the bounds; or the forms of a place.
 pub(crate) fn values(axis: &Axis) -> String {
     let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {

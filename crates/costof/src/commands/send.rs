@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long to send without `--count` or `--time`.
+/// How long to send without `--count` or `--duration`.
 const DURATION: Duration = Duration::from_secs(10);
 /// The environment variable that may hold the token. Other users cannot read it, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";

@@ -97,7 +97,7 @@ fn table(rows: &Rows<'_>, shown: &[(usize, &Estimate)]) -> Markup {
     }
 }
 
-/// A question about each finding; if there are few findings, questions about the axis.
+/// A question about each finding; if there are few findings, also a question about the axis.
 fn questions(
     run: &Run,
     rows: &Rows<'_>,
