@@ -1,11 +1,11 @@
 //! Measured: setting up and tearing down TCP connections.
 //!
 //! Both ends tear a connection down: each sends a FIN. The end that sends it first keeps the
-//! connection's two addresses and ports for a minute (TIME-WAIT), in which no new connection may have
-//! them: there are as many connections in a minute as ports. A reset (`SO_LINGER` of 0) would keep
-//! nothing, but is not what is measured; neither is reuse of these ports
-//! (net.ipv4.tcp_tw_reuse). So a measurement makes few connections to one listening port, and listens
-//! on another one the next time.
+//! connection's two addresses and ports for a minute (TIME-WAIT). No new connection may use them
+//! during that time, so there can be only as many connections per minute as ports. A reset
+//! (`SO_LINGER` of 0) would avoid this, but it is not what is measured; neither is reuse of these
+//! ports (net.ipv4.tcp_tw_reuse). So a measurement makes few connections to one listening port, and
+//! listens on another one the next time.
 //!
 //! Source: tcp(7), accept(2), shutdown(2), socket(7) on `SO_LINGER`; RFC 9293, section 3.6.
 
@@ -25,23 +25,23 @@ use costof_os::net::socket::receive_within;
 
 /// How long the peer may be silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long [`Acceptor::wait`] waits before its caller looks whether it is stopped.
+/// How long [`Acceptor::wait`] waits before its caller checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A socket that is not connected.
 #[derive(Debug)]
 pub struct Unconnected(OwnedFd);
 
-/// A connection, with one end of it.
+/// One end of a connection.
 #[derive(Debug)]
 pub struct Connection(OwnedFd);
 
 impl Unconnected {
-    /// A socket for connections to such an address.
+    /// A socket for connections to this address.
     ///
     /// # Errors
     ///
-    /// What socket(2) says.
+    /// Those of socket(2).
     pub fn open(to: &SocketAddr) -> io::Result<Self> {
         let family = match to {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -58,12 +58,13 @@ impl Unconnected {
         Ok(Self(socket))
     }
 
-    /// Measured: connect(2), until the other end's kernel has agreed. One system call.
+    /// Measured: connect(2), until the other end's kernel has accepted the connection. One system
+    /// call.
     ///
     /// # Errors
     ///
-    /// What connect(2) says: EADDRNOTAVAIL where all ports are taken; EINPROGRESS after five
-    /// seconds without an answer.
+    /// Those of connect(2): EADDRNOTAVAIL if all ports are in use; EINPROGRESS after five seconds
+    /// without an answer.
     #[inline]
     pub fn connect(self, to: &SocketAddr) -> io::Result<Connection> {
         rustix::net::connect(&self.0, to)?;
@@ -83,20 +84,19 @@ impl Connection {
         self.0
     }
 
-    /// Measured: sends a FIN, waits for the peer's, and closes. Three system calls, where nothing was
-    /// left to read.
+    /// Measured: sends a FIN, waits for the peer's, and closes. Three system calls if there is no
+    /// unread data.
     ///
     /// # Errors
     ///
-    /// What shutdown(2) and recv(2) say; `WouldBlock` where the peer is silent for five
-    /// seconds.
+    /// Those of shutdown(2) and recv(2); `WouldBlock` if the peer is silent for five seconds.
     #[inline]
     pub fn tear_down(self) -> io::Result<()> {
         shutdown(&self.0, Shutdown::Write)?;
         self.wait_for_fin()
     }
 
-    /// Reads until the peer's FIN. What comes before is dropped.
+    /// Reads until the peer's FIN, and discards the data before it.
     ///
     /// # Errors
     ///
@@ -117,14 +117,14 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Of a listener, which does not wait, those from this address.
+    /// Accepts the connections from this address on a non-blocking listener.
     ///
     /// # Errors
     ///
-    /// What setsockopt(2) says; `InvalidInput` where it listens for datagrams.
+    /// Those of setsockopt(2); `InvalidInput` if it listens for datagrams.
     pub fn new(listener: Listener, from: IpAddr) -> io::Result<Self> {
         let listener = listener.into_socket().ok_or(io::ErrorKind::InvalidInput)?;
-        // What it accepts has it too.
+        // Accepted sockets inherit it.
         receive_within(&listener, SILENCE_TIMEOUT)?;
         Ok(Self {
             listener: listener.into(),
@@ -132,11 +132,11 @@ impl Acceptor {
         })
     }
 
-    /// Waits for a connection; false where none comes within 10 ms.
+    /// Waits for a connection; false if none arrives within 10 ms.
     ///
     /// # Errors
     ///
-    /// What poll(2) says.
+    /// Those of poll(2).
     pub fn wait(&self) -> io::Result<bool> {
         wait(&mut [readable(&self.listener)], POLL_INTERVAL)
     }
@@ -146,14 +146,14 @@ impl Acceptor {
     ///
     /// # Errors
     ///
-    /// What accept(2) says.
+    /// Those of accept(2).
     #[inline]
     pub fn accept(&self) -> io::Result<(OwnedFd, SocketAddr)> {
         let (stream, from) = self.listener.accept()?;
         Ok((stream.into(), from))
     }
 
-    /// The connection that was accepted, unless it is a stranger's, which is closed.
+    /// The accepted connection; closes it if it comes from another address.
     pub fn from_client(&self, (socket, from): (OwnedFd, SocketAddr)) -> Option<Connection> {
         (from.ip() == self.from).then_some(Connection(socket))
     }

@@ -1,5 +1,5 @@
-//! UDP sockets of two ends that found each other by the launch's token, each connected to the other: a
-//! stranger's datagrams come to neither.
+//! UDP sockets of two ends that connected with the launch's token. Each is connected to the other,
+//! so datagrams from strangers reach neither.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 
 use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, check_wanted, only};
 
-/// How long an end waits before it looks whether it is stopped.
+/// How long an end waits before it checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits for the client of this listener of one flow, and for its first datagram after the token,
-/// which is left in the socket.
+/// Waits for the client of this listener, with one flow, and for its first datagram after the
+/// token, which stays in the socket.
 ///
 /// # Errors
 ///
-/// Those of [`Listener::accept`]; `TimedOut` where it does not begin.
+/// Those of [`Listener::accept`]; `TimedOut` if the client does not begin.
 pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
     let socket = UdpSocket::from(only(listener.accept(stop)?).into_socket()?);
     answer(&socket, listener.token(), stop)?;
     Ok(socket)
 }
 
-/// Connects to a listener at this address: the socket, and a round trip to there.
+/// Connects to a listener at this address. Returns the socket and a round-trip time.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Durati
     Ok((flow.into_socket()?.into(), round_trip))
 }
 
-/// Sends the token back until the client goes on: either may be lost.
+/// Sends the token back until the client continues: either datagram may be lost.
 fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()> {
     let until = Instant::now() + TIMEOUT;
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
@@ -54,11 +54,11 @@ fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()>
     }
 }
 
-/// Sends a datagram, which may be lost here as well as anywhere.
+/// Sends a datagram. It may be lost here as well as anywhere else.
 ///
 /// # Errors
 ///
-/// What the system says, unless it means that this datagram is lost.
+/// The system's, unless they mean that this datagram is lost.
 pub fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     match socket.send(datagram) {
         Ok(_) => Ok(()),
@@ -69,7 +69,7 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether nothing came, or the peer has gone, which is not needed any more.
+/// Whether nothing arrived, or the peer is gone, which no longer matters.
 pub fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,12 +1,12 @@
-//! Measured: messages of several fields that go from one end to another by a chosen way of sending:
-//! as fast as they can, each answered by one, or as they are asked for.
+//! Measured: sending messages of several fields from one end to another in a chosen way: as fast as
+//! possible, each with an answer, or on request.
 //!
 //! A flow is one connection, or the datagrams between two sockets, with a thread at each end. The
-//! receiver reads what comes and compares a word of each piece: the contents of a message follow from
-//! its number. Both ends note now and then how far they are and how much processor time they have
-//! had until then: reading that clock is the one system call beside the messages' own.
+//! receiver reads the data and compares a word of each piece: the contents of a message follow from
+//! its number. From time to time both ends record their progress and their CPU time so far; reading
+//! that clock is the only system call besides those of the messages.
 //!
-//! To a sink there is the sender's half alone.
+//! With a sink, there is only the sender's half.
 //!
 //! Source: tcp(7), udp(7), unix(7); `CLOCK_THREAD_CPUTIME_ID`; getrusage(2) on `RUSAGE_THREAD`.
 
@@ -40,39 +40,39 @@ use costof_os::net::sink::{self, Acknowledger};
 
 /// How long a receive waits before it checks whether to go on.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// After how long without progress a flow is given up.
+/// A flow without progress for this time is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// What arrives: messages of so many bytes, of which so many are different.
+/// The incoming messages: their size, and how many different ones there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a message, [`MESSAGE_LEAST_BYTES`] or more.
     pub size: usize,
-    /// How many there are, each with other bytes; then they begin again.
+    /// How many different messages there are; after the last, the first is sent again.
     pub count: usize,
 }
 
 /// The smallest message: a word of eight bytes for each of eight fields.
 pub const MESSAGE_LEAST_BYTES: usize = 64;
-/// The largest.
+/// The largest message.
 pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
 
-/// How long a request for messages is.
+/// The length of a request for messages.
 pub const REQUEST_BYTES: usize = 64;
 
-/// Its contents: no message has these bytes.
+/// The contents of a request: no message has these bytes.
 fn request() -> [u8; REQUEST_BYTES] {
     let mut request = [0; REQUEST_BYTES];
     fields::write_contents(u32::MAX as usize, 0, &mut request);
     request
 }
 
-/// Waits for the client that knows the listener's token: the receivers of its flows.
+/// Waits for the client with the listener's token. Returns the receivers of its flows.
 ///
 /// # Errors
 ///
-/// Those of [`Listener::accept`]; `Unsupported` where the kernel or the path has no datagrams of
-/// [`Transport::UdpGso`].
+/// Those of [`Listener::accept`]; `Unsupported` if the kernel or the path does not support the
+/// datagrams of [`Transport::UdpGso`].
 pub fn accept(
     listener: &Listener,
     transport: Transport,
@@ -85,15 +85,15 @@ pub fn accept(
         Receiver::new(socket, transport, shape, listener.token())
     });
     let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
-    // All are ready when the sender learns that it may begin.
+    // All receivers are ready before the sender learns that it may begin.
     for receiver in &receivers {
         send(receiver.socket(), listener.token(), SendFlags::NOSIGNAL)?;
     }
     Ok(receivers)
 }
 
-/// Connects to a listener: a flow for each of these messages, by a congestion control where one is
-/// named.
+/// Connects to a listener: one flow for each of these messages, with a congestion control if one is
+/// given.
 ///
 /// # Errors
 ///
@@ -123,8 +123,8 @@ pub fn call(
         .collect()
 }
 
-/// Sends to an address at which nobody is, over a link that discards what comes. TCP's connections
-/// last as long as the acknowledger does.
+/// Sends to an address without a receiver, over a link that discards everything. TCP connections
+/// last as long as the acknowledger.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ pub fn into_sink(
         .collect()
 }
 
-/// What a receiver at the end of an Ethernet link would advertise.
+/// The window that a receiver at the end of an Ethernet link would advertise.
 const SINK_RECEIVER: sink::Receiver = sink::Receiver {
     mss: 1460,
     window: 4 << 20,

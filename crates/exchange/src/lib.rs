@@ -1,5 +1,5 @@
-//! How two ends exchange bytes: how they find each other, transports, and patterns of messages over
-//! them. Knows no probe and has no `unsafe`.
+//! How two ends exchange bytes: how they connect, transports, and patterns of messages over them.
+//! This crate knows no probe and has no `unsafe`.
 
 pub mod connections;
 pub mod datagrams;

@@ -1,31 +1,32 @@
-//! An open loop: requests at given times, whatever was answered, and answers whenever they come. Which
-//! request is due, and to which one an answer belongs; knows no transport and no clock.
+//! An open loop: requests at given times, regardless of answers, and answers at any time. It
+//! decides which request is due and matches answers with requests; it knows no transport and no
+//! clock.
 
 use std::time::Duration;
 
-/// How long an answer to the last request is waited for, at least.
+/// How long to wait at least for an answer to the last request.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The requests of an open loop, and their answers.
 #[derive(Debug)]
 pub struct OpenLoop {
     interval_ns: f64,
-    /// How many requests are to be sent, and how many were.
+    /// How many requests to send, and how many were sent.
     requests: u64,
     sent: u64,
-    /// Which of them are answered, a bit each, and how many.
+    /// Which requests have an answer, one bit each, and how many.
     answered: Vec<u64>,
     answers: u64,
-    /// When the first and the last of their answers came.
+    /// When the first and the last answer arrived.
     first_ns: f64,
     last_ns: f64,
-    /// When it ends, whether all has been answered or not, since the first request was due.
+    /// When the loop ends, answered or not, counted from when the first request was due.
     ends_ns: f64,
 }
 
 impl OpenLoop {
-    /// `rate` requests a second for `time_ns`, at least one. An answer takes about
-    /// `round_trip_ns` where nothing waits.
+    /// `rate` requests per second for `time_ns`, at least one. An answer takes about
+    /// `round_trip_ns` without queues.
     pub fn new(rate: u64, time_ns: f64, round_trip_ns: f64) -> Self {
         let interval_ns = 1e9 / rate as f64;
         let requests = (time_ns / interval_ns).ceil().max(1.0) as u64;
@@ -47,13 +48,13 @@ impl OpenLoop {
         due.then_some(self.sent + 1)
     }
 
-    /// The request that was due has been sent.
+    /// Records that the request that was due has been sent.
     pub fn mark_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// An answer to the request of this number has come at `now_ns`: how long after the request was
-    /// due, in nanoseconds, where it was sent and has not been answered before.
+    /// Records that an answer to this request arrived at `now_ns`. Returns how long after the
+    /// request was due that was, in nanoseconds, if it was sent and had no answer yet.
     pub fn answered(&mut self, number: u64, now_ns: f64) -> Option<f64> {
         let index = number.checked_sub(1)?;
         if index >= self.sent {
@@ -77,8 +78,9 @@ impl OpenLoop {
         self.answers
     }
 
-    /// Answers a second: the intervals between them over the time from the first to the last, so that
-    /// what the first one took is not in it. None of fewer than two.
+    /// Answers per second: the number of intervals between answers, divided by the time from the
+    /// first to the last, so that the latency of the first one is not included. `None` with fewer
+    /// than two.
     pub fn rate(&self) -> Option<f64> {
         let ns = self.last_ns - self.first_ns;
         (ns > 0.0).then(|| (self.answers - 1) as f64 / ns * 1e9)
@@ -89,7 +91,7 @@ impl OpenLoop {
         (self.sent - self.answers) as f64 / self.sent.max(1) as f64
     }
 
-    /// Whether nothing is left to do, or to wait for.
+    /// Whether there is nothing left to do or to wait for.
     pub fn is_over(&self, now_ns: f64) -> bool {
         self.answers == self.requests || now_ns >= self.ends_ns
     }

@@ -1,8 +1,8 @@
 //! Messages of one size to a server and back, one at a time, over any transport.
 //!
-//! A message begins with its sequence number, as far as it is long enough for one, so that an answer
-//! is known to be that of its message. Where a transport loses messages, the client retransmits one
-//! that has no answer, and does not take a late answer for that of the next one.
+//! A message begins with its sequence number, or as much of it as fits, which identifies its
+//! answer. If a transport loses messages, the client retransmits one without an answer, and does
+//! not take a late answer for that of the next message.
 //!
 //! Source: RFC 6298, sections 2 and 5.
 
@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 
 use crate::transport::{RTO_ROUND_TRIPS, Transport, message, no_answer};
 
-/// The least retransmission timeout of the first message, which may take longer than the token took.
+/// The minimum retransmission timeout of the first message, which may take longer than the token
+/// did.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// The longest retransmission timeout that an expected round trip asks for.
+/// The longest retransmission timeout that an expected round trip can cause.
 const MAX_EXPECTED_RTO: Duration = Duration::from_secs(10);
 /// How often a message is retransmitted.
 const MAX_RETRIES: u32 = 10;
 /// Bytes of a sequence number.
 const SEQUENCE_NUMBER_BYTES: usize = 8;
 
-/// The end that sends messages, and receives their answers.
+/// The end that sends messages and receives their answers.
 #[derive(Debug)]
 pub struct Client<T> {
     transport: T,
@@ -33,13 +34,13 @@ pub struct Client<T> {
     answer: Vec<u8>,
     /// What an answer is compared with.
     expected: Vec<u8>,
-    /// The retransmission timeout, of a transport that loses messages.
+    /// The retransmission timeout, if the transport loses messages.
     rto: Option<Duration>,
     retransmitted: u64,
 }
 
 impl<T: Transport> Client<T> {
-    /// For messages of so many bytes.
+    /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
         let expected = message(size);
         Self {
@@ -53,30 +54,31 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// A round trip of these messages may take as long as this: longer than the token's, where they
-    /// are long and the link is slow. None counts as lost before three of them, or ten seconds.
+    /// A round trip of these messages may take this long: longer than that of the token, if they
+    /// are long and the link is slow. No message counts as lost before three such round trips, or
+    /// ten seconds.
     pub fn set_min_rto(&mut self, round_trip: Duration) {
         self.raise_rto((RTO_ROUND_TRIPS * round_trip).min(MAX_EXPECTED_RTO));
     }
 
-    /// How many messages were retransmitted, or how often the transport did that itself.
+    /// How many messages were retransmitted, by this client or by the transport.
     pub fn retransmissions(&mut self) -> u64 {
         self.retransmitted + self.transport.retransmissions()
     }
 
-    /// The transport, to go on by without waiting for answers.
+    /// Returns the transport, to continue without waiting for answers.
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    /// A message to the server and its answer back. The message is numbered, and retransmitted where
-    /// it is lost. Where a transport takes a message's bytes, [`Client::verify`] has to come between
-    /// two exchanges.
+    /// Sends a message to the server and receives its answer. The message is numbered, and
+    /// retransmitted if it is lost. If the transport takes ownership of a message's bytes,
+    /// [`Client::verify`] must be called between two exchanges.
     ///
     /// # Errors
     ///
-    /// Those of the transport; `TimedOut` where there is no answer, `InvalidData` where it has
-    /// another number.
+    /// Those of the transport; `TimedOut` if there is no answer, `InvalidData` if it has another
+    /// number.
     #[inline]
     pub fn exchange(&mut self) -> io::Result<()> {
         let first = (self.sequence_number == 0).then(Instant::now);
@@ -105,12 +107,12 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
-    /// Compares the last answer with its message, and prepares the next message: what needs no
-    /// timing.
+    /// Compares the last answer with its message, and prepares the next message: everything that
+    /// need not be timed.
     ///
     /// # Errors
     ///
-    /// `InvalidData` where they differ.
+    /// `InvalidData` if they differ.
     pub fn verify(&mut self) -> io::Result<()> {
         if !T::ECHOES {
             self.message.clone_from(&self.expected);
@@ -124,8 +126,8 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Numbers a message and sends it. One that is only acknowledged stays as it is: its transport
-    /// numbers it.
+    /// Numbers a message and sends it. A message that is only acknowledged stays unchanged: its
+    /// transport numbers it.
     #[inline]
     fn send_next(&mut self) -> io::Result<()> {
         debug_assert_eq!(self.message.len(), self.expected.len(), "verify() between");
@@ -139,7 +141,7 @@ impl<T: Transport> Client<T> {
         self.transport.send(&mut self.message)
     }
 
-    /// Whether the answer to the last message is there.
+    /// Whether the answer to the last message has arrived.
     #[inline]
     fn receive_answer(&mut self) -> io::Result<bool> {
         if !self.transport.receive(&mut self.answer)? {
@@ -156,7 +158,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Whether a message counts as lost, where no answer came.
+    /// Whether a message without an answer counts as lost.
     fn is_lost(
         &self,
         silent_since: &mut Option<Instant>,
@@ -187,13 +189,13 @@ pub struct Server<T> {
 }
 
 impl<T: Transport> Server<T> {
-    /// For messages of so many bytes.
+    /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
         let message = vec![0; size];
         Self { transport, message }
     }
 
-    /// Answers a message, if one comes; false where none has come for a while.
+    /// Answers a message if one arrives; false if none has arrived for a while.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Messages that go as fast as they can to a receiver that takes them out of a stream by a chosen way
-//! ([`costof_os::net::receive`]): how both ends connect, and the sender.
+//! Messages that are sent as fast as possible to a receiver that reads them from a stream in a
+//! chosen way ([`costof_os::net::receive`]): how both ends connect, and the sender.
 
 mod sender;
 #[cfg(test)]
@@ -12,7 +12,8 @@ use costof_os::net::receive::{How, Receiver, Shape};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// Connects to a sender that listens there, and lets it begin: the receiver, and a round trip.
+/// Connects to a sender that listens at this address, and lets it begin. Returns the receiver and a
+/// round-trip time.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! How two ends that exchange bytes by sockets find each other.
+//! How two ends that exchange bytes over sockets connect.
 //!
-//! One end listens, and the controller passes its [`Listener::address`] on to the other. Both know a
-//! token of their launch, which each sends first: a stranger, who sends nothing or something else, is
-//! dropped before a byte of that is used, and delays nobody. The result is a socket for each flow;
-//! what goes through it afterwards is not known here.
+//! One end listens, and the controller passes its [`Listener::address`] on to the other. Both know
+//! a token of their launch, which each sends first. A stranger who sends nothing or something else
+//! is disconnected before any of those bytes are used, and delays nobody. The result is a socket
+//! for each flow; this module does not know what is sent through it.
 //!
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
@@ -29,14 +29,14 @@ use costof_os::net::poll::{readable, wait};
 use costof_os::net::socket::{self, is_passing};
 use costof_os::net::socket_option;
 
-/// How long the ends have to find each other.
+/// How long the ends may take to connect.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an end waits before it looks whether it is stopped, and retransmits a datagram.
+/// How long an end waits before it checks whether it should stop, and retransmits a datagram.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How many may have connected without having sent the token: if they are more, the first one is
+/// At most this many connections may wait without having sent the token; beyond that, the oldest is
 /// dropped.
 const MAX_PENDING: usize = 256;
-/// How many connections the kernel keeps until they are accepted.
+/// How many connections the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
 
 /// What carries a flow.
@@ -60,26 +60,27 @@ pub struct Listener {
     sockets: Vec<OwnedFd>,
 }
 
-/// A flow's socket, whose other end has sent the token.
+/// The socket of a flow whose other end has sent the token.
 #[derive(Debug)]
 pub struct Flow {
     pub(crate) socket: OwnedFd,
     pub(crate) over: Over,
-    /// Where datagrams go to, and come from: their socket is not connected.
+    /// The peer of datagrams, whose socket is not connected.
     pub(crate) peer: Option<SocketAddr>,
-    /// A round trip, as far as the client knows it.
+    /// A round-trip time, if the client knows one.
     pub(crate) round_trip: Duration,
 }
 
 impl Listener {
-    /// Listens at `address` for so many flows of a client with this token, on ports between these, or
-    /// any where they are 0. It starts at a port of the range that depends on the token, and at another
-    /// one each time: other runs most likely have other ports, and connections of the last minute keep
-    /// theirs. A Unix socket has neither; the kernel names it.
+    /// Listens at `address` for this many flows of a client with this token, on ports in this
+    /// range, or on any if they are 0. The search starts at a port that depends on the token, and
+    /// at a different one each time. Other runs then most likely use other ports, and connections
+    /// of the last minute keep theirs. A Unix socket has neither address nor port; the kernel names
+    /// it.
     ///
     /// # Errors
     ///
-    /// What bind(2) says of the last port that was tried.
+    /// That of bind(2) for the last port that was tried.
     pub fn open(
         over: Over,
         address: IpAddr,
@@ -101,7 +102,7 @@ impl Listener {
             .collect::<io::Result<Vec<_>>>()?;
         if over == Over::Unix {
             let socket = open(AddressFamily::UNIX, SocketType::STREAM, None)?;
-            // The kernel finds a name that nobody has, in this namespace of networks.
+            // The kernel finds a name that is unused in this network namespace.
             bind(&socket, &SocketAddrUnix::new_unnamed())?;
             rustix::io::ioctl_fionbio(&socket, true)?;
             listen(&socket, BACKLOG)?;
@@ -115,11 +116,11 @@ impl Listener {
         })
     }
 
-    /// Where a client finds it.
+    /// The address at which a client connects.
     ///
     /// # Errors
     ///
-    /// What getsockname(2) says.
+    /// Those of getsockname(2).
     pub fn address(&self) -> io::Result<Address> {
         let names = self.sockets.iter().map(getsockname);
         let names: Vec<SocketAddrAny> = names.collect::<Result<_, _>>()?;
@@ -136,13 +137,13 @@ impl Listener {
         }
     }
 
-    /// Has later connections send no larger segments than of so many bytes
-    /// of payload, TCP's options included (`TCP_MAXSEG`).
+    /// Limits the segments that later connections send to this many bytes of payload, including
+    /// TCP's options (`TCP_MAXSEG`).
     ///
     /// # Errors
     ///
-    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; what setsockopt(2) says of a
-    /// listener that is none of TCP's.
+    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; those of setsockopt(2)
+    /// if the listener does not use TCP.
     pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
         let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
         self.sockets
@@ -150,8 +151,8 @@ impl Listener {
             .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
     }
 
-    /// Has later connections begin by this congestion control at this end too
-    /// (a socket that is accepted inherits the listener's).
+    /// Makes later connections start with this congestion control at this end too (an accepted
+    /// socket inherits the listener's).
     ///
     /// # Errors
     ///
@@ -162,11 +163,12 @@ impl Listener {
             .try_for_each(|socket| socket::set_congestion_control(socket, name))
     }
 
-    /// The flows of the client that sends the token. They all wait until it is sent back to them.
+    /// Accepts the flows of the client that sends the token. All of them wait until the token is
+    /// sent back.
     ///
     /// # Errors
     ///
-    /// `TimedOut` if they do not all come within ten seconds, `Interrupted` where `stop` is set.
+    /// `TimedOut` if not all arrive within ten seconds, `Interrupted` if `stop` is set.
     pub fn accept(&self, stop: &AtomicBool) -> io::Result<Vec<Flow>> {
         let until = Instant::now() + TIMEOUT;
         let check = || check_wanted(stop, until);
@@ -176,17 +178,17 @@ impl Listener {
         }
     }
 
-    /// What a client has to send first.
+    /// The token that a client must send first.
     pub fn token(&self) -> &[u8] {
         &self.token
     }
 
-    /// The socket that connections come to; none of datagrams.
+    /// The socket for connections; `None` for datagrams.
     pub(crate) fn into_socket(mut self) -> Option<OwnedFd> {
         self.sockets.pop().filter(|_| self.over != Over::Udp)
     }
 
-    /// All that have connected have the same time to send the token, side by side.
+    /// Every connection has the same time to send the token, in parallel.
     fn accept_streams(&self, check: impl Fn() -> io::Result<()>) -> io::Result<Vec<Flow>> {
         let listener = &self.sockets[0];
         let mut pending: Vec<Pending> = Vec::new();
@@ -203,7 +205,7 @@ impl Listener {
                     }
                     pending.push(Pending::new(socket));
                 }
-                // One that has gone before it was accepted.
+                // A connection that was closed before it was accepted.
                 Err(error)
                     if is_passing(&error.into()) || error == rustix::io::Errno::CONNABORTED => {}
                 Err(error) => return Err(error.into()),
@@ -222,7 +224,7 @@ impl Listener {
     }
 
     fn accept_datagrams(&self, check: impl Fn() -> io::Result<()>) -> io::Result<Vec<Flow>> {
-        // A longer datagram is cut, and then as long as this.
+        // A longer datagram is truncated, and then as long as this.
         let mut received = vec![0; self.token.len() + 1];
         let mut accept = |socket: &OwnedFd| loop {
             check()?;
@@ -239,23 +241,24 @@ impl Listener {
     }
 }
 
-/// Connects to a listener, for as many flows as it listens for, and sends its token, which it sends back.
+/// Connects to a listener, with as many flows as it listens for. Sends its token, which it sends
+/// back.
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address that does not fit; what connect(2) says; `TimedOut` where no
-/// answer comes within ten seconds, `InvalidData` where another one does.
+/// `InvalidInput` for an address that does not fit; those of connect(2); `TimedOut` if no answer
+/// arrives within ten seconds, `InvalidData` if the answer is wrong.
 pub fn connect(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Flow>> {
     connect_by(over, address, flows, None, token)
 }
 
-/// As [`connect`], TCP's connections by this congestion control from the beginning. If they were made by
-/// another one it would leave its mark: where BBR has begun, TCP paces what it sends ever after
-/// (`sk_pacing_status`, tcp_bbr.c).
+/// As [`connect`], with this congestion control for TCP connections from the start. If another one
+/// were used first, it would leave its mark: once BBR has started, TCP paces everything that it
+/// sends (`sk_pacing_status`, tcp_bbr.c).
 ///
 /// # Errors
 ///
-/// Those of [`socket::set_congestion_control`] besides.
+/// Also those of [`socket::set_congestion_control`].
 pub fn connect_by(
     over: Over,
     address: &Address,
@@ -296,28 +299,28 @@ pub fn connect_by(
     Ok(connected)
 }
 
-/// The flow of a listener of one.
+/// The flow of a listener with one flow.
 ///
 /// # Panics
 ///
-/// Where there is another number of flows.
+/// If the number of flows is not one.
 pub fn only(flows: Vec<Flow>) -> Flow {
     let [flow] = <[Flow; 1]>::try_from(flows).expect("one flow was asked for");
     flow
 }
 
 impl Flow {
-    /// The socket: a connection, or of datagrams one that none but its peer's reach.
+    /// The socket: a connection, or a datagram socket that receives only from its peer.
     ///
     /// # Errors
     ///
-    /// What connect(2) says.
+    /// Those of connect(2).
     pub fn into_socket(mut self) -> io::Result<OwnedFd> {
         self.connect()?;
         Ok(self.socket)
     }
 
-    /// A round trip, as far as the client knows it.
+    /// A round-trip time, if the client knows one.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
     }
@@ -334,11 +337,11 @@ impl Flow {
         })
     }
 
-    /// Connects a socket of datagrams to its peer, as [`connect_only_to`] does.
+    /// Connects a datagram socket to its peer, as [`connect_only_to`] does.
     ///
     /// # Errors
     ///
-    /// What connect(2) says.
+    /// Those of connect(2).
     pub(crate) fn connect(&mut self) -> io::Result<()> {
         match self.peer.take() {
             Some(peer) => connect_only_to(&self.socket, &peer),
@@ -346,7 +349,7 @@ impl Flow {
         }
     }
 
-    /// Sends the token, which is shorter than what any socket takes at once.
+    /// Sends the token, which is short enough for any socket to accept at once.
     fn send(&self, token: &[u8]) -> io::Result<()> {
         match &self.peer {
             Some(peer) => sendto(&self.socket, token, SendFlags::NOSIGNAL, peer)?,
@@ -356,11 +359,12 @@ impl Flow {
     }
 }
 
-/// Waits until the token comes back by the first of the flows. A datagram may be lost, so it is
-/// retransmitted by all of them: the server answers none before it has received every one.
+/// Waits until the token comes back on the first of the flows. A datagram may be lost, so all of
+/// them retransmit it: the server answers none before it has received every one.
 fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()> {
     let first = &flows[0];
-    // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
+    // Data after the token stays in the stream; a longer datagram is truncated, and then as long as
+    // this.
     let longer = usize::from(first.over == Over::Udp);
     let mut bytes = vec![0; token.len() + longer];
     let mut received = 0;
@@ -394,19 +398,19 @@ fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()>
     }
 }
 
-/// A connection by this congestion control, if one is named.
+/// A connection with this congestion control, if one is given.
 fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
     let socket = open(family(at.ip()), SocketType::STREAM, Some(ipproto::TCP))?;
     if let Some(control) = control {
         socket::set_congestion_control(&socket, control)?;
     }
-    // As long as connect(2) waits, too (socket(7)).
+    // This also limits how long connect(2) waits (socket(7)).
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(TIMEOUT))?;
     loop {
         match rustix::net::connect(&socket, at) {
             Ok(()) => break,
             Err(rustix::io::Errno::INTR) => {}
-            // The time is over, the first time or after a signal.
+            // The time is over: in the first call, or in one repeated after a signal.
             Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::ALREADY) => {
                 return Err(ErrorKind::TimedOut.into());
             }
@@ -417,21 +421,21 @@ fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects a socket of datagrams to its peer, so that nobody else's come any more, and drops those
-/// that have come: the peer must not have begun.
+/// Connects a datagram socket to its peer, so that no other datagrams arrive, and drops those that
+/// have arrived: the peer must not have begun yet.
 ///
 /// # Errors
 ///
-/// What connect(2) says.
+/// Those of connect(2).
 pub(crate) fn connect_only_to(socket: impl AsFd, peer: &impl SocketAddrArg) -> io::Result<()> {
     let socket = socket.as_fd();
     rustix::net::connect(socket, peer)?;
-    // Strangers', or the token once more.
+    // From strangers, or the token again.
     while recv(socket, &mut [0], RecvFlags::DONTWAIT).is_ok() {}
     Ok(())
 }
 
-/// One that has connected, and what it has sent.
+/// A connection that has not sent the token yet, and what it has sent.
 struct Pending {
     socket: OwnedFd,
     received: Vec<u8>,
@@ -445,8 +449,8 @@ impl Pending {
         }
     }
 
-    /// Whether that is the token; `None` while it is shorter. It is compared only as a whole, so that
-    /// nobody finds the token out piece by piece.
+    /// Whether that is the token; `None` while it is shorter. Only the whole token is compared, so
+    /// that nobody can guess it piece by piece.
     fn has_token(&mut self, token: &[u8]) -> Option<bool> {
         let have = self.received.len();
         self.received.resize(token.len(), 0);
@@ -462,7 +466,7 @@ impl Pending {
     }
 }
 
-/// Binds at the first free port of a range, beginning at its `start`th.
+/// Binds to the first free port of a range, starting at its `start`th.
 fn bind_one_of(
     over: Over,
     address: IpAddr,
@@ -481,7 +485,7 @@ fn bind_one_of(
     Err(error)
 }
 
-/// A socket of datagrams, or one that listens: whatever connections had its port in the last minute
+/// A datagram socket or a listening socket, even if connections used its port in the last minute
 /// (`SO_REUSEADDR`, as std sets it).
 fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
     if over == Over::Udp {
@@ -492,7 +496,7 @@ fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
     Ok(listener.into())
 }
 
-/// The hash of a token: FNV-1a, of 64 bits.
+/// The hash of a token: 64-bit FNV-1a.
 fn hash(token: &[u8]) -> u64 {
     token.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -514,11 +518,11 @@ fn open(
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
 }
 
-/// Whether an end still waits for the other one.
+/// Whether an end should continue to wait for the other one.
 ///
 /// # Errors
 ///
-/// `Interrupted` where `stop` is set, `TimedOut` after `until`.
+/// `Interrupted` if `stop` is set, `TimedOut` after `until`.
 pub(crate) fn check_wanted(stop: &AtomicBool, until: Instant) -> io::Result<()> {
     if stop.load(Ordering::Acquire) {
         let reason = "the other end has given up";

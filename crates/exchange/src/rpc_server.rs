@@ -1,4 +1,5 @@
-//! A server of remote procedure calls, and the CPU time of its threads, which belong to the stack.
+//! A server of remote procedure calls, and the CPU time of its threads, which belong to the RPC
+//! library.
 
 use costof_os::sched::tasks;
 use costof_rpc::{Options, RpcError, Server, Socket, Stack};

@@ -1,9 +1,9 @@
-//! A stream of messages from one end to another, whatever transport carries it.
+//! A stream of messages from one end to another, over any transport.
 //!
-//! [`Outgoing`] decides what the sender sends next and when it is done, [`Incoming`] checks and
-//! counts what arrives, and both record their [`Checkpoints`], from which [`windows`] and [`steady()`]
-//! compute rates. None does any I/O: a transport is a [`MessageSender`] and a [`MessageReceiver`] that
-//! carry the bytes between them.
+//! [`Outgoing`] decides what the sender sends next and when it is done. [`Incoming`] checks and
+//! counts what arrives. Both record their [`Checkpoints`], from which [`windows`] and [`steady()`]
+//! compute rates. None of them does any I/O: a transport is a [`MessageSender`] and a
+//! [`MessageReceiver`] that carry the bytes between them.
 
 mod checkpoints;
 mod expected;
@@ -46,13 +46,13 @@ pub trait MessageSender: Send {
 
 /// The end that receives.
 pub trait MessageReceiver: Send {
-    /// Receives until `stop` is set: what is lost on a link never arrives.
+    /// Receives until `stop` is set: data that a link loses never arrives.
     ///
     /// # Errors
     /// The system's; `InvalidData` where something arrived that was not sent.
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()>;
 
-    /// Its datagrams; none where the transport has none.
+    /// Its datagrams; `None` if the transport has none.
     ///
     /// # Errors
     /// The system's.
@@ -69,18 +69,18 @@ pub trait MessageReceiver: Send {
 /// What a sender has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SenderStatistics {
-    /// The share of what was sent that was sent again, or taken for lost.
+    /// The share of sent data that was retransmitted, or considered lost.
     pub retransmissions: f64,
-    /// Datagrams sent; none where the transport has none.
+    /// Datagrams sent; `None` if the transport has none.
     pub datagrams: Option<u64>,
 }
 
 /// Datagrams of a flow, at its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Datagrams {
-    /// That have arrived, a duplicate counted again.
+    /// Datagrams that arrived, duplicates included.
     pub arrived: u64,
-    /// That the receiver's queue had no room for.
+    /// Datagrams for which the receiver's queue had no room.
     pub dropped: u64,
 }
 

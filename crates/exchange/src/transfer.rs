@@ -1,11 +1,11 @@
-//! Measured: bytes that go from one end to another as fast as they can, through sockets.
+//! Measured: sending bytes from one end to another as fast as possible, through sockets.
 //!
-//! A flow is one connection, or two sockets that exchange datagrams, with a thread at each end.
-//! The sender writes blocks of one size, always from the same buffer; each begins with its number,
-//! and the rest is no run of zeroes. The receiver reads what arrives and checks the number of the
-//! first block that begins in each piece, or the first and last bytes of each datagram. Both record
-//! their [`Checkpoints`](crate::stream::Checkpoints): reading its clocks is the one system call beside the
-//! transfer's own.
+//! A flow is one connection, or two sockets that exchange datagrams, with a thread at each end. The
+//! sender writes blocks of one size, always from the same buffer; each begins with its number, and
+//! the rest is not all zeroes. The receiver reads what arrives and checks the number of the first
+//! block that begins in each piece, or the first and last bytes of each datagram. Both record their
+//! [`Checkpoints`](crate::stream::Checkpoints); reading the clocks for that is the only system call
+//! besides those of the transfer.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.
 
@@ -25,9 +25,9 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a receive waits before it checks whether it is to stop.
+/// How long a receive waits before it checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the receiver may take nothing before sending fails.
+/// How long the receiver may accept nothing before sending fails.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The smallest block. Control messages before and after the transfer are shorter, so that they
@@ -36,7 +36,7 @@ pub const BLOCK_LEAST_BYTES: usize = 64;
 /// The largest block.
 pub const BLOCK_MOST_BYTES: usize = 64 << 20;
 
-/// What the sender sends behind the token after its last datagram.
+/// What the sender appends to the token after its last datagram.
 const END: &[u8] = b" done";
 
 /// Waits for the sender that connects to a listener with its token: the receiving ends of its flows.
@@ -54,20 +54,20 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<Vec<Receiver
         Receiver::new(channel, listener.token())
     });
     let receivers: Vec<Receiver> = receivers.collect::<io::Result<_>>()?;
-    // All are ready when the sender learns that it may begin.
+    // All receivers are ready before the sender learns that it may begin.
     for receiver in &receivers {
         receiver.channel.send_all(listener.token())?;
     }
     Ok(receivers)
 }
 
-/// Connects to a listener, for as many flows as it listens for, with a congestion control where one
-/// is named. Blocks will have `size` bytes.
+/// Connects to a listener, with as many flows as it listens for, and with a congestion control if
+/// one is given. Blocks will have `size` bytes.
 ///
 /// # Errors
 ///
-/// `InvalidInput` for a size that does not fit, `NotFound` for a congestion control that is not
-/// there; those of [`rendezvous::connect`].
+/// `InvalidInput` for an unsuitable size, `NotFound` for an unknown congestion control; those of
+/// [`rendezvous::connect`].
 pub fn call(
     over: Over,
     address: &Address,

@@ -1,4 +1,4 @@
-//! What carries messages between two ends, one file each. All of them are dispatched statically, so
+//! The transports of messages between two ends, one file each. All are dispatched statically, so
 //! that a timed exchange makes the system calls of its transport and no indirect call.
 
 pub mod one_thread;
@@ -10,14 +10,14 @@ pub mod study;
 use std::io;
 use std::time::Duration;
 
-/// How long a receive that blocks waits before it returns without a message, so that its caller sees
-/// that it is stopped.
+/// How long a blocking receive waits before it returns without a message, so that its caller can
+/// check whether it should stop.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a peer has to answer, and to take what is sent to it.
+/// How long a peer may take to answer, or to accept what is sent to it.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A retransmission timeout in round trips.
 pub(crate) const RTO_ROUND_TRIPS: u32 = 3;
-/// A peer that says nothing for so long has gone; a worker that takes longer is taken for hung.
+/// A peer that is silent for this long is gone; a worker that takes longer counts as hung.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How an end waits for a message.
@@ -31,33 +31,32 @@ pub enum Wait {
 
 /// One end of a connection that carries messages of one size.
 pub trait Transport {
-    /// Whether an answer has the bytes of its message. Otherwise it only acknowledges it.
+    /// Whether an answer has the bytes of its message. Otherwise it only acknowledges the message.
     const ECHOES: bool = true;
 
-    /// Sends a message. Some transports take its bytes, and leave the buffer empty.
+    /// Sends a message. Some transports take ownership of its bytes, and leave the buffer empty.
     ///
     /// # Errors
     ///
-    /// What the system says; `TimedOut` where the peer takes nothing; `UnexpectedEof` where it has
-    /// closed.
+    /// The system's; `TimedOut` if the peer accepts nothing; `UnexpectedEof` if it has closed.
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Receives a message: into the buffer, which has its size, or instead of it. False where none
-    /// came within [`POLL_INTERVAL`] or so many polls, or something that is none.
+    /// Receives a message: into the buffer, which has its size, or in place of it. False if none
+    /// arrived within [`POLL_INTERVAL`] or a number of polls, or if something else arrived.
     ///
     /// # Errors
     ///
-    /// What the system says; `UnexpectedEof` where the peer has closed; `TimedOut` where the rest of
-    /// a message does not come.
+    /// The system's; `UnexpectedEof` if the peer has closed; `TimedOut` if the rest of a message
+    /// does not arrive.
     fn receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool>;
 
-    /// After how long without an answer a message counts as lost, to begin with. `None` where the
+    /// The initial time after which a message without an answer counts as lost. `None` if the
     /// transport retransmits by itself, or loses nothing.
     fn initial_rto(&self) -> Option<Duration> {
         None
     }
 
-    /// How long an answer may take where nothing is lost.
+    /// How long an answer may take if nothing is lost.
     fn answer_timeout(&self) -> Duration {
         ANSWER_TIMEOUT
     }
@@ -68,9 +67,9 @@ pub trait Transport {
     }
 }
 
-/// A transport that can look for a message without waiting.
+/// A transport that can check for a message without waiting.
 pub trait TryReceive: Transport {
-    /// Receives a message that is there already, as [`Transport::receive`].
+    /// Receives a message that has already arrived, as [`Transport::receive`].
     ///
     /// # Errors
     ///
@@ -83,12 +82,12 @@ pub fn message(size: usize) -> Vec<u8> {
     (0..size).map(|byte| (byte % 251) as u8).collect()
 }
 
-/// The peer takes nothing, or does not answer.
+/// The peer accepts nothing, or does not answer.
 pub(crate) fn no_answer() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the other end does not answer")
 }
 
-/// Whether the peer has gone, which it may do when it has what it wants.
+/// Whether the peer is gone, which it may be when it has what it wants.
 pub fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
     matches!(

@@ -1,42 +1,42 @@
-//! At which addresses two hosts meet.
+//! The addresses by which two hosts connect.
 
 use crate::host::Host;
 use costof_model::protocol::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host, as far as it matters to where it is reached.
+/// A host, with what determines how it is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// Which.
+    /// The host.
     pub host: &'a Host,
-    /// Its machine's boot, where it is known.
+    /// Its machine's boot, if it is known.
     pub boot: Option<&'a str>,
-    /// What its worker says of the network there.
+    /// What its worker reports about the network there.
     pub network: &'a Network,
 }
 
-/// How two hosts stand to each other, and where they meet.
+/// The relation of two hosts, and the addresses by which they connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meet {
     /// The address of the leading role's end.
     pub near: IpAddr,
     /// The address of the other end.
     pub far: IpAddr,
-    /// Whether they share a network namespace too: then the path between them is
-    /// its loopback device, whatever the addresses are.
+    /// Whether they also share a network namespace: the path between them is then its loopback
+    /// device, whatever the addresses are.
     pub one_namespace: bool,
 }
 
-/// Whether two hosts of which these boots are known are one machine.
+/// Whether two hosts with these boots are one machine.
 pub fn one_machine(near: Option<&str>, far: Option<&str>) -> bool {
     near.is_some() && near == far
 }
 
-/// Where `near`, whose role leads, meets `far`: at `asked`, which must be an
-/// address of the far end, where that is given.
+/// How `near`, whose role leads, connects to `far`: at `asked` if it is given, which must be an
+/// address of the far end.
 ///
 /// # Errors
-/// Where no address can be chosen.
+/// If no address can be chosen.
 pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<Meet, String> {
     let one_namespace = one_machine(near.boot, far.boot)
         && near.network.namespace.is_some()
@@ -63,7 +63,7 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
             .or_else(|| addresses.find(alike))
     };
     Ok(Meet {
-        // It calls, so that the kernel may choose.
+        // This end connects, so the kernel may choose its address.
         near: near_address.unwrap_or(match far_address {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -73,10 +73,9 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
     })
 }
 
-/// The address by which ssh has reached a host: from the controller, or, where
-/// that is the host, from it. It must be the host's own: what a worker knows of
-/// ssh is an environment variable, which whatever is started from an ssh session
-/// inherits, in a container or a namespace too.
+/// The address by which ssh reached a host: from the controller, or, if that is the host, from it.
+/// It must be one of the host's own addresses: a worker knows of ssh by an environment variable,
+/// and everything started from an ssh session inherits it, even in a container or a namespace.
 fn reached(host: Side<'_>, other: Side<'_>) -> Option<IpAddr> {
     let by_ssh = match host.host {
         Host::Local => other.network.reached_from,
@@ -85,8 +84,8 @@ fn reached(host: Side<'_>, other: Side<'_>) -> Option<IpAddr> {
     by_ssh.filter(|address| host.network.addresses.contains(address))
 }
 
-/// The first address of `far` of a family that `near` has too; its first one
-/// where there is none.
+/// The first address of `far` in an address family that `near` also has; if there is none, its
+/// first address.
 fn common(near: Side<'_>, far: Side<'_>) -> Option<IpAddr> {
     let all = &far.network.addresses;
     let has = |is_ipv4| {

@@ -15,12 +15,11 @@ use std::str::FromStr;
 pub enum Host {
     /// This machine, by a child process of the controller's own executable.
     Local,
-    /// The same, inside the network namespace of this name.
+    /// The same, inside the network namespace with this name.
     Namespace(String),
-    /// Another machine, by OpenSSH: `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`.
+    /// Another machine, through OpenSSH: `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`.
     Ssh(String),
-    /// Wherever this command of the shell leads: its standard input and output
-    /// reach a worker.
+    /// A shell command whose standard input and output reach a worker.
     Exec(String),
 }
 
@@ -65,8 +64,8 @@ fn namespace(name: &str) -> Result<Host, String> {
     Ok(Host::Namespace(name.to_owned()))
 }
 
-/// ssh itself reads the destination; what it would take for an option, or what
-/// is clearly none, is refused here.
+/// ssh itself parses the destination. Text that ssh would take for an option, or that is clearly
+/// not a destination, is rejected here.
 fn ssh(destination: &str, without_scheme: &str) -> Result<Host, String> {
     let host = without_scheme
         .rsplit_once('@')
@@ -84,7 +83,7 @@ fn ssh(destination: &str, without_scheme: &str) -> Result<Host, String> {
 }
 
 impl fmt::Display for Host {
-    /// As it can be read again.
+    /// In the form that can be parsed again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Host::Local => f.write_str("local"),
@@ -97,14 +96,13 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// Whether its workers are processes that the controller starts itself, so
-    /// that they can enter what it has made on its machine.
+    /// Whether the controller itself starts its workers, so that they can enter namespaces that it
+    /// created on its machine.
     pub fn is_here(&self) -> bool {
         matches!(self, Host::Local | Host::Namespace(_))
     }
 
-    /// What may help where a worker ended with this exit code before it
-    /// introduced itself.
+    /// What may help if a worker ended with this exit code before it introduced itself.
     pub(crate) fn way_out(&self, code: i32) -> Option<String> {
         match (self, code) {
             (Host::Ssh(destination), 255) => Some(format!(
@@ -122,15 +120,15 @@ impl Host {
     }
 }
 
-/// How workers are started: on the controller's machine by this program, on
-/// others by a costof that is there.
+/// How to start workers: on the controller's machine with this program, on others with a costof
+/// that is installed there.
 #[derive(Debug)]
 pub struct WorkerCommand {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// Kept open, so that the same executable runs even when its file is replaced.
+    /// Kept open, so that the same executable runs even if its file is replaced.
     executable: Option<File>,
-    /// The costof on other machines, as their shell reads it.
+    /// The costof on other machines, as a command for their shell.
     remote: String,
 }
 
@@ -145,11 +143,11 @@ impl WorkerCommand {
         }
     }
 
-    /// The controller's own executable with these arguments, opened once, so
-    /// that a build that replaces its file in mid-run changes nothing.
+    /// The controller's own executable with these arguments. It is opened once, so that a build
+    /// that replaces its file during a run changes nothing.
     ///
     /// # Errors
-    /// Where the executable cannot be opened.
+    /// If the executable cannot be opened.
     pub fn own_executable(arguments: &[&str]) -> io::Result<WorkerCommand> {
         let executable = File::open("/proc/self/exe")?;
         let program = format!("/proc/self/fd/{}", executable.as_raw_fd());
@@ -168,7 +166,7 @@ impl WorkerCommand {
         }
     }
 
-    /// What is started on a host, for a person to read.
+    /// The command on a host, for display.
     pub(crate) fn shown(&self, host: &Host) -> String {
         match (host, &self.executable) {
             (Host::Ssh(_) | Host::Exec(_), _) => host.to_string(),
@@ -180,12 +178,11 @@ impl WorkerCommand {
         }
     }
 
-    /// The command that starts a worker on `host`: its input and output are
-    /// pipes, and it leads a process group of its own, so that Ctrl-C reaches
-    /// the controller alone.
+    /// The command that starts a worker on `host`. Its input and output are pipes, and it leads its
+    /// own process group, so that Ctrl-C reaches only the controller.
     ///
     /// # Errors
-    /// Where the host is a network namespace that is not there.
+    /// If the host is a network namespace that does not exist.
     pub(crate) fn on(&self, host: &Host) -> io::Result<Command> {
         let mut command = match host {
             Host::Local | Host::Namespace(_) => {
@@ -195,8 +192,8 @@ impl WorkerCommand {
             }
             Host::Ssh(destination) => {
                 let mut command = Command::new("ssh");
-                // It asks nothing, forwards nothing, and leaves no master
-                // connection behind, which would outlive it.
+                // It prompts for nothing, forwards nothing, and leaves no master connection behind,
+                // which would outlive it.
                 let options = "-T -x -a -o BatchMode=yes -o ClearAllForwardings=yes \
                                -o ControlMaster=no -o RemoteCommand=none \
                                -o ConnectTimeout=20 --";
@@ -224,10 +221,10 @@ impl WorkerCommand {
                 })?;
         }
         command
-            // Of a panic the message is kept; a backtrace would push it out.
+            // For a panic, the message matters; a backtrace would push it out of the kept part.
             .env("RUST_BACKTRACE", "0")
-            // By which way the user came here says nothing of the worker, unless
-            // ssh starts it: then the other side sets it anew.
+            // How the user logged in says nothing about the worker, unless ssh starts it: then the
+            // other side sets these variables anew.
             .env_remove("SSH_CONNECTION")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,5 +1,5 @@
-//! One launch of one block: a fresh worker for every role, driven point by
-//! point, one role or several alike.
+//! One launch of one block: a new worker for every role, driven point by point. One role and
+//! several work the same way.
 
 pub use crate::worker::Place;
 
@@ -13,43 +13,43 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a launch needs besides the commands to its workers.
+/// Everything that a launch needs, besides the commands to its workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// How workers are started.
     pub command: &'a WorkerCommand,
-    /// How long a worker may take for any one answer.
+    /// How long a worker may take for one answer.
     pub limit: Duration,
-    /// Set where the controller was interrupted.
+    /// Set when the controller is interrupted.
     pub interrupted: &'a AtomicBool,
 }
 
-/// What a launch gave.
+/// The results of a launch.
 #[derive(Debug)]
 pub struct Outcome {
     /// The reports of each point, in the order of the roles.
     pub reports: Vec<Vec<Report>>,
     /// What disturbed the leading role, and all ends of the link.
     pub noise: Noise,
-    /// The points that failed, by position, and why: the leading role's reason, where it has one.
+    /// The points that failed, by position, and why: the leading role's reason, if it has one.
     pub failures: Vec<(usize, Failure)>,
 }
 
-/// Why a launch gave nothing.
+/// Why a launch has no results.
 #[derive(Debug)]
 pub enum Lost {
-    /// A worker failed while this point, by position, was measured; `None`
-    /// where it failed before the first or after the last, which concerns all.
+    /// A worker failed while this point, by position, was measured. `None` if it failed before the
+    /// first or after the last point, which affects all of them.
     Failed(Option<usize>, Failure),
     /// The controller was interrupted.
     Interrupted,
 }
 
-/// Runs one launch. `launches` says for every role, the leading one last, what
-/// its worker gets; they agree on the points. `places` says where it runs.
+/// Runs one launch. `launches` contains the description for the worker of each role, the leading
+/// one last; all have the same points. `places` says where each worker runs.
 ///
 /// # Errors
-/// Where a worker fails; the others are ended then.
+/// If a worker fails; the others are then killed.
 pub fn run(
     places: &[Place<'_>],
     launches: Vec<Launch>,
@@ -85,14 +85,14 @@ struct Part {
     role: Text,
     worker: Worker,
     cpus: Vec<usize>,
-    /// The processors of the other roles on its machine.
+    /// The CPUs of the other roles on its machine.
     partners: Vec<usize>,
 }
 
 struct Driven<'a> {
     parts: Vec<Part>,
     setting: &'a Setting<'a>,
-    /// The point that is being measured; `None` before the first and after the last.
+    /// The point being measured; `None` before the first and after the last.
     at: Option<usize>,
     failures: Vec<(usize, Failure)>,
 }
@@ -116,7 +116,7 @@ impl Driven<'_> {
         }
     }
 
-    /// One point, once: all roles prepare, all run, the last one leads.
+    /// Measures one point once: all roles prepare, all run, the last one leads.
     fn measure(&mut self, point: usize) -> Result<(), Lost> {
         self.at = Some(point);
         if self.has_failed(point) {
@@ -147,7 +147,7 @@ impl Driven<'_> {
             }
             match self.answer(part)? {
                 Answer::Ran => {}
-                // What the others say then is mostly that this one has gone.
+                // The errors of the others then mostly say that this role is gone.
                 Answer::Failed(_) if self.has_failed(point) => {}
                 Answer::Failed(failure) => self.failures.push((point, failure)),
                 other => return Err(self.protocol_error(part, &other)),
@@ -164,8 +164,7 @@ impl Driven<'_> {
         self.at = None;
         let mut reports = vec![Vec::new(); points];
         let mut leading_noise = Noise::default();
-        // The leading role first: its ledger is to hold nothing of how the
-        // others end.
+        // The leading role first, so that its ledger does not include the end of the others.
         for part in (0..self.parts.len()).rev() {
             match self.ask(part, &Command::Close)? {
                 Answer::Closed {
@@ -201,7 +200,7 @@ impl Driven<'_> {
         })
     }
 
-    /// Takes off the leading role's noise what another one on its machine used.
+    /// Subtracts from the leading role's noise what another role on its machine used.
     fn subtract_peer_cpu(&self, noise: &mut Noise, part: usize, cpu_ns: f64) {
         let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
             return;

@@ -1,7 +1,7 @@
 //! Hosts, and the controller's end of the protocol to the workers on them.
 //!
-//! This crate never knows a particular probe, and never guesses how a worker
-//! is started: it is given the command.
+//! This crate never knows a particular probe, and never guesses how to start a worker: it receives
+//! the command.
 
 pub mod addresses;
 pub mod host;

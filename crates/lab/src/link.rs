@@ -1,10 +1,9 @@
-//! A link that is there: both ends of the path, for workers to meet over.
+//! An existing link: both ends of the path over which workers connect.
 //!
-//! Whatever a link needs, namespaces and devices, is held by one process (the
-//! *holder*), which makes them in its own namespaces and ends with the
-//! controller, however that ends. With it the kernel takes everything away:
-//! nothing has a name, so nothing can be left. ([`named`] makes the one link
-//! that has names, for people to enter.)
+//! One process (the *holder*) holds everything that a link needs, namespaces and devices. It
+//! creates them in its own namespaces and ends with the controller, however that ends. The kernel
+//! then removes everything: nothing has a name, so nothing can be left. ([`named`] creates the one
+//! link with names, which people can enter.)
 
 mod channel;
 mod emulator;
@@ -31,9 +30,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// One end of a link.
 #[derive(Debug)]
 pub struct End {
-    /// Where workers at this end are reached.
+    /// The address of workers at this end.
     pub address: IpAddr,
-    /// The namespace of this end; none: the host's own.
+    /// The namespace of this end; `None` for the host's own.
     pub namespace: Option<Namespace>,
 }
 
@@ -44,20 +43,19 @@ pub struct Made {
     pub near: End,
     /// The end of the other roles.
     pub far: End,
-    /// Whether what is sent to the far end is dropped on its way, so that
-    /// nobody there ever receives or answers.
+    /// Whether everything sent to the far end is dropped on the way, so that nobody there ever
+    /// receives or answers.
     pub drops_all: bool,
     holder: Option<Holder>,
 }
 
 impl Made {
-    /// Makes a link, whose far end is reached at `asked` where that is given;
-    /// `holder` is the command that calls [`hold()`] with the link's name. Must be
-    /// called from a thread that outlives the link, whose holder's parent-death
-    /// signal follows that thread.
+    /// Creates a link whose far end is reached at `asked`, if it is given. `holder` is the command
+    /// that calls [`hold()`] with the link's name. Call this from a thread that outlives the link:
+    /// the kernel kills the holder when that thread ends.
     ///
     /// # Errors
-    /// Why there can be no such link here, and what to do about it.
+    /// Why such a link is impossible here, and what to do about it.
     pub fn make(
         link: &Link,
         asked: Option<IpAddr>,
@@ -82,7 +80,7 @@ impl Made {
         }
     }
 
-    /// The network that is there between two hosts, by the addresses of both.
+    /// The existing network between two hosts, by the addresses of both.
     pub fn between(near: IpAddr, far: IpAddr) -> Made {
         let end = |address| End {
             address,
@@ -96,39 +94,38 @@ impl Made {
         }
     }
 
-    /// The end of the role that leads, or of the others.
+    /// The end of the leading role, or of the others.
     pub fn end(&self, leads: bool) -> &End {
         if leads { &self.near } else { &self.far }
     }
 
-    /// Whether a thread of costof's own carries what is sent, which takes most of a processor.
+    /// Whether a thread of costof carries the packets, which takes most of a CPU.
     pub fn is_relayed(&self) -> bool {
         let by = self.holder.as_ref().map(|holder| &holder.emulated_by);
         by.is_some_and(|by| by.as_deref() == Some(RELAY))
     }
 
-    /// Has that thread run on these processors only.
+    /// Restricts that thread to these CPUs.
     ///
     /// # Errors
-    /// Where the link has ended, or the thread may not run there.
+    /// If the link has ended, or the thread may not run there.
     pub fn relay_on(&mut self, cpus: &[usize]) -> Result<(), Failure> {
         let cpus = cpus.to_vec();
         self.ask(Request::RelayOn { cpus }).map(drop)
     }
 
-    /// A launch begins: what is lost is drawn from this seed, and counted from
-    /// zero.
+    /// Starts a launch: uses this seed for losses, and sets the counters to zero.
     ///
     /// # Errors
-    /// Where the link has ended: it is to be made anew.
+    /// If the link has ended: create it again.
     pub fn begin(&mut self, seed: u64) -> Result<(), Failure> {
         self.ask(Request::Begin { seed }).map(drop)
     }
 
-    /// What the link did since then; none where nobody emulates it.
+    /// What the link did since then; `None` if nothing emulates it.
     ///
     /// # Errors
-    /// Where the link has ended: it is to be made anew.
+    /// If the link has ended: create it again.
     pub fn report(&mut self) -> Result<Option<LinkReport>, Failure> {
         match self.ask(Request::Report)? {
             Some(Reply::Report { link }) => Ok(link.map(|link| *link)),
@@ -151,11 +148,11 @@ impl Made {
     }
 }
 
-/// The addresses of the near and the far end of a link that costof makes: those
-/// of the far end's that is asked for, else the first.
+/// The addresses of the near and the far end of a link that costof creates: the pair whose far end
+/// is `asked`, otherwise the first pair.
 ///
 /// # Errors
-/// Where the far end has no such address.
+/// If the far end has no such address.
 pub fn addresses(link: &Link, asked: Option<IpAddr>) -> Result<(IpAddr, IpAddr), String> {
     const V4: (IpAddr, IpAddr) = (NEAR_ADDRESS, FAR_ADDRESS);
     const V6: (IpAddr, IpAddr) = (NEAR_ADDRESS_V6, FAR_ADDRESS_V6);

@@ -1,4 +1,4 @@
-//! Threads that end by themselves, and what they carry between pipes and channels.
+//! Threads that end by themselves, and the messages that they pass between pipes and channels.
 
 use costof_model::failure::Failure;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 /// Starts a thread that ends by itself.
 ///
 /// # Errors
-/// Where the system has no more threads for this user: its limit or the cgroup's is reached.
+/// If the system refuses another thread: the limit of the user or of the cgroup is reached.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread.spawn(work).map(drop).map_err(|error| {
@@ -17,8 +17,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     })
 }
 
-/// Hands on the whole lines of a pipe, which are no longer than that, until there are no more or nobody
-/// listens. What stands after the last of them is a message that its writer did not live to finish.
+/// Forwards the complete lines of a pipe, up to a maximum length, until there are no more or nobody
+/// listens. Text after the last line is a message that its writer did not finish.
 pub(crate) fn forward_lines(
     pipe: impl Read,
     limit_bytes: u64,

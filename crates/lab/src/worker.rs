@@ -1,5 +1,5 @@
-//! A worker, seen from the controller: a process that answers, or fails in
-//! time, and of which nothing is left when it is dropped.
+//! A worker as the controller sees it: a process that answers, or fails within a time limit. When
+//! it is dropped, nothing is left of it.
 
 use crate::host::{Host, WorkerCommand};
 use crate::link::End;
@@ -16,72 +16,72 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the controller looks whether it was interrupted.
+/// How often the controller checks whether it was interrupted.
 const POLL: Duration = Duration::from_millis(100);
-/// How much is kept of any text in an answer, in characters: the longest that
-/// there is, a kernel's command line, has 2048 on both architectures.
+/// How many characters of any text in an answer are kept. The longest text, a kernel's command
+/// line, has 2048 on both architectures.
 const TEXT_MAX_CHARS: usize = 2048;
 /// How much of a worker's standard error is kept, from its end.
 const STDERR_TAIL_BYTES: usize = 4096;
-/// How long an ended worker has to close its outputs and be reaped.
+/// How long a worker that ended may take to close its outputs and be reaped.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A running worker. Dropping it ends it.
+/// A running worker. Dropping it kills it.
 #[derive(Debug)]
 pub struct Worker {
     host: Host,
     child: Child,
     /// Whether it has introduced itself.
     is_known: bool,
-    /// How it ended, once that is known.
+    /// Its exit status, once known.
     status: Option<ExitStatus>,
     commands: Option<Sender<Vec<u8>>>,
-    /// Lines, as they come.
+    /// The lines, as they arrive.
     answers: Receiver<Vec<u8>>,
     stderr: Stderr,
     oom_kills_before: Option<u64>,
 }
 
-/// The end of what a worker wrote to its standard error.
+/// The last part of a worker's standard error.
 #[derive(Debug)]
 struct Stderr {
     kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Disconnected once there is no more to come.
+    /// Disconnected when the output has ended.
     closed: Receiver<()>,
 }
 
 /// Where a worker runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// On which host.
+    /// The host.
     pub host: &'a Host,
-    /// At which end of the link, where there is one.
+    /// The end of the link, if there is one.
     pub end: Option<&'a End>,
 }
 
 impl Place<'static> {
-    /// A process of this machine, at no end of anything.
+    /// A process on this machine, without a link.
     pub const LOCAL: Place<'static> = Place {
         host: &Host::Local,
         end: None,
     };
 }
 
-/// Why a question to a worker has no answer.
+/// Why a worker gave no answer.
 #[derive(Debug)]
 pub enum NoAnswer {
-    /// The worker is gone, or was ended because it did not answer as it should.
+    /// The worker is gone, or was killed because of an invalid answer or a timeout.
     Failed(Failure),
     /// The controller was interrupted.
     Interrupted,
 }
 
 impl Worker {
-    /// Starts a worker and reads its first line. Must be called from a thread
-    /// that outlives the worker, whose parent-death signal follows that thread.
+    /// Starts a worker and reads its first line. Call this from a thread that outlives the worker:
+    /// the kernel kills the worker when that thread ends.
     ///
     /// # Errors
-    /// Where it cannot be started, or is none, or speaks another protocol.
+    /// If it cannot be started, is not a worker, or speaks another protocol version.
     pub fn start(
         place: &Place<'_>,
         command: &WorkerCommand,
@@ -113,8 +113,8 @@ impl Worker {
         let output = child.stdout.take().expect("standard output is a pipe");
         let errors = child.stderr.take().expect("standard error is a pipe");
         let (commands, lines) = mpsc::channel();
-        // One answer, and one more: a worker that says more than it is asked
-        // must wait, and fills no memory here.
+        // Room for one answer and one more: a worker that sends more than it was asked for must
+        // wait, and does not fill memory here.
         let (sender, answers) = mpsc::sync_channel(1);
         let (stderr, keep) = Stderr::keep(errors);
         let mut worker = Worker {
@@ -127,7 +127,7 @@ impl Worker {
             stderr,
             oom_kills_before,
         };
-        // All three end with the worker, which closes what they read and write.
+        // All three threads end with the worker, which closes what they read and write.
         let read_answers = move || {
             pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| {
                 sender.send(line).is_ok()
@@ -154,19 +154,18 @@ impl Worker {
         }
     }
 
-    /// Sends the worker a command. Never waits, and never fails: a worker that
-    /// does not listen does not answer either, and then has more to say about
-    /// it than a broken pipe.
+    /// Sends a command to the worker. Never waits, and never fails: a worker that does not listen
+    /// does not answer either, and that failure says more than a broken pipe.
     pub fn send(&mut self, command: &Command) {
         if let Some(commands) = &self.commands {
             let _ = commands.send(pipe::line(command));
         }
     }
 
-    /// What the worker answers within `limit`.
+    /// The worker's answer, within `limit`.
     ///
     /// # Errors
-    /// Where it does not: it is ended then.
+    /// If there is no answer; the worker is then killed.
     pub fn answer(
         &mut self,
         limit: Duration,
@@ -181,8 +180,8 @@ impl Worker {
             match self.answers.recv_timeout(left.min(POLL)) {
                 Ok(line) => return parse(&line).map_err(|rubbish| self.rubbish(&rubbish)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                // What it left in its process group, and what would hold its
-                // output open, goes with it.
+                // Also kills what the worker left in its process group, which could keep its output
+                // open.
                 Err(RecvTimeoutError::Timeout) => match self.ended() {
                     None if left.is_zero() => return Err(self.too_late(limit)),
                     Some(_) if left.is_zero() => return Err(self.gone()),
@@ -195,7 +194,7 @@ impl Worker {
     /// Sends a command and waits for the answer.
     ///
     /// # Errors
-    /// Where there is none: the worker is ended then.
+    /// If there is no answer; the worker is then killed.
     pub fn ask(
         &mut self,
         command: &Command,
@@ -212,8 +211,8 @@ impl Worker {
         NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
     }
 
-    /// The failure of a worker whose line is no message. What comes before
-    /// its introduction may be somebody else's, who stands between.
+    /// The failure of a worker whose line is not a message. Text before its introduction may come
+    /// from another program in between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
             return self.protocol_error(&format!("sent a malformed message: `{line}`"));
@@ -225,7 +224,7 @@ impl Worker {
         )))
     }
 
-    /// The worker, for a person to read.
+    /// The worker's name, for display.
     fn name(&self) -> String {
         match &self.host {
             Host::Local => "the worker".to_owned(),
@@ -285,7 +284,7 @@ impl Worker {
             (None, Some(255)) if self.is_known && matches!(self.host, Host::Ssh(_)) => {
                 "is gone: ssh lost the connection".to_owned()
             }
-            // As a shell says it, and the worker's guard there.
+            // As a shell reports it, and the worker's guard on the other machine.
             (None, Some(code @ 129..=192)) if !self.host.is_here() => {
                 format!("was killed there by {}", signal_name(code - 128))
             }
@@ -294,7 +293,7 @@ impl Worker {
         }
     }
 
-    /// Waits for a worker that closed its output, and ends it if it lingers.
+    /// Waits for a worker that closed its output, and kills it if it does not end.
     fn reap(&mut self) -> Option<ExitStatus> {
         self.commands = None;
         let deadline = Instant::now() + END_LIMIT;
@@ -308,10 +307,9 @@ impl Worker {
         self.status
     }
 
-    /// How the worker ended, if it has. What it left in its process group is
-    /// ended then, at once: its number may soon be another process's. Of a
-    /// command of the user's only the input and output count, and the worker,
-    /// which may outlive it, ends when those do.
+    /// The worker's exit status, if it has ended. Its process group is then killed at once: the
+    /// number may soon be another process's. With a command of the user, only the input and output
+    /// count; the worker may outlive the command, and ends when these close.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -322,19 +320,19 @@ impl Worker {
         self.status
     }
 
-    /// Ends the worker and whatever it started in its process group.
+    /// Kills the worker and everything that it started in its process group.
     fn end(&mut self) {
         self.commands = None;
         if self.ended().is_none() {
             self.kill_group();
-            // Killed; waiting only collects it.
+            // It was killed; waiting only reaps it.
             let _ = self.child.kill();
             self.status = self.child.wait().ok();
         }
     }
 
     fn kill_group(&self) {
-        // The group may be gone with the worker, which is what is wanted.
+        // The group may have ended with the worker, which is fine.
         let _ = costof_os::process::kill_group(self.child.id());
     }
 
@@ -354,8 +352,7 @@ impl Drop for Worker {
     }
 }
 
-/// Writes the commands, so that one which does not read it holds
-/// nobody up.
+/// Writes the commands in its own thread, so that a worker that does not read blocks nobody.
 fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
     while let Ok(line) = lines.recv() {
         if input.write_all(&line).is_err() {
@@ -364,9 +361,8 @@ fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
     }
 }
 
-/// The answer in a line, or the line, for a person to read. Whatever text is in
-/// it may come from a stranger and goes to terminals and files: it is made
-/// harmless here, and nowhere else.
+/// Parses the answer in a line; an error contains the line, for display. Text in it may come from
+/// an untrusted source and goes to terminals and files: it is sanitized here, and nowhere else.
 fn parse(line: &[u8]) -> Result<Answer, String> {
     let read = serde_json::from_slice(line).and_then(|mut value| {
         make_harmless(&mut value);
@@ -389,7 +385,7 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The beginning of a text, with nothing that would move a terminal's cursor.
+/// The beginning of a text, without anything that would move a terminal's cursor.
 fn harmless(text: &str, chars_max: usize) -> String {
     let mut chars = text.chars().map(|c| if c.is_control() { '.' } else { c });
     let mut harmless: String = chars.by_ref().take(chars_max).collect();
@@ -400,8 +396,8 @@ fn harmless(text: &str, chars_max: usize) -> String {
 }
 
 impl Stderr {
-    /// What a thread has to do, too: it reads `errors` to the end, so that the worker never blocks on a full
-    /// pipe, and keeps the last part.
+    /// Returns the work for a thread, too: it reads `errors` to the end, so that the worker never
+    /// blocks on a full pipe, and keeps the last part.
     fn keep(mut errors: ChildStderr) -> (Stderr, impl FnOnce()) {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (open, closed) = mpsc::channel();
@@ -419,18 +415,18 @@ impl Stderr {
         (Stderr { kept, closed }, keep)
     }
 
-    /// What is kept of an ended worker's standard error: all that it wrote,
-    /// unless a process that it left behind holds it open.
+    /// The kept part of an ended worker's standard error, which is complete unless a process that
+    /// the worker left behind keeps it open.
     fn kept(&self) -> Vec<u8> {
-        // Nothing is ever sent: this waits for the end.
+        // Nothing is ever sent: this waits until the channel closes.
         let _ = self.closed.recv_timeout(END_LIMIT);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().copied().collect()
     }
 }
 
-/// How many processes this machine has killed for want of memory since its
-/// boot (`oom_kill` of /proc/vmstat, Linux 4.13).
+/// How many processes the kernel has killed since boot because memory ran out (`oom_kill` of
+/// /proc/vmstat, Linux 4.13).
 fn oom_kills() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
     let line = text.lines().find(|line| line.starts_with("oom_kill "))?;

@@ -1,9 +1,9 @@
 //! The clock of a measurement: chosen and calibrated once per run, verified by
 //! every worker in milliseconds.
 //!
-//! Source: Intel SDM vol. 2 (RDTSC, RDTSCP); G. Paoloni, "How to Benchmark
-//! Code Execution Times on Intel IA-32 and IA-64" (2010), without its `cpuid`,
-//! which leaves a virtual machine for microseconds.
+//! Source: Intel SDM vol. 2 (RDTSC, RDTSCP); G. Paoloni, "How to Benchmark Code Execution Times on
+//! Intel IA-32 and IA-64" (2010). Its `cpuid` is left out: under a hypervisor each one exits to the
+//! host, which takes microseconds.
 
 use costof_model::failure::Failure;
 use costof_model::protocol::{ClockInfo, ClockSource};
@@ -13,29 +13,29 @@ use costof_stats::median;
 
 /// A clock whose readings are ordered with the work between them.
 pub trait Clock {
-    /// A reading that the work after it waits for.
+    /// Reads the clock; work that follows starts only after the reading.
     fn start(&self) -> u64;
-    /// A reading that waits for the work before it.
+    /// Reads the clock; the reading happens only after the work before it is done.
     fn end(&self) -> u64;
     /// A difference of readings in nanoseconds.
     fn ns(&self, ticks: u64) -> f64;
-    /// The least difference between two readings that differ, in nanoseconds.
+    /// The smallest nonzero difference between two readings, in nanoseconds.
     fn resolution_ns(&self) -> f64;
     /// What one reading costs, in nanoseconds.
     fn read_ns(&self) -> f64;
 }
 
-/// Calibrations, and how long each lasts.
+/// How often the clock is calibrated, and how long each calibration lasts.
 const CALIBRATIONS: usize = 5;
 const CALIBRATION_NS: u64 = 20_000_000;
-/// Calibrations further apart than this are no calibration.
+/// If the calibrations differ by more than this, the counter is not used.
 const SPREAD_MAX_PPM: f64 = 50.0;
-/// How long a worker compares the clocks, and how far apart they may be then.
+/// How long a worker compares the clocks, and by how much they may differ then.
 const VERIFICATION_NS: u64 = 2_000_000;
 const VERIFICATION_MAX_PPM: f64 = 500.0;
 
-/// Chooses the clock of this machine and calibrates it. `kernel_clock` is the
-/// kernel's clock source, as far as it is known.
+/// Chooses the clock of this machine and calibrates it. `kernel_clock` is the kernel's clock
+/// source; `None` if it is unknown.
 pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
     let because = match counter_is_trusted(kernel_clock) {
         Ok(because) => because,
@@ -58,9 +58,9 @@ pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
     }
 }
 
-/// The kernel trusts the counter as a clock where it uses it itself; under
-/// hypervisors that scale it, `kvm-clock` and `hyperv_clocksource_tsc_page`
-/// are this counter too, but their rate may change when the machine moves.
+/// The kernel trusts the counter as a clock if it uses it itself. `kvm-clock` and
+/// `hyperv_clocksource_tsc_page` also read this counter, on hypervisors that scale it, but its rate
+/// may change when the virtual machine migrates.
 fn counter_is_trusted(kernel_clock: Option<&str>) -> Result<String, String> {
     if cfg!(target_arch = "aarch64") {
         return Ok("the generic timer of aarch64 runs at a constant rate".to_owned());
@@ -100,7 +100,7 @@ fn calibrate() -> (f64, f64) {
     (hz, (high - low) / hz * 1e6)
 }
 
-/// Ticks per second, watched for `duration_ns`.
+/// Ticks per second, measured over `duration_ns`.
 fn rate(duration_ns: u64) -> f64 {
     let (first_ticks, first_ns) = simultaneous();
     while now_ns(ClockId::MonotonicRaw) < first_ns + duration_ns {
@@ -110,7 +110,7 @@ fn rate(duration_ns: u64) -> f64 {
     (last_ticks - first_ticks) as f64 * 1e9 / (last_ns - first_ns) as f64
 }
 
-/// Readings of both clocks at one moment: the closest of several tries.
+/// Reads both clocks at almost the same moment: the closest of several tries.
 fn simultaneous() -> (u64, u64) {
     (0..20)
         .map(|_| {
@@ -133,8 +133,8 @@ fn resolution_ticks(read: impl Fn() -> u64) -> f64 {
         }
         last = now;
     }
-    // Two readings in a row differ by what a reading costs at least; the
-    // counter itself is finer, but it distinguishes nothing shorter.
+    // Two successive readings differ at least by the cost of one reading. The counter itself may be
+    // finer, but it cannot time anything shorter.
     if least == u64::MAX { 1.0 } else { least as f64 }
 }
 
@@ -152,15 +152,15 @@ fn ticks_per_read(read: impl Fn() -> u64) -> f64 {
     median(&costs).unwrap_or(1.0)
 }
 
-/// The kernel's clock, for what needs no calibrated one.
+/// The kernel's clock, for uses that need no calibrated clock.
 pub fn kernel() -> Box<dyn Clock> {
     Box::new(Monotonic(monotonic(String::new())))
 }
 
-/// The clock as the run chose it.
+/// The clock that the run chose.
 ///
 /// # Errors
-/// Where this worker's processor disagrees with the calibration.
+/// If the counter on this worker's CPU disagrees with the calibration.
 pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
     match info.source {
         ClockSource::Monotonic => Ok(Box::new(Monotonic(info.clone()))),
@@ -180,8 +180,8 @@ pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
     }
 }
 
-/// How far the counter's rate lies from `hz`, in parts per million; the least
-/// of several tries, since a preemption between two readings is not its fault.
+/// By how much the counter's rate differs from `hz`, in parts per million: the smallest of several
+/// tries, since a preemption between two readings is not the counter's fault.
 fn disagreement_ppm(hz: f64) -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..3 {

@@ -1,21 +1,22 @@
-//! From the launches of two runs to what they say of each other. Pure.
+//! Compares the launches of two runs. Pure.
 //!
-//! A launch is one value of each metric, its median. The ratio is that of the geometric means of
-//! the two runs' launches without the least and the greatest eighth, its interval Welch's t on their
-//! logarithms, as costs are skewed. Where the launches of both took turns, those of one number are
-//! neighbours in time and share what the machine did then: the interval is Student's t on the logarithms
-//! of their ratios. Looking at many rows finds differences by chance: verdicts hold for all rows together,
-//! by Holm's procedure (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-//! Journal of Statistics 6, 1979), so that of twenty comparisons of what is the same, one has a false
-//! alarm.
+//! A launch gives one value of each metric, its median. The ratio compares the geometric means of
+//! the two runs' launches, each without its least and its greatest eighth. Its interval is Welch's
+//! t on the logarithms, since costs are skewed. If the launches of both runs took turns, launches
+//! of the same number are neighbours in time and met the same conditions on the machine. The
+//! interval is then Student's t on the logarithms of their ratios. Who looks at many rows finds
+//! differences by chance. So verdicts hold for all rows together, by Holm's procedure (S. Holm, "A
+//! simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+//! 1979): of twenty comparisons in which nothing changed, one raises a false alarm.
 //!
-//! Of each launch counts what had the core to itself, as long as both runs have enough of it. Else what
-//! shared the core is compared with what shared it, and says so; alone is never compared with shared. What
-//! took turns met the same neighbours, so there all is compared with all.
+//! Only samples that had the core to themselves count, if both runs have enough of them. Otherwise
+//! samples that shared the core are compared with samples that shared it, and the result says so.
+//! Alone is never compared with shared. Launches that took turns met the same neighbours, so all
+//! their samples are compared.
 //!
-//! What changes between runs and not between the launches of one (other load of the host, the core
-//! clock, where a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time
-//! may differ for such reasons.
+//! Some things change between runs but not between the launches of one run: the load of the host,
+//! the core clock, where the kernel's memory lies since boot. The spread of the launches does not
+//! show them, so two runs that are far apart in time may differ for such reasons.
 
 mod comparable;
 mod facts;
@@ -38,21 +39,23 @@ use std::collections::BTreeMap;
 /// Which metrics are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metrics {
-    /// The one that answers each probe's question.
+    /// The primary metric of each probe.
     Primary,
-    /// All of which both runs have launches.
+    /// All metrics of which both runs have launches.
     All,
 }
 
-/// The smallest change that matters where nobody says another, as a share.
+/// The smallest change that matters unless the user chooses another, as a share.
 pub const MATTERS: f64 = 0.05;
-/// A ratio nearer to one than this is none: the core's clock alone drifts by as much within minutes.
+/// A ratio closer to one than this counts as no change: the core clock alone drifts as much within
+/// minutes.
 const LEAST: f64 = 1.01;
-/// Launches that took turns are compared in pairs where this share of the launches of either side has
-/// the other beside it; else what pairs leave out says more than what they share.
+/// Launches that took turns are compared in pairs if at least this share of each side's launches
+/// has a partner. Otherwise the unpaired launches would outweigh the pairs.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
-/// What `after` says of what `before` measured too, where the smallest change that matters is this share.
+/// Compares `after` with `before` in what both measured. `matters` is the smallest change that
+/// matters, as a share.
 pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Comparison {
     let (old, new) = (Side::new(before), Side::new(after));
     let in_turns = took_turns(before, after);
@@ -107,10 +110,10 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
     comparison
 }
 
-/// A run by its points.
+/// A run, indexed by point.
 struct Side<'a> {
     rows: BTreeMap<&'a Point, &'a PointRow>,
-    /// The step of the clock.
+    /// The resolution of the clock.
     step_ns: f64,
 }
 
@@ -123,7 +126,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The points of which the other side has no number, in the order of their names.
+    /// The points for which the other side has no number, in the order of their names.
     fn without(&self, other: &Side<'_>) -> Vec<Point> {
         let points = self.rows.keys();
         points
@@ -133,7 +136,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Whether the launches of these runs took turns, all of them: what was resumed did so no more.
+/// Whether all launches of these runs took turns; not if a run was resumed.
 fn took_turns(before: &Run, after: &Run) -> bool {
     let is_beside = |one: &Run, other: &Run| {
         one.run.beside.as_ref() == Some(&other.run.id) && one.attempts.len() < 2
@@ -143,11 +146,11 @@ fn took_turns(before: &Run, after: &Run) -> bool {
 
 /// The launches of a point that count.
 struct Launches<'a> {
-    /// What they gave, by their block and number.
+    /// The results, by block and launch number.
     given: BTreeMap<(usize, u32), &'a LaunchPoint>,
     /// The lowest floor of their gauge.
     floor: Option<f64>,
-    /// How far their CPUs lay apart, in nanoseconds.
+    /// The distance between their CPUs, in nanoseconds.
     distance_ns: Option<f64>,
 }
 
@@ -165,7 +168,7 @@ impl<'a> Launches<'a> {
     }
 }
 
-/// What those launches gave that both runs have, in the same order.
+/// The results of the launches that both runs have, in the same order.
 fn neighbours<'a>(
     [old, new]: &[BTreeMap<(usize, u32), &'a LaunchPoint>; 2],
 ) -> [Vec<&'a LaunchPoint>; 2] {
@@ -176,11 +179,11 @@ fn neighbours<'a>(
     [old, new]
 }
 
-/// What the launches of both sides give of a metric: those that have the other side's beside them, where
-/// `neighbours` are enough of them.
+/// The values of a metric on both sides. If enough launches have a partner in `neighbours`, only
+/// those count.
 ///
 /// # Errors
-/// Those of [`common`].
+/// The errors of [`common`].
 fn given(
     launches: &[Vec<&LaunchPoint>; 2],
     neighbours: Option<&[Vec<&LaunchPoint>; 2]>,
@@ -205,7 +208,7 @@ fn given(
     })
 }
 
-/// The medians of a metric in those launches where both sides gave it.
+/// The medians of a metric, from those launches in which both sides have one.
 fn in_pairs(
     launches: &[Vec<&LaunchPoint>; 2],
     metric: &str,
@@ -222,21 +225,21 @@ fn in_pairs(
     [old, new]
 }
 
-/// The launches' medians of a metric, of both sides.
+/// The launch medians of a metric on both sides.
 struct Given {
     medians: [Vec<f64>; 2],
-    /// Whether they are of neighbours: as many of both, in the same order.
+    /// Whether they are in pairs: equally many on both sides, in the same order.
     in_pairs: bool,
-    /// How many launches of each side gave it, with a neighbour or without.
+    /// How many launches of each side gave a median, paired or not.
     launches: [usize; 2],
-    /// Of which samples the medians are.
+    /// Which samples the medians were computed from.
     selection: Selection,
-    /// Whether something else used the core meanwhile.
+    /// Whether something else used the core during these samples.
     core_shared: bool,
 }
 
 impl Given {
-    /// How far the logarithms of the second side's are from those of the first.
+    /// The difference between the logarithms of the second side's medians and the first side's.
     fn difference(&self) -> Option<Difference> {
         let logs = |values: &Vec<f64>| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
         let [first, second] = self.medians.each_ref().map(logs);
@@ -247,10 +250,10 @@ impl Given {
         }
     }
 
-    /// Whether there are enough for an interval.
+    /// Checks that there are enough values for an interval.
     ///
     /// # Errors
-    /// What is missing, and of which run.
+    /// What is missing, and in which run.
     fn suffices(&self) -> Result<(), String> {
         let sides = || ["before", "after"].into_iter().zip(self.launches);
         if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
@@ -267,8 +270,8 @@ impl Given {
     }
 }
 
-/// One metric of one point, not yet judged among others; `None` where neither run has it. What is
-/// distinguished at all is `grain` or more of it, as a share.
+/// Compares one metric of one point, before all rows are judged together; `None` if neither run has
+/// it. Changes below `grain`, as a share, cannot be distinguished.
 fn compared(
     rows: [&PointRow; 2],
     metric: &MetricInfo,
@@ -297,7 +300,7 @@ fn compared(
     }
     let too_few = || "too few launches".to_owned();
     let found = given.difference().ok_or_else(too_few)?;
-    // Launches that agree to the last digit do so because nothing finer can be distinguished.
+    // Launches agree to the last digit because the clock cannot distinguish anything finer.
     let found = Difference {
         error: found.error.max(grain),
         ..found
@@ -313,7 +316,7 @@ fn compared(
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         trimmed_mean(&logs).map_or(f64::NAN, f64::exp)
     };
-    // The number that the run itself shows of this point.
+    // The number that the run itself shows for this point.
     let shown =
         |row: &PointRow, values: &[f64]| row.median(&metric.name).unwrap_or_else(|| centre(values));
     let row = Compared {
@@ -335,8 +338,8 @@ fn compared(
     Ok(Some((row, found)))
 }
 
-/// The standard error that is left where all launches agree: single operations are counted in
-/// buckets, and timed by a clock that has steps.
+/// The standard error that remains if all launches agree: latencies are counted in buckets, and the
+/// clock advances in steps.
 fn grain(
     launches: &[Vec<&LaunchPoint>; 2],
     medians: &[Vec<f64>; 2],
@@ -352,7 +355,7 @@ fn grain(
         if !is_single || least <= 0.0 {
             return 0.0;
         }
-        // Evenly spread over a step.
+        // The error is spread evenly over a step.
         (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt()
     });
     of_side[0].hypot(of_side[1])

@@ -8,19 +8,19 @@ use costof_stats::median;
 const STEPS: u64 = 20_000;
 const REPETITIONS: usize = 9;
 
-/// What the chains measured.
+/// The result of the chains.
 #[derive(Clone, Copy, Debug)]
 pub struct CoreClock {
     /// Core cycles per second.
     pub hz: f64,
-    /// The latency of a multiplication in cycles: the time of that chain over
-    /// the time of this one. Near a whole number where the two agree.
+    /// The latency of a multiplication in cycles: the time of its chain over the time of the other.
+    /// It is near a whole number if the two chains agree.
     pub multiply_cycles: f64,
 }
 
 impl CoreClock {
-    /// The core clock now; `None` where the two chains do not agree, because
-    /// the clock changed between them or a neighbour took the core.
+    /// Measures the core clock. `None` if the two chains do not agree, because the clock changed
+    /// between them or a neighbour took the core.
     pub fn measure(clock: &dyn Clock) -> Option<CoreClock> {
         let measured = CoreClock::from_chains(clock);
         multiply_cycles(measured.multiply_cycles).map(|_| measured)

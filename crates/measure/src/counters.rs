@@ -1,17 +1,17 @@
 //! Hardware counters around the timed batches of a point's primary metric.
 //!
-//! The kernel's perf_event counts for the measuring thread only, and only while
-//! a batch runs; starting and stopping are system calls between the clock's
-//! readings of two batches, never between those of one.
+//! The kernel's perf_event counts for the measuring thread only, and only while a batch runs.
+//! Starting and stopping are system calls; both happen between batches, never within the time of
+//! one.
 
 use costof_model::Text;
 use costof_model::protocol::CounterInfo;
 use costof_os::perf::{Count, Event, Group};
 use std::collections::BTreeMap;
 
-/// What is counted at every point. Not what the kernel itself counts, switches
-/// and page faults: each of these events costs the kernel time when it happens
-/// (80 ns a page fault), and the noise ledger has their numbers from getrusage.
+/// The events counted at every point. Events that the kernel itself counts (context switches, page
+/// faults) are not among them: each costs the kernel time when it happens (80 ns a page fault), and
+/// the noise ledger has their numbers from getrusage.
 const EVENTS: [Event; 7] = [
     Event::Cycles,
     Event::Instructions,
@@ -27,14 +27,13 @@ const EVENTS: [Event; 7] = [
 pub struct Counters(Group);
 
 impl Counters {
-    /// Those counters that this machine lets this thread have; `None` where
-    /// there are none at all.
+    /// The counters that this machine grants this thread; `None` if it grants none.
     pub fn open() -> Option<Counters> {
         let (group, _) = Group::open(&EVENTS);
         (!group.is_empty()).then_some(Counters(group))
     }
 
-    /// Which counters there are here, and why the others are absent.
+    /// Lists the counters that exist here, and why the others are absent.
     pub fn describe() -> CounterInfo {
         let (group, absent) = Group::open(&EVENTS);
         let name = |event: &Event| Text::Borrowed(event.name());
@@ -53,9 +52,9 @@ impl Counters {
         }
     }
 
-    /// Counts from zero again.
+    /// Sets the counts to zero.
     pub(crate) fn reset(&mut self) {
-        // The counters are open, for which these calls have no errors to report.
+        // On open counters, these calls cannot fail.
         let _ = self.0.reset();
     }
 
@@ -73,9 +72,9 @@ impl Counters {
     }
 }
 
-/// What was counted at a point over all its rounds, by the counter's name, each
-/// with the operations of those rounds in which the counter ran; `_user` is
-/// added where the kernel's half could not be counted.
+/// What the counters counted at a point over all its rounds, by the counter's name, each with the
+/// operations of the rounds in which the counter ran. The name ends in `_user` if the kernel's part
+/// could not be counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(BTreeMap<Text, (u64, u64)>);
 

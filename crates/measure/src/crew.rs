@@ -1,7 +1,7 @@
-//! A crew: threads that do their work at the same time, for what costs
-//! something only because several do it.
+//! A crew: threads that do their work at the same time, for operations whose cost arises only
+//! because several threads do them.
 //!
-//! Between batches its members wait awake, so that no wake-up is in a batch.
+//! Between batches, its members spin, so that no batch contains a wake-up.
 
 use crate::gauge::{self, Gauge};
 use costof_model::failure::Failure;
@@ -13,17 +13,16 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-/// What a member does so many times.
+/// Does a member's operation this many times.
 pub type Job = Box<dyn FnMut(u64) + Send>;
 
-/// How often a member polls before it lets others run, where they share
-/// processors.
+/// How often a member polls before it yields, if members share CPUs.
 const POLLS_BEFORE_YIELDING: u32 = 1000;
 
-/// Instead of a number of operations: read the gauge of the core.
+/// In place of a number of operations: the members read their gauges.
 const READ_GAUGE: u64 = u64::MAX;
 
-/// Several threads, the calling one among them, each with a job of its own.
+/// Several threads, each with its own job. The calling thread is one of them.
 pub struct Crew {
     own: Job,
     shared: Arc<Shared>,
@@ -31,37 +30,35 @@ pub struct Crew {
 }
 
 struct Shared {
-    /// Goes up where a batch begins.
+    /// Increases when a batch begins.
     batch: AtomicU64,
-    /// How many operations each does in it.
+    /// How many operations each member does in the batch.
     operations: AtomicU64,
-    /// How many members, the caller left out, have done theirs.
+    /// How many members have finished, not counting the caller.
     done: AtomicUsize,
     ended: AtomicBool,
     panicked: AtomicBool,
-    /// How often members, the caller left out, allocated in their jobs.
+    /// How many allocations the members made in their jobs, not counting the caller.
     allocated: AtomicU64,
-    /// Reads the gauge of a member's core; set when it is first asked for.
+    /// Reads the gauge of a member's core; set on first use.
     gauge: OnceLock<gauge::Reader>,
-    /// The worst reading of the members', the caller left out, as bits: those of positive numbers
-    /// have the same order.
+    /// The worst reading of the members, not counting the caller, as the bits of the number: the
+    /// bits of positive numbers have the same order as the numbers.
     worst_reading: AtomicU64,
-    /// There are more members than processors, so that waiting takes time from
-    /// those who work.
+    /// There are more members than CPUs, so a waiting member takes time from the working ones.
     crowded: bool,
 }
 
 impl Crew {
-    /// Starts a crew: the calling thread does the first job, where it is; each
-    /// further one is done by a thread on the next of `cpus`, of which the first
-    /// is the caller's own, and begins again there after the last. Without
-    /// `cpus` the kernel chooses.
+    /// Starts a crew. The calling thread does the first job, where it is. Each further job gets a
+    /// thread on the next of `cpus`; the first of them is the caller's own, and after the last the
+    /// list starts again. Without `cpus` the kernel chooses.
     ///
     /// # Errors
-    /// Where a thread cannot be started or cannot run on its processor.
+    /// If a thread cannot be started or cannot run on its CPU.
     ///
     /// # Panics
-    /// A crew without a job is a bug.
+    /// If there are no jobs, which is a bug.
     pub fn start(jobs: Vec<Job>, cpus: &[usize]) -> Result<Crew, Failure> {
         let all = jobs.len();
         let mut jobs = jobs.into_iter();
@@ -111,18 +108,18 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Lets every member do its job `operations` times, and returns when the
-    /// last has. Their allocations count as the calling thread's.
+    /// Has every member do its job `operations` times, and returns when the last one has finished.
+    /// Their allocations count as the calling thread's.
     ///
     /// # Panics
-    /// Where a member has panicked, whose work would be missing from now on.
+    /// If a member has panicked: its work would be missing from now on.
     pub fn run(&mut self, operations: u64) {
         self.begin(operations);
         (self.own)(operations);
         self.end();
     }
 
-    /// Reads the gauge of each member's core, all at the same time: the worst of them.
+    /// Reads the gauges of all members' cores at the same time, and returns the worst reading.
     ///
     /// # Panics
     /// As [`Crew::run`].
@@ -141,7 +138,7 @@ impl Crew {
         let shared = &*self.shared;
         shared.operations.store(operations, Ordering::Relaxed);
         shared.done.store(0, Ordering::Relaxed);
-        // Members see the two above, and whatever the jobs share.
+        // The members see the two stores above, and whatever the jobs share.
         shared.batch.fetch_add(1, Ordering::Release);
     }
 
@@ -192,8 +189,8 @@ impl Shared {
         let mut polls = 0;
         while !came() {
             polls += 1;
-            // Else without a pause, which a hypervisor may answer by taking the
-            // processor away.
+            // Otherwise without a pause instruction: a hypervisor may answer it by taking the CPU
+            // away.
             if self.crowded && polls > POLLS_BEFORE_YIELDING {
                 thread::yield_now();
             }
@@ -201,7 +198,7 @@ impl Shared {
     }
 }
 
-/// A member's part in a batch, which ends however its job does.
+/// A member's part in a batch. It ends however the job ends.
 struct Part<'s>(&'s Shared);
 
 impl Drop for Part<'_> {
@@ -218,7 +215,7 @@ impl Drop for Crew {
         self.shared.ended.store(true, Ordering::Relaxed);
         self.shared.batch.fetch_add(1, Ordering::Release);
         for member in self.members.drain(..) {
-            // A member that panicked has said so.
+            // A member that panicked has reported it itself.
             let _ = member.join();
         }
     }

@@ -1,5 +1,5 @@
-//! From the launches of a block to its points: what all of them together say.
-//! Pure, so that a point can be derived again from its launches at any time.
+//! Turns the launches of a block into the results of its points. Pure, so that a point can be
+//! derived again from its launches at any time.
 
 mod metric;
 
@@ -23,8 +23,8 @@ use costof_model::unit::{Better, Unit};
 use costof_stats::{Distribution, Doubling, doubling, median};
 use metric::{distribution, estimate, is_enough, measured, selection, summary};
 
-/// What the launches of an unfinished run say so far of points that have no row yet: of those that have as
-/// many launches as make an interval.
+/// Estimates, in an unfinished run, the points that have no row yet but enough launches for an
+/// interval.
 pub fn so_far(run: &Run) -> Vec<PointRow> {
     if run.end.is_some() {
         return Vec::new();
@@ -42,19 +42,19 @@ pub fn so_far(run: &Run) -> Vec<PointRow> {
     rows
 }
 
-/// Adds to an unfinished run, in memory only, what its launches say so far.
+/// Adds these estimates to an unfinished run, in memory only.
 pub fn add_so_far(run: &mut Run) {
     let rows = so_far(run);
     run.points.extend(rows);
 }
 
-/// What the launches of a run say of the point that its plan has at this position of this block.
+/// Estimates the point at this position of this block of the run's plan, from its launches.
 ///
 /// # Errors
 /// Those of [`point`].
 ///
 /// # Panics
-/// Where the plan has no such block or position.
+/// If the plan has no such block or position.
 pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRow, Failure> {
     let planned = &run.run.plan.blocks[block];
     let place = &planned.points[position];
@@ -67,12 +67,11 @@ pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRo
     point(info, place, label, &launches, prediction, &attempt.clock)
 }
 
-/// What the launches of a block say of one of its points.
+/// Estimates one point of a block from its launches.
 ///
 /// # Errors
-/// Where no launch gave it a number, or where twice the work did not take twice the time. It is below
-/// resolution where more than half of the launches that gave it one say so; else those that do say nothing
-/// of its cost.
+/// If no launch has a number for it, or if twice the work did not take twice the time. The point is
+/// below resolution if more than half of its launches are; otherwise those launches are left out.
 pub fn point(
     info: &ProbeInfo,
     point: &Point,
@@ -106,7 +105,7 @@ pub fn point(
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
     let core = core_of(&points, &primary.name);
-    // Which single operations were preempted is not recorded.
+    // Preemption is not recorded for single operations.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
@@ -158,13 +157,13 @@ pub fn point(
     })
 }
 
-/// The grade that these doubts leave.
+/// The grade that these warnings leave.
 fn worst(warnings: &[Warning]) -> Grade {
     let grades = warnings.iter().map(|warning| warning.grade);
     grades.max().unwrap_or(Grade::A)
 }
 
-/// Says that the launches do not agree well enough on a metric for it to be a number to a user.
+/// Warns that the launches disagree too much on a metric for it to be a number to a user.
 fn disagreement(estimate: &Estimate, points: &[&LaunchPoint]) -> Option<Warning> {
     if !estimate.disagrees() {
         return None;
@@ -182,10 +181,10 @@ fn disagreement(estimate: &Estimate, points: &[&LaunchPoint]) -> Option<Warning>
     Some(grade::warning(DISAGREE, Grade::D, what, advice))
 }
 
-/// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause
-/// leaves grade C or D, whichever it is, the machine may have treated the longer batches otherwise than
-/// the shorter ones (others interrupt what takes twice as long more than twice as often): there more
-/// than twice the time says nothing of the work.
+/// Checks, for every sampled metric, the batches of n and of 2n operations by launch. If a recorded
+/// cause leaves grade C or D, whichever cause it is, the machine may have disturbed the longer
+/// batches more: other processes interrupt a batch of twice the length more than twice as often.
+/// More than twice the time then proves nothing about the work.
 fn twice_the_work_takes_twice_the_time(
     points: &[&LaunchPoint],
     is_disturbed: bool,
@@ -209,7 +208,7 @@ fn twice_the_work_takes_twice_the_time(
     Ok(())
 }
 
-/// The median time of batches of 2n over that of batches of n.
+/// The ratio of the median times of batches of 2n and of n operations.
 fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
     let Data::Samples(samples) = &launch.data else {
         return None;
@@ -225,7 +224,7 @@ fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
     Some(time(2 * once)? / time(once)?)
 }
 
-/// The names of the metrics that launches gave, each once.
+/// The names of the launches' metrics, each once.
 fn names<'a>(points: &[&'a LaunchPoint]) -> Vec<&'a Text> {
     let mut names: Vec<&Text> = Vec::new();
     for metric in points.iter().flat_map(|point| &point.metrics) {
@@ -236,7 +235,7 @@ fn names<'a>(points: &[&'a LaunchPoint]) -> Vec<&'a Text> {
     names
 }
 
-/// The launch medians that a point's estimate of its primary metric would be made of, for
+/// The launch medians from which a point's primary metric would be estimated, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
     let counting = Counting::new(launches_with(launches.iter().copied(), point));
@@ -245,7 +244,7 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
     launch_medians(&points, primary, selection_of(&points, primary))
 }
 
-/// What was measured without being declared by the probe: hardware counters.
+/// What was measured without a declaration in the probe: hardware counters.
 fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec<Estimate> {
     let is_declared = |name: &Text| info.metrics.iter().any(|metric| metric.name == *name);
     let counters = names(points).into_iter().filter(|name| !is_declared(name));
@@ -265,12 +264,12 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
         .collect()
 }
 
-/// A cost as cycles of the core clock that its own launch measured.
+/// A cost in cycles of the core clock, as measured in the same launch.
 fn estimated_core_cycles(
     primary: &MetricInfo,
     given: &[(&LaunchRow, &LaunchPoint)],
 ) -> Option<Estimate> {
-    // A latency may be the time of a processor that rests.
+    // A latency may be the time of a CPU that is idle.
     if primary.name != "cost" || primary.unit != Unit::Nanoseconds {
         return None;
     }

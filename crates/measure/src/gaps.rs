@@ -1,21 +1,20 @@
-//! Gaps in the clock: stretches in which a thread that does nothing but read it
-//! did not get to read it.
+//! Gaps in the clock: stretches in which a thread that only reads the clock could not read it.
 //!
-//! Source: Linux Documentation/trace/osnoise-tracer.rst, which looks for gaps in
-//! the same way from inside the kernel; D. Riddoch, sysjitter, from outside.
+//! Source: Linux Documentation/trace/osnoise-tracer.rst, which looks for gaps in the same way from
+//! inside the kernel; D. Riddoch, sysjitter, which does so from user space.
 
 use crate::clock::Clock;
 
-/// A gap is longer than this, as in Linux's osnoise (1 µs since Linux 6.11):
-/// reading the clock takes tens of nanoseconds, with a missed cache line some
-/// hundreds, and the shortest interrupt with its handler about a microsecond.
+/// A gap is longer than this, as in Linux's osnoise (1 µs since Linux 6.11). Reading the clock
+/// takes tens of nanoseconds, some hundreds with a cache miss; the shortest interrupt with its
+/// handler takes about a microsecond.
 pub const GAP_NS: f64 = 1000.0;
 
-/// A gap also lasts this many readings: of a clock that is read by way of a
-/// device (hpet, acpi_pm) each takes a microsecond and more.
+/// A gap also lasts at least this many readings: a clock in a device (hpet, acpi_pm) takes a
+/// microsecond or more for each.
 pub const READINGS_PER_GAP: f64 = 5.0;
 
-/// Watches a clock, and gives the length of each gap, in nanoseconds.
+/// Watches a clock, and yields the length of each gap in nanoseconds.
 pub struct Watch<'c> {
     clock: &'c dyn Clock,
     began: u64,
@@ -37,7 +36,7 @@ impl<'c> Watch<'c> {
         }
     }
 
-    /// How long it has been watched, in nanoseconds.
+    /// For how long it has watched, in nanoseconds.
     pub fn watched_ns(&self) -> f64 {
         self.clock.ns(self.last.saturating_sub(self.began))
     }
@@ -46,8 +45,8 @@ impl<'c> Watch<'c> {
 impl Iterator for Watch<'_> {
     type Item = f64;
 
-    /// The next gap; `None` when the time is over. What the caller did since the
-    /// last one is no gap.
+    /// The next gap; `None` when the time is over. What the caller does between two calls does not
+    /// count as a gap.
     fn next(&mut self) -> Option<f64> {
         self.last = self.clock.end();
         while self.watched_ns() < self.for_ns {

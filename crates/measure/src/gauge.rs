@@ -1,13 +1,13 @@
 //! The gauge of a core: whether something else uses its execution units.
 //!
 //! Another hardware thread on the core, of this machine or of another virtual machine on the same
-//! host, takes execution slots and no time: neither steal time nor the run queue nor a gap in the
-//! clock shows it. Independent additions run slower then, and a chain of dependent multiplications
-//! does not. Their ratio, core cycles per addition, has a sharp floor while the core is alone
+//! host, takes execution slots and no time. Steal time, run queue and gaps in the clock do not show
+//! it. But independent additions run slower then, and a chain of dependent multiplications does
+//! not. Their ratio, core cycles per addition, has a sharp floor while the core is alone
 //! (docs/decisions/2026-11-23-core-gauge.md).
 //!
-//! A reading takes about two microseconds of registers only. It is taken before and after a batch,
-//! and says what the batch counts for before anybody looks at its time.
+//! A reading takes about two microseconds and uses registers only. One is taken before and one
+//! after each batch. They decide how the batch counts before anybody looks at its time.
 
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
@@ -20,39 +20,39 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-/// The core was alone where both readings are at most this many times the floor.
+/// The core was alone if both readings are at most this many times the floor.
 pub(crate) const ALONE: f64 = 1.05;
-/// It was shared where both are at least this many times the floor.
+/// It was shared if both are at least this many times the floor.
 const SHARED: f64 = 1.3;
-/// A reading further below the floor was interrupted during its multiplications.
+/// A reading further below the floor than this was interrupted during its multiplications.
 pub(crate) const BROKEN: f64 = 0.9;
-/// Readings that are alike lie within this share of each other.
+/// Readings within this ratio of each other are alike.
 const ALIKE: f64 = 1.02;
-/// A plateau has at least this share of the readings, and this many.
+/// A plateau has at least this share of the readings, and at least this many.
 const PLATEAU_SHARE: f64 = 0.04;
 const PLATEAU_LEAST: usize = 8;
-/// Each of the two loops lasts as long as this many readings of the counter, which may advance in
-/// steps of ten nanoseconds, and at least this many multiplications: a quarter of a microsecond at
-/// 3 GHz.
+/// Each of the two loops lasts at least this many steps of the counter, which may advance by ten
+/// nanoseconds at a time, and at least this many multiplications: a quarter of a microsecond at 3
+/// GHz.
 const READINGS_PER_LOOP: f64 = 50.0;
 const MULTIPLICATIONS_LEAST: u64 = 250;
 /// Multiplications in a pass of their loop.
 const PASS: u64 = 32;
 /// As many additions as take about the time of one multiplication.
 const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
-/// The part of a reading that is run before it and thrown away: right after the kernel ran, a
-/// reading would be some per cent too high.
+/// The fraction of a reading that runs before it and is discarded: right after the kernel ran, a
+/// reading would be a few per cent too high.
 const WARM_UP_PART: u64 = 8;
 /// How many readings a calibration takes.
 const CALIBRATION_READINGS: usize = 2_000;
 
-/// And a look.
+/// How many readings a short look takes.
 const LOOK_READINGS: usize = 200;
 
 /// Reads a core's free execution slots: core cycles per addition.
 pub type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
 
-/// A gauge whose floor is known.
+/// A gauge with a known floor.
 #[derive(Clone)]
 pub struct Gauge {
     read: Reader,
@@ -60,15 +60,15 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// A gauge of the core that the calling thread is on, whose floor was found before, or is the
-    /// plateau of its readings now; `None` where they have none.
+    /// A gauge of the core that the calling thread is on. Its floor is the one given, or else the
+    /// plateau of readings taken now; `None` if they have none.
     pub fn for_this_core(floor: Option<f64>) -> Option<Gauge> {
         let read = reader();
         let floor = floor.or_else(|| plateau(&readings(&read, CALIBRATION_READINGS)))?;
         Some(Gauge::new(read, floor))
     }
 
-    /// A gauge that reads by `read`.
+    /// A gauge that takes its readings with `read`.
     pub fn new(read: Reader, floor: f64) -> Gauge {
         Gauge { read, floor }
     }
@@ -78,14 +78,14 @@ impl Gauge {
         (self.read)()
     }
 
-    /// The median of a short look at the core that the calling thread is on, of half a millisecond. It stays
-    /// where it is: where something of low priority keeps the CPU awake, Linux 6.18 may let a thread that
-    /// changes its affinity wait for seconds.
+    /// The median of a short look, of half a millisecond, at the core that the calling thread is
+    /// on. The thread does not move to another core for it: if a low-priority thread keeps the CPU
+    /// awake, Linux 6.18 may let a thread that changes its affinity wait for seconds.
     pub fn look(&self) -> Option<f64> {
         median(&readings(&self.read, LOOK_READINGS))
     }
 
-    /// What it reads by, for other threads on cores of the same design.
+    /// The function that takes its readings, for threads on other cores of the same design.
     pub fn reader(&self) -> Reader {
         Arc::clone(&self.read)
     }
@@ -95,14 +95,14 @@ impl Gauge {
         self.floor
     }
 
-    /// What a stretch counts for between two readings. One reading of several cores is the worst of
-    /// them.
+    /// The state of the core between two readings. For several cores, a reading is the worst of
+    /// theirs.
     pub fn state(&self, before: f64, after: f64) -> CoreState {
         state(self.floor, before, after)
     }
 }
 
-/// What a stretch counts for between two readings of a gauge with this floor.
+/// The state of the core between two readings of a gauge with this floor.
 pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
     let both = |is: &dyn Fn(f64) -> bool| is(before / floor) && is(after / floor);
     if both(&|times| (BROKEN..=ALONE).contains(&times)) {
@@ -114,8 +114,8 @@ pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
     }
 }
 
-/// The lowest value that many readings agree on: the floor, where the core was alone often enough;
-/// `None` where readings are scattered.
+/// The lowest value on which many readings agree: the floor, if the core was alone often enough.
+/// `None` if the readings are scattered.
 pub fn plateau(readings: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = readings.iter().copied().filter(|x| *x > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
@@ -126,9 +126,9 @@ pub fn plateau(readings: &[f64]) -> Option<f64> {
     Some(sorted[alike + wanted / 2])
 }
 
-/// The floor of the machine's cores. It is the plateau of readings on the calling thread's core; where
-/// the design of the core is known and says something else, the core was never seen alone, and what it
-/// says counts. `None` where neither is to be had.
+/// The floor of the machine's cores: the plateau of readings on the calling thread's core. If the
+/// core's design is known and contradicts it, the core was never alone, and the design's floor
+/// counts. `None` if there is neither.
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
     let seen = plateau(&readings(&reader(), CALIBRATION_READINGS));
     floor(seen, by_design(cpu))
@@ -138,16 +138,16 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
     (0..count).map(|_| read()).collect()
 }
 
-/// The floor by what was seen and what the design says.
+/// The floor, from the plateau that was seen and the value of the design.
 fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
     let agrees =
         |seen: &f64| design.is_none_or(|design| (design / ALONE..=design * ALONE).contains(seen));
     seen.filter(agrees).or(design)
 }
 
-/// Core cycles per addition of the gauge's loop on a core of this design, alone. Six additions, and
-/// the decrement and branch fused into a seventh operation, over the operations that go through in a
-/// cycle.
+/// Core cycles per addition of the gauge's loop on a core of this design, while the core is alone.
+/// The loop has six additions, and a decrement and branch that fuse into a seventh operation; these
+/// are divided by the operations per cycle.
 ///
 /// Sources: AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah (four integer units,
 /// from Zen 5 on six); Intel, "Optimization Reference Manual" (four integer ports from Haswell to Ice
@@ -163,10 +163,10 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
-/// The median of a short look at a CPU's core, from a thread that goes there.
+/// The median of a short look at a CPU's core, by a thread that runs there.
 ///
 /// # Errors
-/// Where a thread cannot be had, or cannot run there.
+/// If a thread cannot be started or cannot run there.
 pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
     thread::scope(|scope| {
         let look = thread::Builder::new().spawn_scoped(scope, || {
@@ -177,8 +177,8 @@ pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
     })
 }
 
-/// Reads the core on which it is called. How long its loops must be for this counter is found
-/// once, here.
+/// Reads the core on which it is called. This function finds once how long the loops must be for
+/// this machine's counter.
 pub fn reader() -> Reader {
     let multiplications = multiplications();
     Arc::new(move || {
@@ -198,7 +198,7 @@ fn multiplications() -> u64 {
         .unwrap_or(1) as f64;
     let each = ticks(|| multiply(10_000)) / 10_000.0;
     let multiplications = (READINGS_PER_LOOP * reading / each) as u64;
-    // What is no whole pass of the loop is slow where code is not optimised.
+    // A remainder of a pass would be slow in unoptimised code.
     multiplications
         .max(MULTIPLICATIONS_LEAST)
         .next_multiple_of(PASS)

@@ -1,5 +1,5 @@
-//! The grade of a point, from recorded causes only and never from the width of
-//! its interval, and what the reader can do about them.
+//! The grade of a point, and advice to the reader. It follows from recorded causes only, never from
+//! the width of the point's interval.
 
 pub mod link;
 
@@ -8,31 +8,31 @@ use costof_model::Text;
 use costof_model::metric::{CoreShare, Selection};
 use costof_model::noise::{Grade, Noise, Warning};
 
-/// A cause that moves numbers: what was recorded of it, from which values on
-/// it costs a grade, and what to do about it.
+/// A cause that changes numbers: what is recorded of it, from which values on it costs a grade, and
+/// what to do about it.
 struct Cause {
     kind: &'static str,
     /// The recorded value over all launches; `None` where it was not recorded.
     recorded: fn(&[&Noise]) -> Option<f64>,
-    /// From which values on the grade is B, C and D.
+    /// From these values on, the grade is B, C and D.
     limits: [f64; 3],
-    /// What was seen, with `{}` for the value.
+    /// The text of the warning, with `{}` for the value.
     what: &'static str,
     unit: Unit,
-    /// Which estimates leave out the batches that it disturbed: it costs those no more than grade B.
+    /// Which estimates leave out the batches that it disturbed. They keep at least grade B.
     left_out: LeftOut,
     advice: &'static str,
 }
 
-/// Whether what was recorded of a batch shows that a cause disturbed it.
+/// Whether the recording of a batch shows that a cause disturbed it.
 enum LeftOut {
-    /// Nothing does.
+    /// No recording shows it.
     Never,
-    /// It does.
+    /// It always does.
     Always,
-    /// It does where the operation keeps its CPU. Where it gives it up, the scheduler works longer beside
-    /// others that want it, in batches that were never preempted too: a context switch took 2.7 or 3.4 µs
-    /// beside a busy loop.
+    /// It does if the operation keeps its CPU. If the operation gives up its CPU, other runnable
+    /// threads also slow the scheduler in batches that were never preempted: a context switch took
+    /// 2.7 or 3.4 µs next to a busy loop.
     KeepingCpu,
 }
 
@@ -44,12 +44,11 @@ enum Unit {
     Count,
 }
 
-/// Shares are of the launches' duration. A disturbance of 0.5 % can move a cost
-/// by no more than that, which is what launches differ by anyway; one of 2 %
-/// shows, one of 10 % decides.
+/// Shares are of the launches' duration. A disturbance of 0.5 % changes a cost by at most 0.5 %, as
+/// much as launches differ anyway; one of 2 % is visible; one of 10 % decides the result.
 const SHARE: [f64; 3] = [0.005, 0.02, 0.1];
 
-/// A cause whose share of the time is recorded, and which disturbs batches that can be left out.
+/// A cause whose share of the time is recorded. The batches that it disturbs can be left out.
 const OF_THE_TIME: Cause = Cause {
     kind: "",
     recorded: |_| None,
@@ -85,7 +84,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "others",
         recorded: |noise| share(noise, |n| n.others_ns),
-        // Ticks of 10 ms count, so that a little of it is nothing.
+        // The kernel counts ticks of 10 ms, so small values mean nothing.
         limits: [0.03, 0.06, 0.15],
         what: "other processes used the measured CPU {} of the time",
         left_out: LeftOut::KeepingCpu,
@@ -95,7 +94,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "neighbours",
         recorded: |noise| mean(noise, |n| n.others_elsewhere),
-        // They share the last cache level, memory and the power budget.
+        // Other CPUs share the last-level cache, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
         what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
@@ -126,7 +125,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "distance",
         recorded: distance_spread,
-        // What is exchanged moves by less than the distance itself.
+        // The cost of an exchange changes by less than the distance does.
         limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
         what: "the CPUs moved apart: between them a cache line took up to {} longer at times",
         left_out: LeftOut::Never,
@@ -148,7 +147,8 @@ const CAUSES: &[Cause] = &[
             let ends = noise.iter().flat_map(|noise| noise.ends.values());
             ends.filter_map(|end| end.sniffers).max().map(f64::from)
         },
-        // Each packet is cloned for them: one took 1 µs of a round trip of 8 on loopback.
+        // The kernel clones each packet for them: one took 1 µs of a round trip of 8 µs on
+        // loopback.
         limits: [1.0, 1.0, f64::INFINITY],
         what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
@@ -157,10 +157,10 @@ const CAUSES: &[Cause] = &[
     },
 ];
 
-/// What in the noise of a point's launches costs it a grade; the worst decides. `is_alone` where its
-/// estimate is made of batches that were alone on the core and undisturbed.
+/// The causes in the noise of a point's launches that cost it a grade; the worst one decides.
+/// `is_alone` says that its estimate uses only batches that were alone on the core and undisturbed.
 pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
-    // What waits by design has no such record.
+    // An operation that blocks by design has no such record.
     let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());
     let is_left_out = |cause: &Cause| match cause.left_out {
         LeftOut::Never => false,
@@ -185,7 +185,7 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     CAUSES.iter().filter_map(of_cause).collect()
 }
 
-/// A doubt of a kind that is part of the program.
+/// A warning of one of the kinds that the program knows.
 pub(crate) fn warning(
     kind: &'static str,
     grade: Grade,
@@ -200,8 +200,8 @@ pub(crate) fn warning(
     }
 }
 
-/// The doubt about an estimate for which the core was not alone often enough: what it says holds beside
-/// a neighbour only.
+/// The warning about an estimate for which the core was not alone often enough: it holds only next
+/// to a neighbour.
 pub fn core_shared(core: &CoreShare) -> Option<Warning> {
     match core.selection {
         Selection::Alone => None,
@@ -221,8 +221,8 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
     }
 }
 
-/// The doubt about an estimate of launches of which so many took for the core's floor what others show to
-/// be a shared core: what those call alone is not.
+/// The warning about an estimate of launches whose floor for the core, judging by the other
+/// launches, was that of a shared core: what they call alone was not.
 pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
     (launches > 0).then(|| {
         let what = format!("something else used the core throughout {launches} of {of} launches");
@@ -230,8 +230,8 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
     })
 }
 
-/// Says in how many launches something else used the core of the other end: they are left out, or stay
-/// among those that are `given`.
+/// The warning that in some launches something else used the core of the other end. These launches
+/// are left out, or stay among those that are `given`.
 pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<Warning> {
     let end = "something else used the core of the other end";
     let all = out + given;
@@ -248,7 +248,8 @@ pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<War
     }
 }
 
-/// Says that launches were left out, as their CPUs lay at another distance than those of the others.
+/// The warning that launches were left out because their CPUs were at another distance than those
+/// of the others.
 pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
     (launches > 0).then(|| {
         let all = launches + others;
@@ -259,7 +260,7 @@ pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
     })
 }
 
-/// What to do where virtual CPUs move.
+/// What to do if virtual CPUs move.
 const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a core of its own, and \
                                compare runs at the same distance";
 
@@ -269,7 +270,7 @@ fn shared(grade: Grade, what: impl Into<String>) -> Warning {
     warning("core_shared", grade, what, advice)
 }
 
-/// The grade that this value leaves; `None` where it is nothing of note.
+/// The grade that this value leaves; `None` if the value is negligible.
 fn grade(value: f64, limits: [f64; 3]) -> Option<Grade> {
     match limits {
         [_, _, d] if value >= d => Some(Grade::D),
@@ -299,14 +300,14 @@ fn share(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64>
     (duration > 0.0).then(|| sum(noise, &value).map(|sum| sum / duration))?
 }
 
-/// The greatest distance of the CPUs less the least, over the least.
+/// The greatest distance of the CPUs minus the least, divided by the least.
 fn distance_spread(noise: &[&Noise]) -> Option<f64> {
     let distances = noise.iter().filter_map(|noise| noise.distance_ns);
     let (least, greatest) = range(distances.flat_map(|(before, after)| [before, after]))?;
     Some(greatest / least - 1.0)
 }
 
-/// The greatest core clock less the least, over the greatest.
+/// The greatest core clock minus the least, divided by the greatest.
 fn clock_spread(noise: &[&Noise]) -> Option<f64> {
     let clocks = noise
         .iter()

@@ -1,5 +1,6 @@
-//! Which launches of a point count, by what was recorded of them and never by their times: those whose
-//! cores could be alone, also that of the other end, and whose CPUs lay at the distance that most had.
+//! Chooses which launches of a point count, by what was recorded of them and never by their times.
+//! A launch counts if its core, and that of the other end, could be alone, and if its CPUs were at
+//! the distance that most launches had.
 
 use crate::distance::is_alike;
 use crate::gauge::ALONE;
@@ -8,24 +9,24 @@ use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, LaunchRow, State};
 use costof_stats::median;
 
-/// Launches, each with what it gave of a point.
+/// Launches, each with its result for a point.
 pub(crate) type Given<'a> = Vec<(&'a LaunchRow, &'a LaunchPoint)>;
 
 /// The launches of a point that count.
 pub(crate) struct Counting<'a> {
-    /// These.
+    /// The launches and their results.
     pub(crate) given: Given<'a>,
-    /// How many of them had a core that was never alone: too few others were left.
+    /// In how many of them the core was never alone; they stay because too few others were left.
     pub(crate) never_alone: usize,
-    /// How many are left out, or stay since too few others were left, in which something else used the
-    /// core of the other end.
+    /// In how many launches something else used the core of the other end: those left out, or those
+    /// that stay because too few others were left.
     pub(crate) other_end_shared: (usize, usize),
-    /// How many are left out as their CPUs lay at another distance.
+    /// How many were left out because their CPUs were at another distance.
     pub(crate) elsewhere: usize,
 }
 
 impl<'a> Counting<'a> {
-    /// Those of these launches.
+    /// Selects from these launches.
     pub(crate) fn new(mut given: Given<'a>) -> Counting<'a> {
         let never_alone = leave_out_never_alone(&mut given);
         let other_end_shared = leave_out_other_end_shared(&mut given);
@@ -38,12 +39,12 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// The lowest floor of the core's gauge that any of them took; `None` where none was read.
+    /// The lowest floor of the core's gauge in any of them; `None` if no gauge was read.
     pub(crate) fn floor(&self) -> Option<f64> {
         least_floor(&self.given)
     }
 
-    /// How far their CPUs lay apart, in nanoseconds; `None` where one was measured.
+    /// The distance between their CPUs, in nanoseconds; `None` if it was not measured.
     pub(crate) fn distance_ns(&self) -> Option<f64> {
         let distances = self
             .given
@@ -53,7 +54,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// The launches that gave a number of a point, each with what it gave.
+/// The launches that have a number for a point, each with its result.
 pub(crate) fn launches_with<'a>(
     launches: impl Iterator<Item = &'a LaunchRow>,
     point: &Point,
@@ -64,9 +65,9 @@ pub(crate) fn launches_with<'a>(
         .collect()
 }
 
-/// Leaves out launches that took a higher floor for that of the core than others did: it was never
-/// alone in them, and what they call alone is not. Where too few others are left, all stay. How many
-/// such stay is returned.
+/// Leaves out launches whose floor for the core is higher than that of other launches: the core was
+/// never alone in them, and what they call alone is not. If too few others are left, all stay.
+/// Returns how many such launches stay.
 fn leave_out_never_alone(given: &mut Given<'_>) -> usize {
     let Some(least) = least_floor(given) else {
         return 0;
@@ -88,8 +89,8 @@ fn floor(launch: &LaunchRow) -> Option<f64> {
     launch.noise.core.map(|core| core.floor)
 }
 
-/// Leaves out launches during most of which something else used the core of the other end. Where too few
-/// others are left, all stay. How many were left out, and how many such stay, is returned.
+/// Leaves out launches during most of which something else used the core of the other end. If too
+/// few others are left, all stay. Returns how many were left out, and how many such launches stay.
 fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
     let was_alone = |launch: &LaunchRow| {
         let alone = launch.noise.other_core.and_then(|core| core.alone());
@@ -104,10 +105,10 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
     (shared, 0)
 }
 
-/// Leaves out launches whose CPUs lay at another distance than those of most, or moved meanwhile: a
-/// hypervisor places two CPUs on one core, on two that share a cache, or on two that share none, and
-/// what they exchange has another cost each time. Where no distance has enough launches, all stay. How
-/// many are left out is returned.
+/// Leaves out launches whose CPUs moved, or were at another distance than those of most launches. A
+/// hypervisor may place two CPUs on one core, on two cores that share a cache, or on two that share
+/// none; what they exchange costs differently each time. If no distance has enough launches, all
+/// stay. Returns how many were left out.
 fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
     let all = given.len();
     let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));
@@ -116,7 +117,7 @@ fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
         let alike = distances.iter().filter(|other| is_alike(ns, **other));
         alike.count()
     };
-    // Of equally many the nearest.
+    // Of equally frequent distances, the nearest.
     let most = distances.iter().copied().min_by(|one, other| {
         let count = at(*other).cmp(&at(*one));
         count.then(one.total_cmp(other))
@@ -130,8 +131,8 @@ fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
     all - given.len()
 }
 
-/// How far a launch's CPUs lay apart, in nanoseconds; `None` where they moved meanwhile, or one was
-/// measured.
+/// The distance between a launch's CPUs, in nanoseconds; `None` if they moved during the launch, or
+/// if no distance was measured.
 fn distance_ns(launch: &LaunchRow) -> Option<f64> {
     let (before, after) = launch.noise.distance_ns?;
     is_alike(before, after).then(|| f64::midpoint(before, after))

@@ -1,6 +1,5 @@
-//! How a cost becomes a number to trust: what a probe is, clocks, batches,
-//! launches, estimates, noise, counters, facts, and the worker's loop over a
-//! table of probes.
+//! Turns costs into numbers to trust: what a probe is, clocks, batches, launches, estimates, noise,
+//! counters, facts, and the worker's loop over a table of probes.
 //!
 //! This crate never knows a particular probe.
 

@@ -1,5 +1,5 @@
-//! Asks the kernel how an end of a link is set up: what decides, beside the link itself, what
-//! packets cost there.
+//! Asks the kernel how one end of a link is configured: apart from the link itself, this determines
+//! what packets cost there.
 
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
@@ -22,7 +22,7 @@ const OFFLOADS: [(&str, Offload); 4] = [
     ("gro", Offload::Receive),
 ];
 
-/// The end that has this address, in the network namespace of this thread.
+/// The end with this address, in the network namespace of the calling thread.
 pub fn at(address: IpAddr) -> LinkEnd {
     let mut end = LinkEnd::default();
     let control = fs::read_to_string(CONGESTION_CONTROL);
@@ -49,7 +49,7 @@ pub fn at(address: IpAddr) -> LinkEnd {
     end
 }
 
-/// What is known of the device.
+/// Adds what is known of the device.
 fn describe(device: &str, end: &mut LinkEnd) {
     let driver = end.or_absent("driver", network_device::driver(device));
     end.driver = driver.flatten();
@@ -66,15 +66,16 @@ fn describe(device: &str, end: &mut LinkEnd) {
     }
 }
 
-/// The end as it is now, with the sniffers of either time: one that came or went has seen packets.
+/// The end as it is now, with the sniffers of both times: one that started or stopped in between
+/// has seen packets.
 pub fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
     now.sniffers = now.sniffers.max(before.sniffers);
     now
 }
 
-/// What fills a description field by field.
+/// Fills a description field by field.
 trait Fill {
-    /// The value, or a note of why there is none.
+    /// The value, or a note of why it is absent.
     fn or_absent<T>(&mut self, field: &'static str, answer: io::Result<T>) -> Option<T>;
 }
 

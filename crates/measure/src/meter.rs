@@ -1,11 +1,10 @@
-//! The meter: what a role hands its operation to, to have it timed.
+//! The meter: a role passes its operation to it to have it timed.
 //!
-//! Three kinds of operation: *repeatable* (timed in batches), *used up*
-//! (prepared untimed, then timed in batches), *single* (each one stamped).
-//! A timed batch allocates nothing, takes no lock and makes no system call but
-//! those of the operation itself; what must be recorded is recorded between
-//! batches. A gauge of the core is read before and after each, or each group of
-//! single operations, and says whether the core was shared meanwhile.
+//! Three kinds of operation: *repeatable* (timed in batches), *used up* (prepared untimed, then
+//! timed in batches), *single* (each one time-stamped). A timed batch allocates nothing, takes no
+//! lock and makes no system call, other than those of the operation itself. The meter records
+//! between batches. It reads a gauge of the core before and after each batch, or each group of
+//! single operations, and so knows whether the core was shared meanwhile.
 
 mod batches;
 mod record;
@@ -26,33 +25,32 @@ use costof_os::memory::allocator::allocations;
 use costof_stats::median;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A batch lasts about this long where a gauge is read around it, and so does a
-/// group of single operations: others come and go within a tenth of a millisecond.
+/// If a gauge is read around it, a batch or a group of single operations lasts about this long:
+/// neighbours come and go within a tenth of a millisecond.
 const GAUGED_BATCH_NS: f64 = 40_000.0;
-/// But a batch has so many operations, as long as it lasts no longer than without a gauge: the first one
-/// after a pause may have to wake somebody.
+/// But a batch has at least this many operations, unless it would then last longer than without a
+/// gauge: the first operation after a pause may have to wake a thread.
 const OPERATIONS_PER_GAUGED_BATCH: f64 = 32.0;
-/// A group of an open loop, which must not be held up often.
+/// The length of a group in an open loop, which must not be delayed often.
 const GAUGED_LOOP_NS: f64 = 1_000_000.0;
-/// Single operations in a group, at most, and how long it lasts where they are slow.
+/// At most this many single operations make a group; slow ones make a group of this length.
 const GROUP_MOST: usize = 1024;
 const GROUP_MOST_NS: f64 = 300_000.0;
-/// Operations in a batch, at most: none is so cheap that it needs more, so a
-/// loop that is still too short was removed by the compiler.
+/// At most this many operations make a batch. No operation is so cheap that it needs more: if the
+/// loop is still too short, the compiler removed it.
 const OPERATIONS_MAX: u64 = 1 << 34;
-/// Short runs of the operation between the bookkeeping and the timed batch.
-/// The bookkeeping's system calls leave a core's predictors in one of several
-/// states, in which a tight loop then stays: a call took 4.0 or 4.6 cycles, a
-/// coarse clock read 10 or 16, by chance. Entering the loop anew a few times
-/// lets it settle where it does when nothing interrupts it.
+/// Short runs of the operation between the bookkeeping and the timed batch. The system calls of the
+/// bookkeeping leave a core's predictors in one of several states, and a tight loop then stays in
+/// it: by chance, a call took 4.0 or 4.6 cycles, a coarse clock read 10 or 16. After entering the
+/// loop a few times, it settles as it does without interruption.
 const SETTLING_RUNS: u64 = 4;
-/// A point takes at most this many times its time where providing for its
-/// batches takes longer than they do; the least batches are measured anyhow.
+/// A point takes at most this many times its time if preparing its batches takes longer than they
+/// do. The minimum of batches is measured in any case.
 const WALL_TIMES: f64 = 5.0;
 /// A warm-up takes at most this share of a point's time.
 const WARM_UP_SHARE: f64 = 0.5;
 
-/// Times operations, and keeps what it recorded.
+/// Times operations and keeps the results.
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
     time_ns: f64,
@@ -60,18 +58,17 @@ pub struct Meter<'a> {
     batch_least_ns: f64,
     stop: &'a AtomicBool,
     counters: Option<&'a mut Counters>,
-    /// The metric whose batches are counted: a point has one count for each
-    /// counter, which must not be that of several operations.
+    /// The hardware counters count during the batches of this metric only. A point has one count
+    /// for each counter, so it must not mix several operations.
     counted: &'a str,
-    /// Whether the core is shared; absent where its floor is not known.
+    /// Shows whether the core is shared; absent if the core's floor is not known.
     gauge: Option<&'a Gauge>,
     record: &'a mut Record,
 }
 
 impl<'a> Meter<'a> {
-    /// A meter that measures for `time_ns` by `clock` and adds to `record`.
-    /// Whoever sets `stop` ends [`Meter::until_stopped`]. The counters count the
-    /// batches of the metric `counted`.
+    /// A meter that measures for `time_ns` by `clock` and adds to `record`. Setting `stop` ends
+    /// [`Meter::until_stopped`]. The counters count during the batches of the metric `counted`.
     pub fn new(
         clock: &'a dyn Clock,
         time_ns: f64,
@@ -92,23 +89,24 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Reads this gauge of the core around what it measures, where there is one.
+    /// Reads this gauge of the core, if there is one, around what it measures.
     pub fn gauged(mut self, gauge: Option<&'a Gauge>) -> Meter<'a> {
         self.gauge = gauge;
         self
     }
 
-    /// The clock, for what a role must time by itself.
+    /// The clock, for a role that times something itself.
     pub fn clock(&self) -> &'a dyn Clock {
         self.clock
     }
 
-    /// The gauge of the core, for what is about the core itself; absent where its floor is not known.
+    /// The gauge of the core, for measurements of the core itself; absent if its floor is not
+    /// known.
     pub fn gauge(&self) -> Option<&'a Gauge> {
         self.gauge
     }
 
-    /// How long this round is to measure, in nanoseconds.
+    /// How long this round should measure, in nanoseconds.
     pub fn time_ns(&self) -> f64 {
         self.time_ns
     }
@@ -127,44 +125,42 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// A meter that measures for `least_ns` at least, however little time the
-    /// point was given.
+    /// A meter that measures for at least `least_ns`, even if the point was given less time.
     pub fn lasting(&mut self, least_ns: f64) -> Meter<'_> {
         let mut meter = self.share(1);
         meter.time_ns = meter.time_ns.max(least_ns);
         meter
     }
 
-    /// What one operation cost in the median of the batches so far, in
-    /// nanoseconds; `None` where `metric` has no batches.
+    /// The median cost of one operation in the batches so far, in nanoseconds; `None` if `metric`
+    /// has no batches.
     pub fn cost_ns(&self, metric: &str) -> Option<f64> {
         let samples = &self.record.batches.get(metric)?.samples;
         let costs: Vec<f64> = samples.iter().map(|(n, ns)| ns / *n as f64).collect();
         median(&costs)
     }
 
-    /// Makes batches last `ns` at least, though a point may then take longer
-    /// than its time: where what is averaged over comes and goes more slowly
-    /// than the operation, as time slices do.
+    /// Makes batches last at least `ns`, for effects that come and go more slowly than the
+    /// operation, as time slices do. A point may then take longer than its time.
     pub fn batches_last(&mut self, ns: f64) {
         self.batch_least_ns = ns;
     }
 
-    /// Says that the point's operation allocates by nature, so that its
-    /// allocations are no fault of the measurement.
+    /// Declares that the point's operation allocates by nature, so that its allocations do not
+    /// count as a fault of the measurement.
     pub fn operation_allocates(&mut self) {
         self.record.may_allocate = true;
     }
 
-    /// The cost of an operation that can be repeated: `operation(n)` does it
-    /// `n` times. Batches of n and of 2n take turns, so that twice the work
-    /// can be seen to take twice the time.
+    /// Measures the cost of an operation that can be repeated: `operation(n)` does it `n` times.
+    /// Batches of n and of 2n take turns, which shows whether twice the work takes twice the time.
     pub fn repeatable(&mut self, metric: &'static str, operation: impl FnMut(u64)) {
         self.repeated(metric, &mut Repeatable(operation));
     }
 
-    /// The cost of what the threads of a crew do at the same time, as
-    /// [`Meter::repeatable`]; alone is only what was alone on the core of each.
+    /// Measures the cost of what the threads of a crew do at the same time, as
+    /// [`Meter::repeatable`] does. A batch counts as alone only if every member was alone on its
+    /// core.
     pub fn crew(&mut self, metric: &'static str, crew: &mut Crew) {
         self.repeated(metric, crew);
     }
@@ -180,12 +176,11 @@ impl<'a> Meter<'a> {
         let _ = self.batches(&mut operation);
     }
 
-    /// The cost of an operation that uses something up: `prepare(n)` provides
-    /// for n of them, untimed, and `operation(n)` does them. At most `most`
-    /// fit into one batch.
+    /// Measures the cost of an operation that uses something up: `prepare(n)` provides for `n` of
+    /// them, untimed, and `operation(n)` does them. At most `most` fit into one batch.
     ///
     /// # Errors
-    /// Those of `prepare`.
+    /// The errors of `prepare`.
     pub fn used_up(
         &mut self,
         metric: &'static str,
@@ -196,14 +191,14 @@ impl<'a> Meter<'a> {
         let mut operation = Batched {
             metric,
             most,
-            // Settling would use up what was prepared.
+            // Settling runs would use up what was prepared.
             settling_runs: 0,
             work: &mut UsedUp(prepare, operation),
         };
         self.batches(&mut operation)
     }
 
-    /// The latency of an operation that is stamped each time.
+    /// Measures the latency of an operation, each one time-stamped.
     pub fn single(&mut self, metric: &'static str, mut operation: impl FnMut()) {
         self.stamped([metric], |clock| {
             let start = clock.start();
@@ -212,11 +207,11 @@ impl<'a> Meter<'a> {
         });
     }
 
-    /// The latency of an operation that uses up what `prepare` provides for
-    /// each one, untimed, as often as half the point's time allows.
+    /// Measures the latency of an operation that uses up what `prepare` provides for each one,
+    /// untimed. Does as many as fit into half the point's time.
     ///
     /// # Errors
-    /// Those of `prepare`.
+    /// The errors of `prepare`.
     pub fn single_used_up(
         &mut self,
         metric: &'static str,
@@ -232,9 +227,9 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    /// The latency of an operation that has two stages: `begin` is stamped as
-    /// `call`, `begin` and `end` together as `whole`, each time, so that both
-    /// speak of the same operations. One reading of the clock is between them.
+    /// Measures the latency of an operation that has two stages. The same operations give two
+    /// latencies: that of `begin` is recorded as `call`, that of `begin` and `end` together as
+    /// `whole`. One reading of the clock is between them.
     pub fn stages<T>(
         &mut self,
         call: &'static str,
@@ -251,8 +246,8 @@ impl<'a> Meter<'a> {
         });
     }
 
-    /// Operations that say when they started, and when each of the metrics was
-    /// complete, the last one last.
+    /// Runs operations that return when they started, and when each of the metrics was complete;
+    /// the last metric completes last.
     fn stamped<const METRICS: usize>(
         &mut self,
         metrics: [&'static str; METRICS],
@@ -300,10 +295,10 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// The latency of operations that were to begin at given times: `operation`
-    /// is called with the time that has passed since the first was intended,
-    /// performs the next one when its time has come, and returns how long after
-    /// its *intended* time it was complete, in nanoseconds, or `None` at the end.
+    /// Measures the latency of operations that should begin at given times. Calls `operation` with
+    /// the time since the intended start of the first one. It performs the next operation when that
+    /// is due, and returns how long after the *intended* time it was complete, in nanoseconds;
+    /// `None` at the end.
     pub fn open_loop(
         &mut self,
         metric: &'static str,
@@ -337,8 +332,8 @@ impl<'a> Meter<'a> {
         self.record.latencies.insert(metric.into(), singles);
     }
 
-    /// Times one operation of a role that brings about each by itself, and does
-    /// between them what is not timed; its latency is recorded.
+    /// Times one operation and records its latency, for a role that triggers each operation itself
+    /// and does untimed work between them.
     pub fn time<T>(&mut self, metric: &'static str, operation: impl FnOnce() -> T) -> T {
         let before = self.gauge.map(Gauge::read);
         let allocated = allocations();
@@ -353,18 +348,17 @@ impl<'a> Meter<'a> {
         result
     }
 
-    /// Records a latency that is the difference of two stamps which others than
-    /// this meter have set, in nanoseconds.
+    /// Records a latency in nanoseconds: the difference of two time stamps that this meter did not
+    /// take.
     pub fn latency(&mut self, metric: &'static str, ns: f64) {
         self.singles(metric).add(ns, None);
     }
 
-    /// Repeats what a role times by itself until the point's time is over, at
-    /// most so many times, and once at least: also an operation that takes
-    /// longer than that is measured.
+    /// Repeats what a role times itself until the point's time is over, at most this many times and
+    /// at least once: this also measures an operation that takes longer than that time.
     ///
     /// # Errors
-    /// The first one of `round`, which ends it.
+    /// The first error of `round`, which ends it.
     pub fn repeat(
         &mut self,
         most: u64,
@@ -380,7 +374,7 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    /// The nanoseconds of one call: the first, which users pay once.
+    /// The nanoseconds of one call, the first one: a cost that users pay once.
     pub fn first(&mut self, metric: &'static str, operation: impl FnOnce()) {
         let start = self.clock.start();
         operation();
@@ -388,7 +382,7 @@ impl<'a> Meter<'a> {
         self.value(metric, ns);
     }
 
-    /// A number in the metric's unit. Of several rounds, the median counts.
+    /// Records a number in the metric's unit. Of several rounds, the median counts.
     pub fn value(&mut self, metric: &'static str, value: f64) {
         self.record
             .values
@@ -397,35 +391,36 @@ impl<'a> Meter<'a> {
             .push(value);
     }
 
-    /// A batch that the role has timed itself, as where several threads did it.
+    /// Records a batch that the role timed itself, for example because several threads did it.
     pub fn batch_done(&mut self, metric: &'static str, operations: u64, ns: f64) {
         let batches = self.record.batches.entry(metric.into()).or_default();
         batches.samples.push((operations, ns));
     }
 
-    /// How often what the role has timed itself has allocated.
+    /// Records how many allocations happened in what the role timed itself.
     pub fn allocated(&mut self, count: u64) {
         self.record.allocations += count;
     }
 
-    /// What is set when the leading role has measured, for a role whose threads look at it.
+    /// Set when the leading role has measured; for a role whose threads poll it.
     pub fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 
-    /// Serves, for a role that does not lead, until the leading role has measured.
+    /// Calls `serve` until the leading role has measured; for a role that does not lead.
     pub fn until_stopped(&self, mut serve: impl FnMut()) {
         while !self.is_stopped() {
             serve();
         }
     }
 
-    /// Whether the leading role has measured, for a role that does not lead.
+    /// Whether the leading role has measured; for a role that does not lead.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// The state of the core between two readings of its gauge, in which `ns` were measured.
+    /// Notes the state of the core between two readings of its gauge, during which `ns` were
+    /// measured.
     fn note_state(&mut self, readings: Option<(f64, f64)>, ns: f64) -> Option<CoreState> {
         let gauge = self.gauge?;
         let (before, after) = readings?;
@@ -450,7 +445,7 @@ impl<'a> Meter<'a> {
         (ns / self.clock.ns(1)) as u64
     }
 
-    /// When a measurement must end that is to take so many times its time.
+    /// When a measurement must end: after this share of the longest wall-clock time of the point.
     fn wall_end(&self, share: f64) -> u64 {
         self.clock.end() + self.ticks(self.time_ns * share * WALL_TIMES)
     }

@@ -14,28 +14,28 @@ use costof_os::sched::affinity;
 use costof_os::sched::usage::{self, Usage};
 use std::fs;
 
-/// How long the clock is watched for gaps.
+/// How long to watch the clock for gaps.
 const WATCH_NS: f64 = 2e6;
-/// How often at most.
+/// At most how often.
 const WATCHES: usize = 3;
-/// What is recorded of a launch that has begun.
+/// What was recorded at the start of a launch.
 pub struct Ledger {
     cpus: Vec<usize>,
     cgroup: Cgroup,
     before: Snapshot,
-    /// Waiting for others is part of what is measured.
+    /// Waiting for others is part of the measurement.
     blocks: bool,
     gaps: Option<Gaps>,
     core_clock_before_hz: Option<f64>,
-    /// The CPU to which the distance is measured, and what it was before.
+    /// The CPU to which the distance is measured, and that distance at the start.
     other: Option<(usize, f64)>,
 }
 
 struct Snapshot {
     at_ns: u64,
-    /// Processor time of this process's threads.
+    /// CPU time of this process's threads.
     threads_cpu_ns: u64,
-    /// That of its children that have ended.
+    /// CPU time of its children that have ended.
     children_cpu_ns: u64,
     usage: Usage,
     wait_ns: Option<f64>,
@@ -45,11 +45,10 @@ struct Snapshot {
 }
 
 impl Ledger {
-    /// Begins the ledger of a launch whose threads and children run on `cpus`,
-    /// and other roles' on `partners`: all of these are measured. What the other
-    /// roles use there they say themselves ([`Noise::subtract_peer_cpu`]). Where what
-    /// is measured `blocks`, waiting for a processor is no noise: a thread that
-    /// was woken waits for its turn, and for those that share it.
+    /// Opens the ledger of a launch. Its threads and children run on `cpus`, those of other roles
+    /// on `partners`; all these CPUs are measured. The other roles report what they use there
+    /// ([`Noise::subtract_peer_cpu`]). If the measurement `blocks`, waiting for a CPU is not noise:
+    /// a thread that was woken waits for its turn, and for the threads that share its CPU.
     pub fn open(clock: &dyn Clock, cpus: &[usize], partners: &[usize], blocks: bool) -> Ledger {
         let cgroup = facts::inherited().cgroup;
         let cpus = [cpus, partners].concat();
@@ -66,8 +65,8 @@ impl Ledger {
         }
     }
 
-    /// Ends it: what disturbed the launch, and the processor time that this
-    /// worker used, in nanoseconds.
+    /// Closes the ledger. Returns what disturbed the launch, and the CPU time that this worker
+    /// used, in nanoseconds.
     pub fn close(self, clock: &dyn Clock) -> (Noise, f64) {
         let after = Snapshot::now(&self.cgroup);
         let before = &self.before;
@@ -105,7 +104,7 @@ impl Ledger {
     }
 }
 
-/// What `/proc/stat` says of a launch.
+/// What `/proc/stat` says about a launch.
 #[derive(Debug, PartialEq)]
 struct Shares {
     steal_ns: Option<f64>,
@@ -113,9 +112,8 @@ struct Shares {
     elsewhere: Option<f64>,
 }
 
-/// Of the processors `cpus`, or all where none are named, the mean: what they
-/// suffer is compared with the time that passed, which passed on each of them.
-/// `own_ns` is what the worker itself used.
+/// The mean over `cpus`, or over all CPUs if none are named: their times are compared with the
+/// elapsed time, which passed on each of them. `own_ns` is the CPU time of the worker itself.
 fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64) -> Shares {
     let (measured, others): (Vec<&Ticks>, Vec<&Ticks>) = ticks
         .iter()
@@ -125,7 +123,7 @@ fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64) -> Shares {
     };
     let count = measured.len() as f64;
     let mean = |sum_ns: f64| (count > 0.0).then(|| sum_ns.max(0.0) / count);
-    // Two ticks are what each processor's difference is accurate to.
+    // Each CPU's difference is accurate to two ticks.
     let slack_ns = 2.0 * TICK_NS * count;
     let total_elsewhere = sum(|ticks| ticks.total, &others);
     Shares {
@@ -136,9 +134,9 @@ fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64) -> Shares {
     }
 }
 
-/// Gaps in the clock while nothing is done but reading it. A watch in which
-/// this thread was preempted is repeated, since that is counted apart; `None`
-/// where it always was.
+/// Watches the clock for gaps while doing nothing else. A watch during which this thread was
+/// preempted is repeated, since preemption is counted separately; `None` if every watch was
+/// preempted.
 fn watch(clock: &dyn Clock) -> Option<Gaps> {
     (0..WATCHES).find_map(|_| {
         let before = usage::thread();

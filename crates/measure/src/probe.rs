@@ -17,45 +17,41 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// One question with a number for an answer, and how it gets it. [`Probe::new`] makes it of a type that
-/// implements [`Measure`].
+/// One question with a number for an answer, and how to measure it. [`Probe::new`] makes a probe
+/// from a type that implements [`Measure`].
 #[derive(Debug)]
 pub struct Probe {
     /// The description, as plain data.
     pub info: LazyLock<ProbeInfo>,
-    /// In how many interleaved rounds the points of a block are measured:
-    /// several where points are compared with each other, one where setting
-    /// up a point is expensive.
+    /// In how many interleaved rounds the points of a block are measured: several if points are
+    /// compared with each other, one if setting up a point is expensive.
     pub rounds: u32,
-    /// The axes in which points must agree to share a block, because they
-    /// share what is set up.
+    /// Points share a block only if they agree in these axes, because they share what is set up.
     pub blocks_by: &'static [&'static str],
-    /// How long measuring a point takes in a launch at least, in nanoseconds, all
-    /// its rounds together, however little time a point is given.
+    /// How long measuring a point takes at least in a launch, in nanoseconds: all its rounds
+    /// together, even if the point is given less time.
     pub least_ns: fn(&Point) -> f64,
-    /// How much memory a point asks for, in bytes; the rest of a worker is small.
+    /// How much memory a point needs, in bytes; the rest of a worker is small.
     pub memory_bytes: fn(&Point) -> u64,
-    /// On how many processors a point's threads and children run. A launch gets
-    /// as many as its points ask for and the placement has: fewer where it has
-    /// fewer, which is for the role to accept or to refuse.
+    /// On how many CPUs a point's threads and children run. A launch gets the CPUs that its points
+    /// ask for, or fewer if the placement has fewer; the role then accepts or refuses.
     pub processors: fn(&Point) -> usize,
     /// The points of the latency table, which may depend on the machine.
     pub headlines: fn(&Facts) -> Vec<Headline>,
-    /// What the probe's own plan has beside the headlines and the usual values
-    /// of its axes, because it depends on the machine: every pair of its cores,
-    /// as many threads as it has processors; or because it is asked over another
-    /// link. What is about a link is planned where that one is asked for, or none
-    /// is, and this machine can make it.
+    /// The points of the probe's own plan that depend on the machine, besides the headlines and the
+    /// default values of its axes: every pair of its cores, as many threads as it has CPUs, another
+    /// link. Points of a link are planned if the user asks for that link, or for none and this
+    /// machine can create it.
     pub more_points: fn(&Facts) -> Vec<Planned>,
-    /// How much longer a run with more of this probe than its headlines may take, where
-    /// its own plan is worth that; a quick one measures it in one round then.
+    /// How much longer a run may take if it measures more of this probe than its headlines, for a
+    /// plan that is worth the time. A quick run then measures the probe in one round.
     pub budget: Option<Budget>,
-    /// The range expected at a point; none where nothing is known to expect.
+    /// The range expected at a point; `None` if no prediction is possible.
     pub predict: fn(&Point, &Facts, &MeasuredRows<'_>) -> Option<Prediction>,
-    /// How each role starts, in the order of `info.roles`. The last one leads.
+    /// The functions that start the roles, in the order of `info.roles`. The last role leads.
     pub roles: &'static [StartRole],
-    /// Turns what the roles report, in the order of `info.roles`, into the
-    /// metrics of the point. Pure.
+    /// Turns the reports of the roles, in the order of `info.roles`, into the metrics of the point.
+    /// Pure.
     pub derive: fn(&Point, Vec<Report>) -> Report,
 }
 
@@ -68,7 +64,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many seconds with `--quick`, by default and with `--full`.
+    /// This many seconds with `--quick`, by default and with `--full`.
     pub const fn seconds(quick: u64, default: u64, full: u64) -> Budget {
         Budget {
             quick: Duration::from_secs(quick),
@@ -77,7 +73,7 @@ impl Budget {
         }
     }
 
-    /// What it is at one of them.
+    /// The extra time at this precision.
     pub const fn at(self, precision: Precision) -> Duration {
         match precision {
             Precision::Quick => self.quick,
@@ -87,25 +83,25 @@ impl Budget {
     }
 }
 
-/// Names of axes, of probes or of roles, as a probe declares them.
+/// Names of axes, probes or roles, as a probe declares them.
 pub type NameList = &'static [&'static str];
 
-/// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
-/// What has no default here must be given.
+/// One question with a number for an answer, and how to measure it: implemented by the type of the
+/// probe's points. Items without a default are required.
 ///
-/// The doc comment of the type describes the probe for `list` and `explain`. Its first paragraph is the
-/// question, as a person asks it; what follows says how it is measured, and what the number contains. Three
-/// sections come after that; a probe without one of the first two does not compile:
+/// The doc comment of the type describes the probe for `list` and `explain`. Its first paragraph is
+/// the question, as a person asks it. The text after it says how the probe measures, and what the
+/// number contains. Three sections follow; a probe without one of the first two does not compile:
 ///
-/// - `# Predicted from`: what its predictions are made of, in words;
-/// - `# Sources`: a list of the papers, manuals and kernel documents that it rests on;
-/// - `# Needs`: a list of what the machine must offer, where that is not every machine.
+/// - `# Predicted from`: what the predictions are computed from, in words;
+/// - `# Sources`: a list of the papers, manuals and kernel documents that the probe relies on;
+/// - `# Needs`: a list of what the machine must offer, if not every machine does.
 pub trait Measure: TypedPoint {
     /// The version of the method; numbers of different methods are not compared.
     const METHOD: u32 = 1;
     /// What it measures, the primary metric first.
     const METRICS: &'static [Metric];
-    /// Probes whose points its predictions use; they are measured before it.
+    /// Probes whose points the predictions use; they are measured first.
     const AFTER: NameList = &[];
     /// As [`ProbeInfo::crossings`].
     const CROSSINGS: &'static [NameList] = &[];
@@ -115,9 +111,9 @@ pub trait Measure: TypedPoint {
     const BLOCKS_BY: NameList = &[];
     /// As [`Probe::budget`].
     const BUDGET: Option<Budget> = None;
-    /// What its roles are called, in the order in which they are prepared; the last one leads.
+    /// The names of the roles, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: NameList = &["only"];
-    /// How each of them starts: see [`role`].
+    /// How each role starts: see [`role`].
     const ROLES: &'static [StartRole];
 
     /// As [`Probe::headlines`].
@@ -150,8 +146,8 @@ pub trait Measure: TypedPoint {
         1
     }
 
-    /// What holds between its points and others of a run on every machine; a finding says where rows
-    /// contradict it.
+    /// Relations between its points and others of a run that hold on every machine. A finding
+    /// reports rows that contradict them.
     fn relations() -> Vec<Relation> {
         Vec::new()
     }
@@ -159,10 +155,10 @@ pub trait Measure: TypedPoint {
     /// As [`Probe::predict`].
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction>;
 
-    /// As [`Probe::derive`]; of one role, what it reports is the result.
+    /// As [`Probe::derive`]. With one role, its report is the result.
     ///
     /// # Panics
-    /// A probe with several roles that has no such function of its own is a bug.
+    /// If a probe with several roles has no such function of its own, which is a bug.
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let _ = point;
         only(reports)
@@ -196,7 +192,7 @@ macro_rules! metrics {
 }
 
 impl Probe {
-    /// The probe that measures so.
+    /// The probe of this type.
     pub const fn new<M: Measure>() -> Probe {
         const {
             assert!(
@@ -283,26 +279,26 @@ fn describe<M: Measure>() -> ProbeInfo {
 /// Starts a role for one launch of one block.
 ///
 /// # Errors
-/// Why the block cannot be measured here.
+/// Why the block cannot be measured on this machine.
 pub type StartRole = fn(&Launch) -> Result<Box<dyn Role>, Failure>;
 
-/// One end's part in a probe, during one launch of one block. For every point,
-/// as often as there are rounds, a role prepares, runs and finishes.
+/// One end's part in a probe, during one launch of one block. For every point, once per round, a
+/// role prepares, runs and finishes.
 pub trait Role {
-    /// Whether the point's operation gives up its processor and waits for
-    /// others by design. Waiting is then part of what is measured, and a launch
-    /// with such a point records none as noise. It has no counters either, which
-    /// the kernel saves and restores at each switch: some hundred nanoseconds.
+    /// Whether the point's operation gives up its CPU and waits for others by design. Waiting is
+    /// then part of the measurement, and a launch with such a point does not record it as noise.
+    /// Nor does the launch use hardware counters: the kernel saves and restores them at each
+    /// context switch, which takes some hundred nanoseconds.
     fn blocks(&self, point: &Point) -> bool {
         let _ = point;
         false
     }
 
-    /// Sets up the point, untimed: an arena, a socket, a file. `offers` are
-    /// those of the roles prepared before; what is returned is for those after.
+    /// Sets up the point, untimed: an arena, a socket, a file. `offers` come from the roles
+    /// prepared before; the result goes to the roles prepared after.
     ///
     /// # Errors
-    /// Why the point cannot be measured here.
+    /// Why the point cannot be measured on this machine.
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         let _ = (point, offers);
         Ok(Offers::new())
@@ -317,7 +313,7 @@ pub trait Role {
     /// Checks that the work was done, and adds the evidence as metrics.
     ///
     /// # Errors
-    /// What shows that it was not.
+    /// What shows that the work was not done.
     fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())
@@ -357,10 +353,10 @@ pub trait RoleAt<P> {
     }
 }
 
-/// A role at points of a type, as a worker carries it out.
+/// Turns a role for points of a type into one that a worker can run.
 ///
 /// # Errors
-/// None; it is what a [`StartRole`] returns.
+/// None; the signature is that of a [`StartRole`].
 pub fn role<P: TypedPoint>(role: impl RoleAt<P> + 'static) -> Result<Box<dyn Role>, Failure> {
     struct Untyped<P, R>(R, PhantomData<P>);
 
@@ -370,7 +366,7 @@ pub fn role<P: TypedPoint>(role: impl RoleAt<P> + 'static) -> Result<Box<dyn Rol
         }
 
         fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-            // The controller may be of another build.
+            // The controller may run another build.
             let read =
                 At::read(point).ok_or_else(|| Failure::error(format!("no point here: {point}")));
             self.0.prepare(&read?, offers)
@@ -404,19 +400,20 @@ impl Role for Only {
     }
 }
 
-/// What the only role reports.
+/// Returns the report of the only role.
 ///
 /// # Panics
-/// A probe with several roles that uses this is a bug.
+/// If a probe with several roles uses this, which is a bug.
 pub fn only(reports: Vec<Report>) -> Report {
     let [report] = <[Report; 1]>::try_from(reports).expect("one role");
     report
 }
 
-/// What the leading role reports, which is the last: for a probe whose other roles measure nothing.
+/// Returns the report of the leading role, the last one: for a probe whose other roles measure
+/// nothing.
 ///
 /// # Panics
-/// A probe without a role is a bug.
+/// If a probe has no role, which is a bug.
 pub fn leading(mut reports: Vec<Report>) -> Report {
     reports.pop().expect("a report of each role")
 }

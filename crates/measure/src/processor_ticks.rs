@@ -1,40 +1,40 @@
-//! What the kernel says each processor did, in ticks of the clock.
+//! How each CPU spent its time according to the kernel, in ticks of the clock.
 //!
 //! Source: proc_stat(5), Documentation/filesystems/proc.rst, `CONFIG_IRQ_TIME_ACCOUNTING`.
 
 use std::fs;
 
-/// What `/proc/stat` counts in, on every architecture: hundredths of a second, in nanoseconds.
+/// The unit of `/proc/stat` on every architecture: a hundredth of a second, in nanoseconds.
 ///
-/// Without `CONFIG_IRQ_TIME_ACCOUNTING` the kernel looks once a timer tick, of 1 to 10 ms, what a
-/// processor does, and counts all of the tick as that. So a difference over n processors may be
-/// off by this, n times, and by as much again where the ticks were unlucky.
+/// Without `CONFIG_IRQ_TIME_ACCOUNTING` the kernel samples what a CPU does once a timer tick, of 1
+/// to 10 ms, and counts the whole tick as that. So a difference over n CPUs may be off by n times
+/// this, or by twice as much if the ticks were unlucky.
 pub const TICK_NS: f64 = 1e7;
 
-/// One processor's line, in ticks since boot or between two readings.
+/// One CPU's line, in ticks since boot or between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticks {
     /// Its number.
     pub cpu: usize,
     /// In user mode, in the kernel, in interrupts.
     pub busy: u64,
-    /// Of which in soft interrupts, where the kernel receives packets and finishes what was sent. A
-    /// thread's processor time holds those that interrupted it, unless the kernel accounts
-    /// interrupts apart.
+    /// The part of `busy` in soft interrupts, in which the kernel receives packets and finishes
+    /// sending. A thread's CPU time includes those that interrupted it, unless the kernel accounts
+    /// for interrupts separately.
     pub softirq: u64,
-    /// For which the hypervisor ran something else.
+    /// The hypervisor ran something else.
     pub steal: u64,
-    /// All of it, idle ones too.
+    /// The sum of all ticks, idle ones included.
     pub total: u64,
 }
 
-/// Those of all processors; none where the kernel does not report them. Allocates.
+/// Reads the ticks of all CPUs; `None` if the kernel does not report them. Allocates.
 pub fn read() -> Option<Vec<Ticks>> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     Some(parse(&text)).filter(|ticks| !ticks.is_empty())
 }
 
-/// What all processors did together, by the text of `/proc/stat`; as processor 0.
+/// Reads the sum over all CPUs from the text of `/proc/stat`; reported as CPU 0.
 pub(crate) fn sum(text: &str) -> Option<Ticks> {
     let mut lines = text.lines();
     lines.find_map(|line| ticks(0, line.strip_prefix("cpu ")?))
@@ -42,7 +42,7 @@ pub(crate) fn sum(text: &str) -> Option<Ticks> {
 
 fn parse(text: &str) -> Vec<Ticks> {
     let line = |line: &str| {
-        // The first line, `cpu  …`, is the sum of all.
+        // The first line, `cpu  …`, is the sum of all CPUs.
         let (cpu, columns) = line.strip_prefix("cpu")?.split_once(' ')?;
         ticks(cpu.parse().ok()?, columns)
     };
@@ -54,7 +54,7 @@ fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
         .split_whitespace()
         .map_while(|word| word.parse().ok());
     let columns: Vec<u64> = columns.collect();
-    // Guest time, which follows, is part of user.
+    // Guest time, which follows, is part of user time.
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *columns.first_chunk()?;
     let busy = user + nice + system + irq + softirq;
     Some(Ticks {
@@ -66,7 +66,7 @@ fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
     })
 }
 
-/// What of each processor, where both have it, was between two readings.
+/// The difference between two readings, for each CPU that both have.
 pub fn difference(before: &[Ticks], after: &[Ticks]) -> Vec<Ticks> {
     after
         .iter()

@@ -1,9 +1,9 @@
 //! How many launches a block gets, and in which order they run.
 //!
-//! Pure: durations in, counts out; random only by the seed given. The number of launches is decided
-//! once, from the first launches and the budget, and not by looking at results: stopping as soon as an
-//! interval looks narrow costs about three points of its coverage. Only where few launches disagree
-//! wildly are there more, up to a fixed number ([`needs_more`]).
+//! Pure: durations in, counts out; random only by the given seed. The number of launches is decided
+//! once, from the first launches and the budget, and not by looking at results: stopping as soon as
+//! an interval looks narrow costs about three points of its coverage. Only if few launches disagree
+//! widely are more added, up to a fixed number ([`needs_more`]).
 
 use costof_stats::{ORDER_FROM, median_interval};
 use std::time::Duration;
@@ -11,27 +11,28 @@ use std::time::Duration;
 /// The fewest launches of a block: with fewer there is no interval.
 pub const LEAST_LAUNCHES: u32 = 3;
 
-/// The most launches of a block that may be asked for: an interval a hundredth as wide as that of one.
+/// The most launches of a block that a user may request: the interval is then a hundredth as wide
+/// as for one.
 pub const MOST_LAUNCHES: u32 = 10_000;
 
-/// Launch counts at which the interval rule is good, ascending: Student's t from 3 to 5, and from 6
-/// on those counts at which a pair of order statistics covers 95 % with little to spare.
+/// Launch counts at which the interval rule works well, ascending: from 3 to 5 Student's t, and
+/// from 6 on the counts at which a pair of order statistics covers 95 % with little to spare.
 pub const LAUNCH_COUNTS: [u32; 8] = [3, 4, 5, 6, 9, 12, 15, 20];
 
-/// How much time a run may take for how narrow an interval.
+/// How much time a run may take to make its intervals narrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// A first look.
     Quick,
-    /// What `costof run` does alone.
+    /// The default of `costof run`.
     #[default]
     Default,
-    /// What a result to publish deserves.
+    /// For results to be published.
     Full,
 }
 
 impl Precision {
-    /// The word for it in a run file and on the command line.
+    /// Its name in a run file and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -40,13 +41,13 @@ impl Precision {
         }
     }
 
-    /// The precision of that name; `None` where there is none.
+    /// The precision with that name, if any.
     pub fn named(name: &str) -> Option<Self> {
         let mut all = [Self::Quick, Self::Default, Self::Full].into_iter();
         all.find(|precision| precision.name() == name)
     }
 
-    /// Launches of a block where the budget allows: one of [`LAUNCH_COUNTS`].
+    /// Launches of a block if the budget allows: one of [`LAUNCH_COUNTS`].
     pub const fn launches(self) -> u32 {
         match self {
             Self::Quick => 6,
@@ -54,7 +55,7 @@ impl Precision {
         }
     }
 
-    /// Time measured per point in one launch, all its batches together, without warm-up.
+    /// Measured time per point in one launch, all its batches together, without warm-up.
     pub const fn batch_time_per_point(self) -> Duration {
         match self {
             Self::Quick | Self::Default => Duration::from_millis(10),
@@ -72,7 +73,7 @@ impl Precision {
     }
 }
 
-/// A block whose launches are to be counted.
+/// A block for which launches are to be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// How long a launch takes.
@@ -84,17 +85,17 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Wall time of the launches to come.
+    /// The wall time of its remaining launches.
     fn left(self, count: u32) -> Duration {
         self.launch.saturating_mul(count.saturating_sub(self.done))
     }
 }
 
-/// Launches of each block, those that it has had included, given what is left of the budget.
+/// The launches of each block, including those already done, given what is left of the budget.
 ///
-/// Every block gets the precision's count where that fits. Otherwise the block whose launches take
-/// longest for each of its points is cut to the next lower of [`LAUNCH_COUNTS`], again and again until
-/// the rest fits or every block is down to [`LEAST_LAUNCHES`].
+/// Every block gets the count of the precision if that fits. Otherwise the block whose launches
+/// take longest per point is reduced to the next lower of [`LAUNCH_COUNTS`]. This repeats until the
+/// rest fits or every block is down to [`LEAST_LAUNCHES`].
 pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Precision) -> Vec<u32> {
     let mut counts = vec![precision.launches(); blocks.len()];
     while to_come(blocks, &counts) > budget_left {
@@ -106,7 +107,7 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
     counts
 }
 
-/// How long the launches of these counts take that have not been yet.
+/// How long the remaining launches take at these counts.
 pub fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
     let left = blocks
         .iter()
@@ -130,18 +131,19 @@ fn next_lower(count: u32) -> u32 {
     lower.find(|&lower| lower < count).unwrap_or(LEAST_LAUNCHES)
 }
 
-/// Launches disagree where the ends of their interval are further apart than this many times.
+/// Launches disagree if the ends of their interval are further apart than this ratio.
 const DISAGREE: f64 = 1.5;
 
-/// Whether a point whose planned launches are done is to have another one, by the launch medians that
-/// its estimate is made of ([`medians`](crate::estimate::medians)), in their order: where there are fewer
-/// than [`LEAST_LAUNCHES`] of them, and up to six where the first three, four or five have an interval
-/// with ends more than 1.5 times apart. The caller bounds launches and time, since an operation that
-/// always fails never gives a median.
+/// Whether a point needs another launch after its planned ones. `medians` are the launch medians
+/// from which its estimate is made ([`medians`](crate::estimate::medians)), in order. More are
+/// needed if there are fewer than [`LEAST_LAUNCHES`], and up to six if the first three, four or
+/// five have an interval whose ends are more than a factor of 1.5 apart. The caller bounds launches
+/// and time, since an operation that always fails never gives a median.
 ///
-/// Stopping by results costs coverage where a narrow interval came by luck. So launches that disagreed
-/// once go on to six, whose interval reaches from the lowest to the highest, and do not stop as soon as
-/// they seem to agree. How that covers is simulated: docs/METHOD.md, "Launches that disagree".
+/// Stopping by results costs coverage if a narrow interval came by luck. So a point whose launches
+/// disagreed once goes on to six, whose interval reaches from the lowest to the highest, and does
+/// not stop as soon as they seem to agree. The coverage was simulated: docs/METHOD.md, "Launches
+/// that disagree".
 pub fn needs_more(medians: &[f64]) -> bool {
     let disagree = |count: usize| {
         let interval = median_interval(&medians[..count]);
@@ -151,7 +153,8 @@ pub fn needs_more(medians: &[f64]) -> bool {
     medians.len() < least || medians.len() < ORDER_FROM && (least..=medians.len()).any(disagree)
 }
 
-/// The order in which `blocks` blocks have their launch of this number, each once: shuffled by `seed`.
+/// The order in which `blocks` blocks run their launch of this number, each once: shuffled by
+/// `seed`.
 pub fn round_order(seed: u64, launch: u32, blocks: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..blocks).collect();
     let mut random = fastrand::Rng::with_seed(seed.wrapping_add(u64::from(launch) << 32));
@@ -159,15 +162,15 @@ pub fn round_order(seed: u64, launch: u32, blocks: usize) -> Vec<usize> {
     order
 }
 
-/// The launches that follow the first, as (block, launch), where a block's launches are numbered from 0
-/// to below its count, and those below `done` have run: of a block that has no more, its last one that
-/// did comes again.
+/// The order of the launches after the first ones, as (block, launch). A block's launches are
+/// numbered from 0 up to its count; those below `done` have run. If a block has none left, its last
+/// one that ran is repeated.
 ///
-/// Each block's launches are spread over all of the time: the i-th of k falls at random into the i-th
-/// of k equal parts of it, so that a slow drift or a short disturbance meets all blocks alike, and
-/// within a block launches keep their order. The same seed gives the same order.
+/// Each block's launches are spread over the whole time: the i-th of k falls at random into the
+/// i-th of k equal parts. So a slow drift or a short disturbance affects all blocks alike. Within a
+/// block, launches keep their order. The same seed gives the same order.
 pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
-    // Another stream than the first ones', which draw from the seed itself.
+    // A different random stream from that of the first launches, which use the seed itself.
     let mut random = fastrand::Rng::with_seed(!seed);
     let mut placed: Vec<(f64, usize, u32)> = Vec::new();
     for (block, &count) in counts.iter().enumerate() {
@@ -185,9 +188,9 @@ pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
 /// The fewest launches of each of two sides that take turns: with fewer there is no interval.
 pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
 
-/// As many launches of each of two sides that take turns as fill blocks of four, each side having two in
-/// one: one more than `count` where that is what was `wanted`, one less where the budget cut it, but
-/// [`LEAST_PAIRED`].
+/// How many launches each of two sides gets that take turns in blocks of four, with two launches
+/// per side and block: an even count. An odd `count` grows by one if it is what was `wanted`, and
+/// shrinks by one if the budget reduced it, but not below [`LEAST_PAIRED`].
 pub fn paired(count: u32, wanted: u32) -> u32 {
     if count < wanted {
         (count - count % 2).max(LEAST_PAIRED)
@@ -196,16 +199,17 @@ pub fn paired(count: u32, wanted: u32) -> u32 {
     }
 }
 
-/// Which of two sides comes first in their launches of this number, and which second.
+/// Which of two sides runs first in their launches of this number, and which second.
 ///
-/// Launches come in blocks of four, of which each side has two beside each other's: ABBA or BAAB, as
-/// it is drawn for each. So each is as often first as the other, what drifts steadily through a block
-/// meets both alike, and nothing that comes and goes can keep step.
+/// Launches come in blocks of four, with two of each side: ABBA or BAAB, chosen at random for each
+/// block. So each side is first equally often, a steady drift through a block affects both alike,
+/// and nothing periodic can stay in step.
 pub fn turns(seed: u64, block: usize, launch: u32) -> [usize; 2] {
     let four = u64::from(launch / 2);
-    // Another stream than that of the order.
+    // A different random stream from that of the order.
     let drawn = (seed ^ 0x5475_726e_7300_0000).wrapping_add((block as u64) << 32 | four);
-    // The first draws of neighbouring seeds resemble each other; those of what they draw do not.
+    // Neighbouring seeds give similar first numbers. Seeding again with these removes the
+    // similarity.
     let drawn = fastrand::Rng::with_seed(drawn).u64(..);
     let begins = usize::from(fastrand::Rng::with_seed(drawn).bool());
     let first = if launch.is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! Who runs on the other CPUs of a core, where the machine shows them.
+//! Which threads run on the other CPUs of a core, as far as the machine shows them.
 //!
 //! Source: proc_pid_stat(5): state, utime, stime, processor.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What the kernel says of one thread.
+/// What the kernel reports of one thread.
 #[derive(Clone, Debug, PartialEq)]
 struct Thread {
     pid: u32,
@@ -23,8 +23,8 @@ struct Thread {
 pub struct Threads(BTreeMap<u32, Thread>);
 
 impl Threads {
-    /// Those below this `/proc`; what ends meanwhile is not among them. Allocates, and reads a file for
-    /// each.
+    /// Reads the threads below this `/proc`, except those that end in the meantime. Allocates, and
+    /// reads a file for each thread.
     pub fn read(proc: &Path) -> Threads {
         let mut threads = BTreeMap::new();
         for pid in numbered(proc) {
@@ -38,8 +38,8 @@ impl Threads {
         Threads(threads)
     }
 
-    /// Of the threads that were on one of these CPUs, and ran there or had run since `before`, `ns`
-    /// nanoseconds ago, the one that used most CPU time.
+    /// Among the threads that were on one of these CPUs, and ran there or had run since `before`,
+    /// `ns` nanoseconds ago: the one that used the most CPU time.
     pub fn busiest(&self, before: &Threads, cpus: &[usize], ns: f64) -> Option<SiblingThread> {
         let there = self.0.iter();
         let there = there.filter(|(_, thread)| cpus.contains(&thread.cpu));
@@ -58,7 +58,7 @@ impl Threads {
     }
 }
 
-/// The entries of a folder that are numbers; none where it cannot be read.
+/// The entries of a folder that are numbers; none if it cannot be read.
 fn numbered(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries

@@ -1,7 +1,7 @@
-//! What only trying shows: which facilities the kernel lets this process have, what waking up
-//! costs, and who else uses the processors right now.
+//! Facts that only a trial shows: which facilities the kernel grants this process, what waking up
+//! costs, and who else uses the CPUs right now.
 //!
-//! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.
+//! Nothing here fails, leaves anything behind, or judges: `costof-findings` judges.
 
 use crate::clock;
 use crate::gauge::{self, Gauge};
@@ -25,27 +25,27 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long others are watched: the kernel counts in hundredths of a second, and a twentieth of
-/// one processor's time is to be seen on two.
+/// How long other processes are observed: the kernel counts in hundredths of a second, and 5 % of
+/// one CPU's time should be visible on two CPUs.
 pub const WATCH: Duration = Duration::from_millis(500);
 
 /// Wake-ups of each kind; each takes about a millisecond.
 const WAKE_UPS: usize = 100;
 
-/// So many before it is seen how long they take: under a tight CPU quota they stand still for most
-/// of the time.
+/// After this many, it is checked how long they take: under a tight CPU quota they stall most of
+/// the time.
 const WAKE_UPS_AT_ONCE: usize = 20;
 
-/// For how long a core is looked at, in nanoseconds.
+/// For how long a core is observed, in nanoseconds.
 const LOOK_NS: f64 = 250e6;
 
-/// When no more wake-ups are begun.
+/// After this time, no more wake-ups begin.
 const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
 
-/// Tries everything, in about a second, and looks at the core of the CPU that is measured on. To be
-/// called before this process has other threads, which would be counted among the others.
+/// Tries everything, in about a second, and looks at the core of the measured CPU. Call it before
+/// this process has other threads: they would be counted among the others.
 pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
-    // What is cleared away after the trials would be counted too, so this comes first.
+    // This comes first, because cleaning up after the trials would be counted too.
     let busy_share = contention().map(|seen| seen.others);
     let let_in = attempt(&[Attempt::PerfEvent]);
     let user_namespaces = attempt(&[Attempt::UserNamespace]);
@@ -75,7 +75,8 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     }
 }
 
-/// Who else uses the core of a CPU, looked at from a thread there; `None` where it may not run there.
+/// Shows who else uses the core of a CPU, by a thread that runs there; `None` if it may not run
+/// there.
 fn look(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     std::thread::scope(|scope| scope.spawn(|| look_from(cpu, measured)).join().ok()?)
 }
@@ -129,7 +130,7 @@ fn attempt(attempts: &[Attempt]) -> Trial {
     outcome(in_child(attempts))
 }
 
-/// In a user namespace, as any user may where the system allows it; else as root.
+/// In a user namespace, if the system allows that to every user; otherwise as root.
 fn network_namespace() -> Trial {
     let inside = attempt(&[Attempt::UserNamespace, Attempt::NetworkNamespace]);
     if inside == Trial::Works || attempt(&[Attempt::NetworkNamespace]) == Trial::Works {
@@ -138,15 +139,15 @@ fn network_namespace() -> Trial {
     inside
 }
 
-/// Opened, and no device made of it.
+/// Opens the device file without creating a device.
 fn tun() -> io::Result<File> {
     let device = "/dev/net/tun";
     let opened = File::options().read(true).write(true).open(device);
     opened.map_err(|error| io::Error::new(error.kind(), format!("{device}: {error}")))
 }
 
-/// Whether an event can be counted. Where a seccomp filter would kill who tries, this process does
-/// not: a child has.
+/// Whether an event can be counted. A seccomp filter may kill the process that tries, so a child
+/// tries, and not this process.
 fn counting(let_in: &Trial, event: Event) -> Trial {
     if *let_in != Trial::Works {
         return let_in.clone();
@@ -154,7 +155,7 @@ fn counting(let_in: &Trial, event: Event) -> Trial {
     let (_, absent) = Group::open(&[event]);
     match absent.into_iter().next() {
         None => Trial::Works,
-        // Events may be opened, so this is the kernel's own limit, whose level is a fact.
+        // Events may be opened, so the kernel's own limit refuses, and its level is a fact.
         Some((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let reason = format!("the kernel refuses to count {}", event.name());
             Trial::Fails { reason }
@@ -163,7 +164,7 @@ fn counting(let_in: &Trial, event: Event) -> Trial {
     }
 }
 
-/// Whether entries into the kernel can be counted, as probes do to show that a call made one.
+/// Whether entries into the kernel can be counted; probes do so to show that a call entered it.
 fn tracepoint(let_in: &Trial) -> Trial {
     if *let_in != Trial::Works {
         return let_in.clone();
@@ -174,7 +175,8 @@ fn tracepoint(let_in: &Trial) -> Trial {
     }
 }
 
-/// `None` where one is so large (512 MiB with base pages of 64 KiB) that trying could do harm.
+/// `None` if a huge page is so large (512 MiB with base pages of 64 KiB) that a trial could do
+/// harm.
 fn huge_page() -> Option<Trial> {
     let bytes = arena::huge_page_bytes().unwrap_or(1);
     let available_bytes = arena::available_bytes().ok()?;
@@ -191,8 +193,8 @@ fn huge_page() -> Option<Trial> {
     })))
 }
 
-/// What a wake-up costs, and what the hypervisor took from the two processors meanwhile: they are
-/// kept busy for most of it.
+/// What a wake-up costs, and how much the hypervisor took from the two CPUs meanwhile: they are
+/// busy for most of that time.
 fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
     let before = processor_ticks::read();
     let wake_up = wake_ups();
@@ -206,7 +208,7 @@ fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
     (wake_up, steal_share)
 }
 
-/// None with one processor only, or where threads cannot be had.
+/// `None` with one CPU only, or if threads cannot be started.
 fn wake_ups() -> Option<WakeUp> {
     let began = Instant::now();
     let mut all = wake_up_cost_ns(WAKE_UPS_AT_ONCE).ok()??;
@@ -218,7 +220,7 @@ fn wake_ups() -> Option<WakeUp> {
     Some(all)
 }
 
-/// The steal among what the processors worked or wanted to.
+/// Steal as a share of the time that the CPUs worked or wanted to.
 fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
     let (mut steal, mut wanted) = (0, 0);
     for ticks in spent {
@@ -228,8 +230,8 @@ fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
     (wanted > 0).then(|| steal as f64 / wanted as f64)
 }
 
-/// What others use of all CPUs while this process sleeps for [`WATCH`]; none where the kernel does not
-/// report it.
+/// How much of all CPUs' time others use while this process sleeps for [`WATCH`]; `None` if the
+/// kernel does not report it.
 pub fn contention() -> Option<Contention> {
     let (before, own_before_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
     sleep(WATCH);

@@ -1,9 +1,7 @@
-//! Whose turn it is on this machine: two costofs that measure at once would
-//! measure each other.
+//! Which costof may measure on this machine: two that measure at once would measure each other.
 //!
-//! A lock that the kernel gives back when its holder ends, however that ends.
-//! Its file lies in /tmp and is named after the machine's boot, so that machines
-//! which share that folder have different ones.
+//! A lock that the kernel releases when its holder ends, however it ends. Its file lies in /tmp and
+//! is named after the machine's boot, so that machines that share the folder have different files.
 
 use costof_os::process;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,38 +9,38 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the file lies, whatever TMPDIR says: that is each user's, session's or
-/// job's own (pam_tmpdir, batch systems), as the run-time folder of XDG is, and
-/// costofs that differ in it would measure at once.
+/// Where the file lies, regardless of TMPDIR. TMPDIR, and the run-time folder of XDG, belong to one
+/// user, session or job (pam_tmpdir, batch systems); processes with different ones would measure at
+/// once.
 const FOLDER: &str = "/tmp";
-/// Names another folder: for containers of one machine that share one, but no /tmp.
+/// Names another folder: for containers of one machine that share a folder other than /tmp.
 const FOLDER_VARIABLE: &str = "COSTOF_LOCK_FOLDER";
-/// How much is read of what the holder says of itself, in bytes.
+/// How much of the holder's description of itself is read, in bytes.
 const HOLDER_MAX_BYTES: u64 = 200;
 
-/// The machine is this process's until it drops this.
+/// This process may measure on the machine until it drops this.
 #[derive(Debug)]
 pub struct Turn(#[expect(dead_code, reason = "it is held open")] Option<File>);
 
-/// Takes the machine, or says who has it.
+/// Takes the lock, or reports who holds it.
 ///
 /// # Errors
-/// Whose it is, as far as that is known, and by which file.
+/// The holder, as far as it is known, and the path of the file.
 pub fn take() -> Result<Turn, String> {
-    // Where it is not to be read, all such machines have one name.
+    // Machines on which the boot id cannot be read share one name.
     let boot = crate::facts::boot_id().unwrap_or_default();
     let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
     take_at(&folder.join(format!("costof-{boot}.lock")))
 }
 
 fn take_at(path: &Path) -> Result<Turn, String> {
-    // A machine on which there can be no such file is measured all the same.
+    // If no such file can be created, the measurement goes on without the lock.
     let Ok(mut file) = open(path) else {
         return Ok(Turn(None));
     };
     match file.try_lock() {
         Ok(()) => {
-            // Only the description of the holder depends on it.
+            // Best effort: if this fails, only the description of the holder is missing.
             let _ = introduce(&mut file);
             Ok(Turn(Some(file)))
         }
@@ -55,9 +53,9 @@ fn take_at(path: &Path) -> Result<Turn, String> {
     }
 }
 
-/// Opened without making it where it is there, since the kernel lets nobody
-/// make anew what another user has made in such a folder
-/// (fs.protected_regular); never through a link that somebody has laid there.
+/// Opens an existing file without `O_CREAT`: in such a folder, the kernel does not let a user
+/// create a file that another user has created (fs.protected_regular). Never follows a symbolic
+/// link that somebody placed there.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
@@ -69,7 +67,7 @@ fn open(path: &Path) -> io::Result<File> {
         opened => return opened,
     }
     let file = options.create(true).open(path)?;
-    // So that other users can lock it too; it may be another's by now.
+    // So that other users can lock it too. The file may belong to another user by now.
     let _ = file.set_permissions(PermissionsExt::from_mode(0o666));
     Ok(file)
 }
@@ -77,13 +75,14 @@ fn open(path: &Path) -> io::Result<File> {
 fn introduce(file: &mut File) -> io::Result<()> {
     let data = file.metadata()?;
     if !data.is_file() || data.nlink() != 1 {
-        // Somebody has laid another file there under this name: it stays as it is.
+        // Somebody placed another file there under this name; it stays as it is.
         return Ok(());
     }
     // Services and containers have no such variable.
     let number = || std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
     let user = std::env::var("USER").unwrap_or_else(|_| format!("user {}", number()));
-    // The worker's parent is what somebody started, and would end: costof, or what ssh runs for it.
+    // The worker's parent is what a user started, and would end: costof, or the command that ssh
+    // runs.
     let parent = process::parent().and_then(|pid| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let command = String::from_utf8_lossy(&words).replace('\0', " ");
@@ -95,11 +94,11 @@ fn introduce(file: &mut File) -> io::Result<()> {
     write!(file, "process {pid} of {user}{command}")
 }
 
-/// What the holder says of itself: no more than a line, and nothing that would
-/// move a terminal's cursor, since anybody may have written it.
+/// What the holder says of itself: at most one line, without control characters that would move a
+/// terminal's cursor, since anybody may have written it.
 fn holder(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // Of a pipe that somebody has laid there, reading would never end.
+    // Reading from a pipe that somebody placed there would never end.
     if file.metadata().is_ok_and(|data| data.is_file()) {
         // What could be read before an error counts.
         let _ = file.take(HOLDER_MAX_BYTES).read_to_end(&mut bytes);

@@ -1,43 +1,45 @@
-//! Visits to a core: stretches in which something else uses its execution units, by a gauge that is
-//! read without pause.
+//! Visits to a core: stretches in which something else uses its execution units, as shown by a
+//! gauge that is read without pause.
 //!
-//! A reading is *shared* where it is at least 1.15 times the floor. A visit begins with the first of
-//! two shared readings in a row and ends before the first of two in a row that are not: one reading
-//! alone says nothing, since a short interrupt within it looks like a neighbour. A reading that took
-//! more than 2.5 times the shortest, or that lies below the floor, was interrupted, and is none: its
-//! time is neither watched nor part of a visit, and it neither begins nor ends one.
+//! A reading is *shared* if it is at least 1.15 times the floor. A visit begins with the first of
+//! two shared readings in a row, and ends before the first of two in a row that are not. A single
+//! reading proves nothing, since a short interrupt within it looks like a neighbour. A reading that
+//! took more than 2.5 times the shortest, or that lies below the floor, was interrupted and does
+//! not count: its time is neither watched nor part of a visit, and it neither begins nor ends one.
 
 use crate::clock::Clock;
 use crate::gauge::{BROKEN, Gauge};
 
-/// A reading is shared from so many times the floor on. On a shared Zen 4, 98 in a hundred readings
-/// lie within 5 % of the floor, almost none at 1.05 to 1.1 times, and those of visits at 1.1 to 1.8:
-/// what is found is the same from 1.05 to 1.15, and visits fall to pieces at 1.3.
+/// A reading is shared from this many times the floor on. On a shared Zen 4, 98 % of the readings
+/// lie within 5 % of the floor, almost none at 1.05 to 1.1 times the floor, and those of visits at
+/// 1.1 to 1.8 times. Thresholds from 1.05 to 1.15 find the same visits; at 1.3, visits break into
+/// pieces.
 const VISITED: f64 = 1.15;
-/// A reading that took so many times the shortest was interrupted. A neighbour that takes half of
-/// the core makes one last 1.4 times as long.
+/// A reading that took this many times the shortest was interrupted. A neighbour that takes half of
+/// the core makes a reading last 1.4 times as long.
 const INTERRUPTED: f64 = 2.5;
-/// What a neighbour takes is counted in thousandths of the core.
+/// The neighbour's share of the core is counted in thousandths.
 const PARTS: usize = 1000;
 
-/// The readings of a gauge, and what they say of the neighbour.
+/// The readings of a gauge, and what they show about the neighbour.
 pub struct Visits {
     floor: f64,
     shortest_ns: f64,
     is_shared: bool,
-    /// The last reading's time, where it differs from those before.
+    /// The time of the last reading, if its state differs from that of the readings before it.
     odd_ns: Option<f64>,
-    /// For how long it has been as it is.
+    /// For how long the current state has lasted.
     since_ns: f64,
     watched_ns: f64,
     shared_ns: f64,
     begun: u64,
-    /// How many shared readings say that the neighbour takes so many thousandths.
+    /// For each number of thousandths: how many shared readings show that the neighbour takes that
+    /// many.
     taken: Vec<u32>,
 }
 
 impl Visits {
-    /// Of a gauge with this floor.
+    /// For a gauge with this floor.
     pub fn new(floor: f64) -> Visits {
         Visits {
             floor,
@@ -52,8 +54,8 @@ impl Visits {
         }
     }
 
-    /// Counts a reading, which ended `ns` after the one before. The length in nanoseconds of the visit
-    /// that ended with it, where one did.
+    /// Counts a reading that ended `ns` after the one before it. Returns the length in nanoseconds
+    /// of the visit that ended with it, if one did.
     pub fn add(&mut self, reading: f64, ns: f64) -> Option<f64> {
         let times = reading / self.floor;
         self.shortest_ns = self.shortest_ns.min(ns);
@@ -73,14 +75,14 @@ impl Visits {
         };
         self.count_taken(times);
         let ended = self.end();
-        // One that was there from the beginning did not begin.
+        // A visit that was there from the start does not count as begun.
         self.begun += u64::from(is_shared && self.watched_ns > odd_ns + ns);
         self.is_shared = is_shared;
         self.since_ns = odd_ns + ns;
         ended
     }
 
-    /// Ends the visit that is on, where one is: its length so far.
+    /// Ends the current visit, if there is one, and returns its length so far.
     pub fn end(&mut self) -> Option<f64> {
         let visit_ns = self.is_shared.then_some(self.since_ns)?;
         self.shared_ns += visit_ns;
@@ -89,13 +91,13 @@ impl Visits {
         Some(visit_ns)
     }
 
-    /// For how long the core was watched, without what was interrupted, in nanoseconds.
+    /// For how long the core was watched, without interrupted readings, in nanoseconds.
     pub fn watched_ns(&self) -> f64 {
         self.watched_ns
     }
 
-    /// For which share of that it was visited, from 0 to 1, once the last visit has ended; `None`
-    /// where it was not watched.
+    /// The share of that time that visits took, from 0 to 1, once the last visit has ended; `None`
+    /// if the core was not watched.
     pub fn shared(&self) -> Option<f64> {
         (self.watched_ns > 0.0).then(|| self.shared_ns / self.watched_ns)
     }
@@ -105,8 +107,8 @@ impl Visits {
         self.begun
     }
 
-    /// Which share of the core's execution slots the neighbour takes during its visits, from 0 to 1:
-    /// the median of the shared readings; `None` where there are none.
+    /// The share of the core's execution slots that the neighbour takes during its visits, from 0
+    /// to 1: the median of the shared readings; `None` if there are none.
     pub fn taken(&self) -> Option<f64> {
         let all: u64 = self.taken.iter().map(|count| u64::from(*count)).sum();
         let mut until = 0;
@@ -126,9 +128,9 @@ impl Visits {
     }
 }
 
-/// Reads the gauge of the core on which it is called for `for_ns`, and gives the length of each visit
-/// to `visit`, in nanoseconds; of one that the end cuts, its length so far. Allocates before it begins
-/// only.
+/// Reads the gauge of the core on which it is called for `for_ns`. Passes the length of each visit
+/// to `visit`, in nanoseconds; for a visit that the end cuts short, its length so far. Allocates
+/// only before it begins.
 pub fn watch(gauge: &Gauge, clock: &dyn Clock, for_ns: f64, mut visit: impl FnMut(f64)) -> Visits {
     let mut visits = Visits::new(gauge.floor());
     let began = clock.end();

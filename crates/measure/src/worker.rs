@@ -1,10 +1,10 @@
-//! The worker: takes commands on standard input, answers on standard output,
-//! and measures the points of a launch. One worker serves one launch.
+//! The worker: reads commands from standard input, writes answers to standard output, and measures
+//! the points of a launch. One worker serves one launch.
 //!
-//! It writes nothing while a batch runs, and has one thread: a second one would
-//! make calls on file descriptors more expensive. A process off the measured processors
-//! reads the commands first, and ends the worker when the input closes, so that
-//! nothing is left running when the controller is gone
+//! It writes nothing while a batch runs, and has one thread: a second one would make calls on file
+//! descriptors more expensive. A separate process, not on the measured CPUs, reads the commands
+//! first. It ends the worker when the input closes, so that nothing keeps running when the
+//! controller is gone
 //! (docs/decisions/2026-11-23-single-threaded-worker.md).
 
 use crate::clock::{self, Clock};
@@ -36,18 +36,17 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a guarded worker has to end after its input has closed.
+/// How long a guarded worker may take to end after its input has closed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Runs a worker by `command`, and sees to it that nothing is left of it when
-/// it has ended, or its input has closed: not what its probes have started, and
-/// not itself, stopped or hung as it may be. This is for a worker whose
-/// controller is elsewhere, and cannot do that. What started this process may
-/// end long before it: its input and output are all that counts. Gives the exit
-/// code, as a shell does of a process that a signal ended.
+/// Runs a worker with `command`. When the worker has ended, or its input has closed, kills
+/// everything left of it: what its probes started, and the worker itself, even if it is stopped or
+/// hangs. This is for a worker whose controller runs on another machine and cannot do so. The
+/// process that started this one may end long before; only input and output count. Returns the exit
+/// code, as a shell does for a process that a signal ended.
 ///
 /// # Errors
-/// Where the worker cannot be started.
+/// If the worker cannot be started.
 pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
     process::end_group_on_sigterm()?;
     let mut worker = command.process_group(0).spawn()?;
@@ -57,28 +56,28 @@ pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
         .spawn(move || {
             if process::wait_for_hangup().is_ok() {
                 std::thread::sleep(GRACE);
-                // Where it has ended meanwhile, so has this process.
+                // If the worker has ended meanwhile, so has this process.
                 let _ = process::kill_group(group);
             }
         })?;
     let status = worker.wait()?;
-    // At once: its number may soon be another process's.
+    // At once: its process id may soon be another process's.
     let _ = process::kill_group(group);
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// Serves commands until the input closes or the launch has ended. `release`
-/// is the version of this costof, `table` its probes.
+/// Serves commands until the input closes or the launch has ended. `release` is the version of this
+/// costof, `table` lists its probes.
 ///
 /// # Errors
-/// Where standard output cannot be used.
+/// If standard output cannot be used.
 pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
-    // The parent-death signal follows the thread that started this process.
+    // The kernel sends the parent-death signal when the thread that started this process ends.
     process::die_with_parent()?;
-    // Best effort: without it, it has the name of its file descriptor.
+    // Best effort: otherwise the process is named after its file descriptor.
     let _ = process::name(c"costof");
-    // Best effort: without it, the kernel chooses whom to end when memory runs out.
+    // Best effort: otherwise the kernel chooses which process to kill when memory runs out.
     let _ = process::be_oom_victim();
     let stop_line = serde_json::to_vec(&Command::Stop)?;
     let reader = CommandReader::start(&stop_line)?;
@@ -98,7 +97,7 @@ struct Worker<'a> {
     release: &'a str,
     input: BufReader<Stdin>,
     output: std::fs::File,
-    /// It takes out [`Command::Stop`], and ends this process with its input.
+    /// It removes [`Command::Stop`] from the input, and ends this process when the input closes.
     reader: CommandReader,
     /// Held until the process ends.
     turn: Option<Turn>,
@@ -125,7 +124,7 @@ impl Worker<'_> {
                     self.answer(&Answer::Watched { contention })?;
                 }
                 Ok(Command::Open(launch)) => {
-                    // Best effort: what blocks in a read hardly disturbs.
+                    // Best effort: a process that blocks in a read hardly disturbs.
                     let _ = self.reader.leave(&launch.cpus);
                     match OpenLaunch::open(self.table, *launch) {
                         Ok(open) => {
@@ -140,8 +139,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The next command. Without one, the reader is gone, and this process ends with
-    /// whatever a probe has started, which would outlive it.
+    /// The next command. Without one, the reader is gone. This process then ends together with
+    /// whatever a probe started, which would otherwise keep running.
     fn command(&mut self) -> Result<Command, String> {
         let mut line = Vec::new();
         let mut input = (&mut self.input).take(LINE_MAX_BYTES as u64);
@@ -171,8 +170,8 @@ impl Worker<'_> {
                 }
                 Ok(Command::Close) => {
                     let closed = open.close();
-                    // Collected here: the controller kills what is left of the group, and the
-                    // reader would stay a zombie where no init collects orphans.
+                    // Reaps the reader: the controller kills what is left of the group, and the
+                    // reader would stay a zombie if no init reaps orphans.
                     drop(self.reader);
                     return write(&mut self.output, &closed);
                 }
@@ -184,7 +183,7 @@ impl Worker<'_> {
     fn describe(&self) -> Description {
         let facts = facts::gather();
         let clock = ClockInfo {
-            // Where cores differ, each launch finds that of its own.
+            // If the cores differ, each launch determines the floor of its own core.
             core_floor: (facts.cpu.core_kinds.is_empty())
                 .then(|| gauge::calibrate(&facts.cpu))
                 .flatten(),
@@ -193,7 +192,7 @@ impl Worker<'_> {
         Description {
             costof: self.release.to_owned(),
             build: build(),
-            // As `cargo build` has them, and `cargo build --release` has not.
+            // `cargo build` enables them; `cargo build --release` does not.
             unoptimised: Some(cfg!(debug_assertions)),
             probes: (self.table.iter())
                 .map(|probe| (probe.info.id.clone(), probe.info.method))
@@ -235,7 +234,7 @@ fn write(output: &mut std::fs::File, answer: &Answer) -> io::Result<()> {
 
 /// A launch that has begun.
 struct OpenLaunch {
-    /// Its metric that the counters count.
+    /// The metric whose batches the counters count.
     primary: &'static str,
     launch: Launch,
     role: Box<dyn Role>,
@@ -243,13 +242,13 @@ struct OpenLaunch {
     counters: Option<Counters>,
     gauge: Option<Gauge>,
     ledger: Ledger,
-    /// Its end of the link as it was before the launch, where there is one.
+    /// Its end of the link before the launch, if there is a link.
     end: Option<LinkEnd>,
     points: Vec<OpenPoint>,
     prepared: Option<usize>,
     /// Whether its role leads.
     leads: bool,
-    /// What the gauge showed of its core, for a role that does not lead.
+    /// What the gauge showed of its core, if its role does not lead.
     other_core: Option<CoreGauge>,
 }
 
@@ -337,7 +336,7 @@ impl OpenLaunch {
         measured
     }
 
-    /// What the gauge of this core says now, for a role that does not lead and so measures nothing.
+    /// A reading of this core's gauge, for a role that does not lead and so measures nothing.
     fn look(&self) -> Option<f64> {
         let gauge = self.gauge.as_ref().filter(|_| !self.leads);
         gauge.and_then(Gauge::look)
@@ -391,12 +390,12 @@ impl OpenLaunch {
     }
 }
 
-/// Where this worker is in the network. What is not known is absent.
+/// The worker's place in the network. What is not known is absent.
 fn network() -> Network {
     // `CLIENT-ADDRESS PORT SERVER-ADDRESS PORT`: ssh(1), environment.
     let ssh = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let ssh: Vec<&str> = ssh.split(' ').collect();
-    // Link-local ones carry a device after a `%`, and are no use elsewhere.
+    // Link-local addresses carry a device after a `%`, and are useless on other machines.
     let address = |position: usize| -> Option<IpAddr> { ssh.get(position)?.parse().ok() };
     let namespace = std::fs::metadata("/proc/thread-self/ns/net");
     Network {
@@ -407,11 +406,11 @@ fn network() -> Network {
     }
 }
 
-/// What [`build`] is where the executable cannot be read.
+/// The value of [`build`] if the executable cannot be read.
 pub const UNKNOWN_BUILD: &str = "unknown";
 
-/// A hash of this executable: two workers with the same one measure alike.
-/// FNV-1a, 64 bits; [`UNKNOWN_BUILD`] where it cannot be read.
+/// A hash of this executable: two workers with the same hash measure alike. FNV-1a, 64 bits;
+/// [`UNKNOWN_BUILD`] if it cannot be read.
 pub fn build() -> String {
     let Ok(bytes) = std::fs::read("/proc/self/exe") else {
         return UNKNOWN_BUILD.to_owned();

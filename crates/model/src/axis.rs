@@ -34,24 +34,24 @@ pub enum Domain {
         #[serde(rename = "usual")]
         defaults: List<u64>,
     },
-    /// A place: one of these words, an absolute path, or a URL of one of these schemes.
+    /// A location: one of these words, an absolute path, or a URL with one of these schemes.
     Place {
-        /// The words, each for a place that the machine or the probe chooses.
+        /// The words, each for a location that the machine or the probe chooses.
         words: List<Choice>,
-        /// The schemes, such as `nfs`; none: no URL may stand there.
+        /// The schemes, such as `nfs`; if empty, URLs are not allowed.
         schemes: List<Text>,
     },
 }
 
-/// The longest path or URL, in bytes: the kernel's `PATH_MAX` less the end of its string.
+/// The longest path or URL, in bytes: the kernel's `PATH_MAX` minus the terminating zero.
 pub const PLACE_MOST_BYTES: usize = 4095;
 
-/// A word that an axis may take, and what it stands for.
+/// A word that an axis may take, and its meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The word.
     pub value: Text,
-    /// What it stands for.
+    /// Its meaning.
     pub about: Text,
 }
 
@@ -84,10 +84,10 @@ impl Axis {
         }
     }
 
-    /// The value that the axis has where nothing else is asked.
+    /// The value of the axis if the user asks for no other.
     ///
     /// # Panics
-    /// An axis without values is a bug in its probe.
+    /// If the axis has no values, which is a bug in its probe.
     pub fn default(&self) -> AxisValue {
         self.defaults()
             .into_iter()
@@ -95,10 +95,10 @@ impl Axis {
             .expect("an axis has values")
     }
 
-    /// The value that `text` names.
+    /// Reads a value of this axis.
     ///
     /// # Errors
-    /// A sentence that names the axis, the text and what may stand there.
+    /// A sentence that names the axis, the text and the allowed values.
     pub fn parse(&self, text: &str) -> Result<AxisValue, String> {
         match &self.domain {
             Domain::Choice(choices) => {
@@ -153,7 +153,8 @@ impl Axis {
         }
     }
 
-    /// Whether a value may stand here: in a file, or in what another end says, it may be any.
+    /// Whether this axis may have this value: a file, or a message from another machine, may
+    /// contain any.
     pub fn allows(&self, value: &AxisValue) -> bool {
         match (&self.domain, value) {
             (Domain::Choice(choices), AxisValue::Word(word)) => {
@@ -200,8 +201,7 @@ fn display_number(unit: Unit, number: u64) -> String {
 }
 
 impl Axes {
-    /// The number on the axis `name`, if it has one: a file of another build may
-    /// not.
+    /// The number on the axis `name`, if it has one: a file of another build may not have it.
     pub fn find_number(&self, name: &str) -> Option<u64> {
         match self.0.get(name)? {
             AxisValue::Number(value) => Some(*value),
@@ -209,8 +209,7 @@ impl Axes {
         }
     }
 
-    /// The word on the axis `name`, if it has one: a file of another build may
-    /// not.
+    /// The word on the axis `name`, if it has one: a file of another build may not have it.
     pub fn find_word(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
             AxisValue::Word(value) => Some(value),
@@ -221,7 +220,7 @@ impl Axes {
     /// The number on the axis `name`.
     ///
     /// # Panics
-    /// A probe that asks for an axis that it has not declared is a bug.
+    /// If a probe asks for an axis that it has not declared, which is a bug.
     pub fn number(&self, name: &str) -> u64 {
         self.find_number(name)
             .unwrap_or_else(|| panic!("axis {name} has no number here: {:?}", self.0.get(name)))
@@ -230,7 +229,7 @@ impl Axes {
     /// The word on the axis `name`.
     ///
     /// # Panics
-    /// A probe that asks for an axis that it has not declared is a bug.
+    /// If a probe asks for an axis that it has not declared, which is a bug.
     pub fn word(&self, name: &str) -> &str {
         self.find_word(name)
             .unwrap_or_else(|| panic!("axis {name} has no word here: {:?}", self.0.get(name)))

@@ -1,4 +1,4 @@
-//! What two runs say of each other.
+//! The comparison of two runs.
 
 use crate::Text;
 use crate::metric::Selection;
@@ -9,25 +9,27 @@ use serde::Serialize;
 /// A run compared with an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Whether the launches of both took turns: ratios are then those of neighbours.
+    /// Whether the launches of both took turns: ratios are then those of launches that ran next to
+    /// each other.
     pub in_turns: bool,
     /// The smallest change that matters, as a share: 0.05 is 5 %.
     pub matters: f64,
-    /// What the machines say of themselves that is not the same, what explains most first.
+    /// The facts in which the machines differ; the ones that explain most come first.
     pub facts: Vec<FactDifference>,
     /// Every metric of which both have launches, in the order of the later run's plan.
     pub rows: Vec<Compared>,
     /// Points that both have and that cannot be compared.
     pub refused: Vec<Refused>,
-    /// Points that only the earlier run has a number of.
+    /// Points for which only the earlier run has a number.
     pub only_before: Vec<Point>,
-    /// Points that only the later run has a number of.
+    /// Points for which only the later run has a number.
     pub only_after: Vec<Point>,
-    /// Points with a number in the earlier run that the later run was to measure too, and has none of.
+    /// Points with a number in the earlier run that the later run was also to measure, but has no
+    /// number for.
     pub missing: Vec<Missing>,
 }
 
-/// A point that has no number any more.
+/// A point that no longer has a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// The point.
@@ -39,16 +41,16 @@ pub struct Missing {
     pub is_noise: bool,
 }
 
-/// A fact that is not the same in both runs.
+/// A fact that differs between the runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FactDifference {
     /// Of which host: [`MEASURED`](crate::noise::MEASURED) or [`PEER`](crate::noise::PEER).
     pub host: Text,
     /// Which fact.
     pub what: String,
-    /// What the earlier run says; absent where it does not know.
+    /// The earlier run's value; absent if it is unknown.
     pub before: Option<String>,
-    /// What the later run says; absent where it does not know.
+    /// The later run's value; absent if it is unknown.
     pub after: Option<String>,
 }
 
@@ -64,35 +66,37 @@ pub struct Compared {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// The earlier run's median, as its row has it, and how many launches are compared; in pairs, how many
-    /// have one of the other run beside them.
+    /// The earlier run's median, as in its row, and how many launches are compared. In pairs, only
+    /// launches with a partner in the other run are counted.
     pub before: (f64, u32),
     /// The later run's.
     pub after: (f64, u32),
-    /// After ÷ before, by the geometric means of the launches' medians without the least and the greatest
-    /// eighth of them.
+    /// After ÷ before, from the geometric means of the launches' medians, without their least and
+    /// their greatest eighth.
     pub ratio: f64,
-    /// The 95 % interval of the ratio, by itself: of twenty such, one misses.
+    /// The 95 % interval of the ratio, considered alone: of twenty such intervals, one misses the
+    /// true ratio.
     pub ci95: (f64, f64),
-    /// How often chance alone makes a difference as great out of one by 1 % or less, 0 to 1, looking
-    /// at this row only.
+    /// How probable a difference this large is by chance if the true change is 1 % or less, from 0
+    /// to 1, considering only this row.
     pub p: f64,
-    /// What that means among all rows.
+    /// The verdict, considering all rows.
     pub verdict: Verdict,
-    /// Why it cannot tell, where it cannot.
+    /// Why the verdict is `CannotTell`, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The smallest change, as a share of before, that would have been seen nine times in ten
-    /// among so many rows: 0.05 is 5 %.
+    /// The smallest change, as a share of before, that would be found nine times in ten among this
+    /// many rows: 0.05 is 5 %.
     pub visible: f64,
     /// Which samples of both runs were compared.
     pub selection: Selection,
-    /// Whether something else used the core during what was compared, in either run: runs that did not
-    /// take turns may then differ by their neighbours, and none is called better or worse.
+    /// Whether something else used the core during the compared samples, in either run. Runs that
+    /// did not take turns may then differ by their neighbours, and neither is called better or
+    /// worse.
     pub core_shared: bool,
 }
 
-/// What a ratio means, corrected for the number of rows that were looked at.
+/// What a ratio means, corrected for the number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -100,28 +104,29 @@ pub enum Verdict {
     Better,
     /// The later run is worse.
     Worse,
-    /// They differ, and neither way is better, or a neighbour on the core may be the reason.
+    /// They differ, but neither direction is better, or a neighbour on the core may be the reason.
     Differs,
-    /// No change as large as [`Comparison::matters`]: it would have been seen.
+    /// No change as large as [`Comparison::matters`]: it would have been found.
     NoDifference,
-    /// No difference was seen, and a change as large as [`Comparison::matters`] need not have been.
+    /// No difference was found, but a change as large as [`Comparison::matters`] could have been
+    /// missed.
     CannotTell,
 }
 
 impl Verdict {
-    /// Whether there surely is a difference.
+    /// Whether a difference is certain.
     pub fn is_change(self) -> bool {
         matches!(self, Verdict::Better | Verdict::Worse | Verdict::Differs)
     }
 }
 
-/// Why a row cannot tell.
+/// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Its launches differ too much, also for many more of them.
+    /// Its launches differ too much; many more of them would not help.
     Noise,
-    /// As many launches as `--full` makes would tell.
+    /// As many launches as `--full` makes would be enough.
     FewLaunches,
 }
 
@@ -133,6 +138,6 @@ pub struct Refused {
     pub point: Point,
     /// The metric.
     pub metric: Text,
-    /// Why, with the way out.
+    /// Why, and what to do about it.
     pub reason: String,
 }

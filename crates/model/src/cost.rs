@@ -1,17 +1,17 @@
 //! What something should take, in nanoseconds, as an expression of simpler costs. An expression
-//! computes its range and writes itself down, so that the reason of a prediction is its formula.
+//! computes its range and prints itself, so that a prediction is explained by its formula.
 
 use crate::expected::Prediction;
 use crate::unit::Unit;
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul};
 
-/// The least and the most of something.
+/// A minimum and a maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Range(pub f64, pub f64);
 
 impl Range {
-    /// The longer of two that happen at the same time.
+    /// The longer of two durations that overlap.
     pub fn max(self, other: Range) -> Range {
         Range(self.0.max(other.0), self.1.max(other.1))
     }
@@ -71,24 +71,23 @@ impl<T: Into<Range>> Mul<T> for Range {
     }
 }
 
-/// A cost in nanoseconds, and the formula that it comes from. Shown as `4–5 µs (1–2 µs for this + 3 µs
-/// for that)`.
+/// A cost in nanoseconds, and its formula. Displayed as `4–5 µs (1–2 µs for this + 3 µs for that)`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// What it comes to.
+    /// The result.
     pub range: Range,
     formula: String,
     is_sum: bool,
 }
 
 impl Cost {
-    /// A term: so many nanoseconds `for` something. Nothing needs no words.
+    /// A term: this many nanoseconds `for` something. A cost of zero has an empty formula.
     pub fn new(range: impl Into<Range>, name: impl fmt::Display) -> Cost {
         let range = range.into();
         Cost::term(range, format!("{} {name}", range.display()))
     }
 
-    /// So many bytes at a rate in bytes per nanosecond, slow and fast.
+    /// The cost of this many bytes at a slow and a fast rate, in bytes per nanosecond.
     pub fn bytes(bytes: f64, (slow, fast): (f64, f64), name: impl fmt::Display) -> Cost {
         let formula = format!("{bytes} B {name} at {} GB/s", Range(slow, fast));
         Cost::term(Range(bytes / fast, bytes / slow), formula)
@@ -105,27 +104,28 @@ impl Cost {
         }
     }
 
-    /// The same by another name, with the formula behind it: `two copies (224 B at 2–20 GB/s)`.
+    /// The same cost under another name, followed by its formula: `two copies (224 B at 2–20
+    /// GB/s)`.
     #[must_use]
     pub fn named(self, name: impl fmt::Display) -> Cost {
         Cost::term(self.range, format!("{name} ({})", self.formula))
     }
 
-    /// Anything from the least of this to the most of another.
+    /// The range from the minimum of this cost to the maximum of another.
     #[must_use]
     pub fn up_to(self, worst: Cost) -> Cost {
         let formula = format!("from ({}) to ({})", self.formula, worst.formula);
         Cost::term(Range(self.range.0, worst.range.1), formula)
     }
 
-    /// With another least value than the formula has.
+    /// Replaces the minimum that the formula gives.
     #[must_use]
     pub fn at_least(mut self, low: f64) -> Cost {
         self.range.0 = low;
         self
     }
 
-    /// The longer of two that happen at the same time.
+    /// The longer of two costs that overlap in time.
     #[must_use]
     pub fn max(self, other: Cost) -> Cost {
         Cost {
@@ -135,12 +135,12 @@ impl Cost {
         }
     }
 
-    /// The formula, without what it comes to.
+    /// The formula, without the result.
     pub fn formula(&self) -> &str {
         &self.formula
     }
 
-    /// The prediction of a metric in nanoseconds.
+    /// Predicts a metric in nanoseconds.
     pub fn predict(self, metric: &'static str) -> Option<Prediction> {
         Some(Prediction {
             metric: metric.into(),
@@ -150,7 +150,7 @@ impl Cost {
         })
     }
 
-    /// The throughput where this is what `bytes` bytes take.
+    /// Predicts the throughput if `bytes` bytes take this time.
     pub fn predict_throughput(self, bytes: impl Into<Range>) -> Option<Prediction> {
         let (bytes, Range(least, most)) = (bytes.into(), self.range);
         Some(Prediction {

@@ -1,12 +1,12 @@
-//! Numbers over emulated links: they are called so wherever they are shown, and what only gives back what
-//! the link was set to counts for no prediction.
+//! Numbers over emulated links. They are marked as emulated wherever they are displayed. A number
+//! that only repeats a setting of the link does not count for predictions.
 
 use crate::link::Link;
 use crate::point::Point;
 use crate::rows::PointRow;
 use crate::unit::Unit;
 
-/// Stands behind the name of what is measured over this link: a mark where it is emulated.
+/// The suffix for the name of a number over this link: a mark if the link is emulated.
 pub fn mark(link: &str) -> &'static str {
     match link.parse() {
         Ok(Link::Emulated { .. }) => " [emulated]",
@@ -22,7 +22,7 @@ impl Point {
 }
 
 impl PointRow {
-    /// Marks its label, which an older costof has not marked.
+    /// Marks its label, if an older costof did not.
     pub(crate) fn mark_label(&mut self) {
         let mark = mark(&self.point.link);
         if let Some(label) = self.label.as_mut().filter(|label| !label.ends_with(mark)) {
@@ -30,9 +30,9 @@ impl PointRow {
         }
     }
 
-    /// Whether what is predicted is an emulated link's setting more than anything else: at least half of a
-    /// time is its delays and its rate, or a throughput at least half of what these let through. That it
-    /// is measured again shows that the emulator works.
+    /// Whether the prediction mostly repeats an emulated link's setting: at least half of a time is
+    /// the link's delays and rate, or a throughput is at least half of what these allow. Measuring
+    /// the setting again shows only that the emulator works.
     pub fn gives_back_setting(&self) -> bool {
         let Some(expected) = &self.prediction else {
             return false;

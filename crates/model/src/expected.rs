@@ -1,4 +1,4 @@
-//! The range expected before measuring, and because of what.
+//! The range that is expected before a measurement, and the reason.
 
 use crate::Text;
 use crate::metric::{Estimate, WIDEST};
@@ -14,12 +14,13 @@ pub struct Prediction {
     pub low: f64,
     /// The greatest value expected, in the metric's unit.
     pub high: f64,
-    /// Because of which facts and which earlier points.
+    /// The facts and earlier points from which it follows.
     pub because: String,
 }
 
 impl Prediction {
-    /// With this limit where it is less: then at least this share of it is expected.
+    /// Lowers the maximum to this limit, if the limit is less. The minimum is then at most `share`
+    /// of the limit.
     #[must_use]
     pub fn at_most(mut self, limit: f64, share: f64, why: impl fmt::Display) -> Prediction {
         if limit < self.high {
@@ -30,15 +31,15 @@ impl Prediction {
         self
     }
 
-    /// Whether its ends lie further apart than a factor of ten: then nearly everything fits, and
-    /// that it held says nothing.
+    /// Whether its ends are more than a factor of ten apart: nearly every number then fits, so a
+    /// hit says nothing.
     pub fn is_too_wide(&self) -> bool {
         self.high > WIDEST * self.low
     }
 
-    /// How far the interval of what was measured lies outside of what was expected: the ratio of the
-    /// ends next to each other, over 1 where it is more and below where it is less. None where they
-    /// meet.
+    /// By which factor the interval of the measurement misses the range: the ratio of the two
+    /// nearest ends, above 1 if the measurement is greater, below 1 if it is less. `None` if they
+    /// overlap.
     pub fn missed_by(&self, measured: &Estimate) -> Option<f64> {
         let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
         if low > self.high {

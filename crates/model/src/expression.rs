@@ -1,8 +1,9 @@
-//! Expressions of costs, as users write them: `10 * net.rtt(over lan) + 1MiB / memory.bandwidth`.
+//! Expressions of costs, as users type them: `10 * net.rtt(over lan) + 1MiB / memory.bandwidth`.
 //!
-//! A number may have a unit: bytes (`1MiB`) or a time (`3ms`). A probe's id stands for its primary metric at
-//! its defaults; `probe(axis=value, over LINK)` chooses another point, the link last. There are `+`, `*`, `/`,
-//! parentheses, and `max(…)` for what happens at the same time. There is no difference of costs.
+//! A number may have a unit: bytes (`1MiB`) or a time (`3ms`). A probe's id stands for its primary
+//! metric at its defaults; `probe(axis=value, over LINK)` chooses another point, with the link
+//! last. The operators are `+`, `*`, `/`, parentheses, and `max(…)` for costs that overlap in time.
+//! Costs cannot be subtracted.
 
 use crate::link::Link;
 use crate::plan;
@@ -12,11 +13,11 @@ use crate::unit::{Unit, parse_bytes, parse_ns};
 use crate::{Text, nearest};
 use std::fmt;
 
-/// A sum of parts, each a cost of its own.
+/// A sum of parts, each of which is a cost.
 #[derive(Clone, Debug)]
 pub struct Expression {
     parts: Vec<Part>,
-    /// Every point that it names, once, in that order.
+    /// Every point that it names, once each, in order.
     pub points: Vec<Point>,
     /// The unit of the total.
     pub unit: Unit,
@@ -31,7 +32,8 @@ struct Part {
 #[derive(Clone, Debug)]
 enum Node {
     Number(f64),
-    /// A position among the points, and what its primary metric is multiplied by to be in nanoseconds and bytes.
+    /// A position among the points, and the factor that converts its primary metric to nanoseconds
+    /// and bytes.
     Point(usize, f64),
     Sum(Vec<Node>),
     Product(Box<Node>, Box<Node>),
@@ -39,24 +41,25 @@ enum Node {
     Max(Vec<Node>),
 }
 
-/// What is known of a point, in the unit of its primary metric.
+/// The value of a point, in the unit of its primary metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// Measured: the median, and its 95 % interval; none of too few launches.
+    /// Measured: the median, and its 95 % interval, if there were enough launches for one.
     Measured(f64, Option<(f64, f64)>),
-    /// Predicted: anything in the range.
+    /// Predicted: any value in the range.
     Predicted(f64, f64),
 }
 
-/// What an expression comes to, in its unit.
+/// The value of an expression, in its unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// With every point at its median, or in the geometric middle of its prediction.
+    /// Computed from the median of each measured point, and the geometric middle of each
+    /// prediction.
     pub value: f64,
-    /// With what the intervals of measured points and the ranges of predicted ones allow; none where a
-    /// measured point has no interval.
+    /// The range that the intervals of measured points and the ranges of predictions allow; `None`
+    /// if a measured point has no interval.
     pub interval: Option<(f64, f64)>,
-    /// Each part as it was written, and what it comes to.
+    /// Each part as it was typed, and its value.
     pub parts: Vec<(String, f64)>,
 }
 
@@ -67,10 +70,10 @@ struct Dimension(i32, i32);
 const NUMBER: Dimension = Dimension(0, 0);
 
 impl Expression {
-    /// The expression that is written there, of these probes.
+    /// Parses an expression that uses these probes.
     ///
     /// # Errors
-    /// A sentence that says what is wrong and what may stand there, with the nearest right name.
+    /// A sentence that says what is wrong and what is allowed there, with the nearest correct name.
     pub fn parse(text: &str, probes: &[&ProbeInfo]) -> Result<Expression, String> {
         let mut parser = Parser {
             text,
@@ -98,10 +101,10 @@ impl Expression {
         })
     }
 
-    /// What it comes to; `values` are those of [`Expression::points`].
+    /// Evaluates the expression; `values` are those of [`Expression::points`].
     ///
     /// # Errors
-    /// A division by zero.
+    /// If it divides by zero.
     pub fn total(&self, values: &[Value]) -> Result<Total, String> {
         let middle: Vec<f64> = values.iter().map(|value| value.middle()).collect();
         let parts = self.parts.iter().map(|part| part.text.clone());
@@ -116,9 +119,10 @@ impl Expression {
         Err("the expression divides by zero".to_owned())
     }
 
-    /// The 95 % interval of the total if the measured points are independent: how far each alone moves it, as
-    /// the square root of the sum of squares (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
-    /// Predicted points have a range, not a distribution: all of them stand at their worst ends at once.
+    /// The 95 % interval of the total, if the measured points are independent: how far each alone
+    /// changes it, combined as the square root of the sum of squares (MOVER: Zou and Donner,
+    /// Statistics in Medicine 27, 2008). Predicted points have a range, not a distribution, so all
+    /// of them are at their worst ends at once.
     fn interval(&self, values: &[Value], middle: &[f64]) -> Option<(f64, f64)> {
         let value = self.at(middle);
         let mut worst = [middle.to_vec(), middle.to_vec()];
@@ -130,7 +134,7 @@ impl Expression {
                 values[position] = end;
                 self.at(&values)
             };
-            // A longer time makes the total larger, a higher rate smaller.
+            // A longer time increases the total; a higher rate decreases it.
             let is_time = with(low) <= with(high);
             let (least, most) = if is_time { (low, high) } else { (high, low) };
             if matches!(known, Value::Predicted(..)) {
@@ -190,7 +194,7 @@ impl Node {
     }
 }
 
-/// What a value in this unit is multiplied by to be in nanoseconds and bytes.
+/// The factor that converts a value in this unit to nanoseconds and bytes.
 fn scale(unit: Unit) -> f64 {
     match unit {
         Unit::BytesPerSecond | Unit::Hertz => 1e-9,
@@ -228,17 +232,17 @@ struct Parser<'a> {
     rest: &'a str,
     probes: &'a [&'a ProbeInfo],
     points: Vec<Point>,
-    /// Parentheses that are open.
+    /// How many parentheses are open.
     depth: usize,
 }
 
-/// As many parentheses may be open at once.
+/// At most this many parentheses may be open at once.
 const MAX_DEPTH: usize = 100;
 
 type Parsed = Result<(Node, Dimension), String>;
 
 impl<'a> Parser<'a> {
-    /// Terms and the plus signs between them, up to whatever is neither.
+    /// Terms and the plus signs between them, up to the first token that is neither.
     fn parts(&mut self) -> Result<(Vec<Part>, Dimension), String> {
         let mut parts = Vec::new();
         let mut dimension: Option<Dimension> = None;
@@ -291,7 +295,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands in parentheses, up to a comma or the closing one.
+    /// The expression in parentheses, up to a comma or the closing parenthesis.
     fn nested(&mut self) -> Parsed {
         if self.depth == MAX_DEPTH {
             return Err(format!("more than {MAX_DEPTH} parentheses are open"));
@@ -303,7 +307,7 @@ impl<'a> Parser<'a> {
         Ok((Node::Sum(nodes), dimension))
     }
 
-    /// The list behind `max`.
+    /// The arguments of `max`.
     fn max(&mut self) -> Parsed {
         self.expect('(')?;
         let mut nodes = Vec::new();
@@ -322,7 +326,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A probe, and in parentheses what its point has other than its defaults.
+    /// A probe, optionally followed by parentheses with the values that differ from its defaults.
     fn point(&mut self, id: &str) -> Parsed {
         let info = self.probes.iter().find(|info| info.id == id_now(id));
         let info = *info.ok_or_else(|| {
@@ -345,7 +349,7 @@ impl<'a> Parser<'a> {
         Ok((Node::Point(position, scale(unit)), dimension(unit)))
     }
 
-    /// What stands in parentheses behind a probe, if anything does: its axes, and its link last.
+    /// The parentheses after a probe, if there are any: its axes, and its link last.
     fn arguments(&mut self, info: &ProbeInfo) -> Result<(plan::Settings, String), String> {
         let mut settings = plan::Settings::new();
         let default = if info.needs_link() {
@@ -377,7 +381,7 @@ impl<'a> Parser<'a> {
         Ok((settings, link))
     }
 
-    /// A link, which may hold commas.
+    /// A link, which may contain commas.
     fn link(&mut self, info: &ProbeInfo) -> Result<String, String> {
         let text = self.take_while(|c| c != ')').trim();
         if !info.needs_link() {
@@ -419,7 +423,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A number, or one with a unit of bytes or of time.
+/// A number, with or without a unit of bytes or of time.
 fn number(word: &str) -> Parsed {
     if let Ok(number) = word.parse::<f64>() {
         return Ok((Node::Number(number), NUMBER));

@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// This machine, kernel or permission does not offer what is asked.
+    /// This machine, its kernel or the permissions do not allow it.
     Unsupported,
     /// The worker ended before it answered.
     Crashed,
-    /// The worker did not answer in time and was ended.
+    /// The worker did not answer in time and was killed.
     TimedOut,
     /// Something else went wrong; the reason says what.
     Error,
@@ -22,12 +22,12 @@ pub enum FailureKind {
 pub struct Failure {
     /// Its kind.
     pub kind: FailureKind,
-    /// What was tried, on what, why it failed, and the way out where there is one.
+    /// What was tried, on what, why it failed, and what to do about it, if anything.
     pub reason: String,
 }
 
 impl Failure {
-    /// What is asked is not to be had here.
+    /// This machine cannot do it.
     pub fn unsupported(reason: impl Into<String>) -> Failure {
         Failure {
             kind: FailureKind::Unsupported,
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// Something went wrong.
+    /// Something failed.
     pub fn error(reason: impl Into<String>) -> Failure {
         Failure {
             kind: FailureKind::Error,
@@ -44,7 +44,7 @@ impl Failure {
     }
 }
 
-/// Returns with a failure: something went wrong, as the format says.
+/// Returns from the function with a failure and its formatted reason.
 #[macro_export]
 macro_rules! fail {
     ($($format:tt)+) => {
@@ -52,7 +52,7 @@ macro_rules! fail {
     };
 }
 
-/// Returns with a failure unless a condition holds: something went wrong, as the format says.
+/// Returns from the function with a failure and its formatted reason, unless a condition holds.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($format:tt)+) => {
@@ -62,7 +62,8 @@ macro_rules! ensure {
     };
 }
 
-/// Returns with a failure: what is asked is not available here, as the format says.
+/// Returns from the function with an "unsupported" failure and its formatted reason: this machine
+/// cannot do it.
 #[macro_export]
 macro_rules! unsupported {
     ($($format:tt)+) => {
@@ -70,7 +71,7 @@ macro_rules! unsupported {
     };
 }
 
-/// An error of the system as the reason of a failure.
+/// Turns an error of the system into a failure.
 pub trait OrFailure<T> {
     /// A failure with the reason `what: error`.
     ///
@@ -78,13 +79,13 @@ pub trait OrFailure<T> {
     /// The failure.
     fn or_fail(self, what: impl fmt::Display) -> Result<T, Failure>;
 
-    /// What is asked is not available here, with the reason `what: error`.
+    /// An "unsupported" failure with the reason `what: error`.
     ///
     /// # Errors
     /// The failure.
     fn or_unsupported(self, what: impl fmt::Display) -> Result<T, Failure>;
 
-    /// What is asked is not available here, with the reason `what: error (hint)`.
+    /// An "unsupported" failure with the reason `what: error (hint)`.
     ///
     /// # Errors
     /// The failure.

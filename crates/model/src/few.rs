@@ -1,12 +1,12 @@
-//! Maps of a few entries, of which a run has thousands.
+//! Maps with few entries. A run has thousands of them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// A sorted list: a tree would keep room for eleven entries in each.
+/// A sorted list: a B-tree would allocate room for eleven entries in each map.
 pub type Few<K, V> = litemap::LiteMap<K, V>;
 
-/// As an object, also where it is empty: litemap by itself would write a list then.
+/// Writes an object, even if the map is empty: litemap by itself would then write a list.
 pub(crate) fn serialize<S: Serializer>(
     map: &Few<impl Serialize, impl Serialize>,
     serializer: S,
@@ -14,8 +14,8 @@ pub(crate) fn serialize<S: Serializer>(
     serializer.collect_map(map)
 }
 
-/// By way of a tree: a list would be moved for each entry that comes out of order, and a foreign file may
-/// have a million of them.
+/// Reads into a tree first: a list would be moved for each entry that is out of order, and a
+/// foreign file may have a million entries.
 pub(crate) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<Few<K, V>, D::Error>
 where
     K: Deserialize<'de> + Ord,
@@ -23,6 +23,6 @@ where
     D: Deserializer<'de>,
 {
     let map = BTreeMap::<K, V>::deserialize(deserializer)?;
-    // With room for these, and no more.
+    // With capacity for these entries and no more.
     Ok(Few::from_sorted_store_unchecked(map.into_iter().collect()))
 }

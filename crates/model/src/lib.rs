@@ -1,6 +1,5 @@
-//! What a result is: probes as plain data, points, metrics, estimates, facts,
-//! predictions, the rows of the run file, and what controller and worker say
-//! to each other.
+//! The data of results: probes as plain data, points, metrics, estimates, facts, predictions, the
+//! rows of the run file, and the messages between controller and worker.
 //!
 //! This crate never reads a clock, asks the operating system or prints.
 
@@ -38,7 +37,7 @@ pub use few::Few;
 
 use std::borrow::Cow;
 
-/// Text that is either part of the program or was read from a file.
+/// Text that is part of the program or was read from a file.
 pub type Text = Cow<'static, str>;
-/// A list that is either part of the program or was read from a file.
+/// A list that is part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;

@@ -1,4 +1,4 @@
-//! A link: the path between the two ends of a measurement, as it was asked for.
+//! A link: the path between the two ends of a measurement, as the user asked for it.
 
 use crate::unit::Unit;
 use std::fmt;
@@ -9,11 +9,11 @@ use std::str::FromStr;
 pub enum Link {
     /// This machine's loopback device.
     Loopback,
-    /// Whatever network there is between two hosts.
+    /// The existing network between two hosts.
     Remote,
     /// Two network namespaces joined by a cable (veth).
     Veth,
-    /// The sender's half only: the far side discards.
+    /// Only the sender's half: the other side discards everything.
     Sink,
     /// Two namespaces, with delay, loss and a rate between them.
     Emulated {
@@ -27,29 +27,29 @@ pub enum Link {
 /// What a link does to packets in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Emulation {
-    /// How long each is held up, in nanoseconds.
+    /// By how much it delays each packet, in nanoseconds.
     pub delay_ns: f64,
-    /// By how much that varies, evenly, to both sides, in nanoseconds.
+    /// By how much the delay varies in either direction, uniformly, in nanoseconds.
     pub jitter_ns: f64,
-    /// The share of packets that is lost, before they take any of the rate.
+    /// The share of packets that is lost, before they use up any of the rate.
     pub loss: f64,
-    /// The share that overtakes others: it is not held up.
+    /// The share of packets that overtakes others: they are not delayed.
     pub reorder: f64,
-    /// The share that arrives twice.
+    /// The share of packets that arrives twice.
     pub duplicate: f64,
-    /// How many bits of IP packets pass in a second; none where all do.
+    /// How many bits of IP packets pass per second; `None` for no limit.
     pub rate: Option<f64>,
-    /// How many packets wait at most for the rate; what comes then is dropped.
+    /// At most this many packets wait for the rate; packets beyond that are dropped.
     pub queue: u32,
 }
 
-/// How many packets wait by default.
+/// The default length of the queue, in packets.
 const QUEUE: u32 = 1000;
 
 /// Links without settings.
 const PLAIN: [Link; 4] = [Link::Loopback, Link::Remote, Link::Veth, Link::Sink];
 
-/// What people call such links.
+/// The common names of such links.
 const NAMED: [(&str, &str); 2] = [
     ("lan", "delay=0.05ms,rate=1Gbit"),
     ("wan", "delay=95ms,rate=100Mbit"),
@@ -95,7 +95,7 @@ impl FromStr for Link {
     }
 }
 
-/// What [`set`] sets.
+/// The settings that [`set`] accepts.
 const NAMES: &str = "delay jitter loss reorder duplicate rate queue";
 
 fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String> {
@@ -121,8 +121,8 @@ fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-/// The longest time of a link in nanoseconds: the ends have ten seconds to find each other, in a few
-/// round trips.
+/// The longest time of a link in nanoseconds: the ends must find each other within ten seconds, in
+/// a few round trips.
 const TIME_MOST_NS: f64 = 2e9;
 
 /// `95ms`, `50us`, `1.5s`.
@@ -154,7 +154,7 @@ fn bits(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no rate from 1kbit to 1000Gbit, such as 100Mbit"))
 }
 
-/// A number and one of these units, the first that ends the text.
+/// A number with one of these units: the first that is a suffix of the text.
 fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let (digits, times) = units
         .iter()
@@ -164,7 +164,7 @@ fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 }
 
 impl fmt::Display for Link {
-    /// As it can be read again; links that people name by their name.
+    /// Writes it so that it can be parsed again; named links by their names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.name() {
             return f.write_str(name);
@@ -189,7 +189,7 @@ impl fmt::Display for Link {
 }
 
 impl Emulation {
-    /// What differs from doing nothing, as `name=value`.
+    /// The settings that have an effect, as `name=value`.
     fn parts(&self) -> Vec<String> {
         let mut parts = Vec::new();
         for (name, ns) in [("delay", self.delay_ns), ("jitter", self.jitter_ns)] {
@@ -219,7 +219,7 @@ impl Emulation {
 }
 
 impl Link {
-    /// What it is called, where it has a name.
+    /// Its name, if it has one.
     fn name(&self) -> Option<&'static str> {
         match self {
             Link::Loopback => Some("loopback"),
@@ -234,8 +234,8 @@ impl Link {
         }
     }
 
-    /// What the link takes from a round trip at least, in words and nanoseconds;
-    /// none where it holds nothing up.
+    /// The minimum that the link adds to a round trip, in words and nanoseconds; `None` if it adds
+    /// no delay.
     pub fn round_trip_ns(&self) -> Option<(f64, String)> {
         let Link::Emulated { up, down } = self else {
             return None;

@@ -1,4 +1,4 @@
-//! What a link really did during a launch, as whatever made it counted and timed.
+//! What a link really did during a launch, as counted and timed by whatever emulates the link.
 
 use crate::Text;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// What a link did to packets from the beginning of a launch to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// What made the link: `netem`, the kernel's; `relay`, costof's own.
+    /// Which emulator: `netem` of the kernel, or `relay` of costof.
     pub by: Text,
     /// How long the launch lasted, in nanoseconds.
     pub duration_ns: f64,
@@ -15,10 +15,10 @@ pub struct LinkReport {
     pub up: Traffic,
     /// To the leading role.
     pub down: Traffic,
-    /// What the relay took, where there was one.
+    /// The resources that the relay used, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayReport>,
-    /// Why a number of [`Traffic`] is absent though packets have passed, by its name.
+    /// Why a number of [`Traffic`] is absent although packets passed, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<Text, Text>,
 }
@@ -26,43 +26,40 @@ pub struct LinkReport {
 /// What happened to packets in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// For how long each was to be held up, in nanoseconds.
+    /// The requested delay of each packet, in nanoseconds.
     pub asked_delay_ns: f64,
-    /// How long packets were counted in this direction, in nanoseconds: as long as
-    /// the launch, but for what it takes to ask netem at one end and then at the
-    /// other.
+    /// How long packets were counted in this direction, in nanoseconds: the duration of the launch,
+    /// except for the time between the queries of netem at the two ends.
     #[serde(default)]
     pub counted_ns: f64,
     /// Packets that passed, duplicates among them.
     pub packets: u64,
-    /// Their bytes, from the IP header on.
+    /// Their bytes, including the IP header.
     pub bytes: u64,
-    /// Packets lost on purpose; with netem, where it is asked for losses, those
-    /// that its queue dropped are among them.
+    /// Packets lost on purpose. If netem was asked for losses, this includes packets that its queue
+    /// dropped.
     pub lost: u64,
-    /// Packets that went twice.
+    /// Packets that were duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<u64>,
     /// Packets that overtook others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
-    /// Packets for which there was no room in the queue before the rate.
+    /// Packets that found the queue in front of the rate full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_drops: Option<u64>,
-    /// Packets lost because what makes the link could not keep up: nobody
-    /// asked for that.
+    /// Packets lost because the emulator could not keep up, which the user did not ask for.
     pub overruns: u64,
-    /// How long packets were held up, from when the relay had read them, with
-    /// their time in the queue, in nanoseconds. What they took to reach the relay,
-    /// and from it, is not part of it.
+    /// The delay of packets from when the relay had read them, including their time in the queue,
+    /// in nanoseconds. The way to the relay, and from it, is not included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Spread>,
-    /// By how much they left later than the link decided, in nanoseconds.
+    /// How much later packets left than the link decided, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Spread>,
 }
 
-/// How values are spread.
+/// The distribution of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The least.
@@ -75,14 +72,13 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// What costof's relay took to make a link.
+/// The resources that costof's relay used to emulate a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RelayReport {
-    /// Its CPU time, in nanoseconds; what the kernel does to receive a packet
-    /// is part of it.
+    /// Its CPU time, in nanoseconds, including the time in which the kernel receives packets.
     pub cpu_ns: f64,
-    /// Whether it was allowed to run before everything else (`SCHED_FIFO`).
+    /// Whether it was allowed to run before all other threads (`SCHED_FIFO`).
     pub real_time: bool,
-    /// The processors on which it was seen.
+    /// The CPUs on which it was seen.
     pub cpus: Vec<usize>,
 }

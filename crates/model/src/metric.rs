@@ -1,10 +1,10 @@
-//! Metrics: what a launch measured, and what all launches together say.
+//! Metrics: what a launch measured, and the estimate from all launches.
 
 use crate::Text;
 use crate::unit::{Better, Unit};
 use serde::{Deserialize, Serialize};
 
-/// A metric that a probe gives.
+/// A metric that a probe measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricInfo {
     /// Its name, shared by all probes that measure the same thing.
@@ -13,7 +13,7 @@ pub struct MetricInfo {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// What it says, in one sentence.
+    /// Its meaning, in one sentence.
     pub about: Text,
 }
 
@@ -29,13 +29,14 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
-    /// What the gauge of the core showed during the samples; absent where none was read.
+    /// What the gauge of the core showed during the samples; absent if no gauge was read.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub gauged: Option<Gauged>,
 }
 
-/// Whether something else used a core's execution units, by a gauge read before and after. Times
-/// have no say in it. A run file has a letter for each, since it may have thousands of them.
+/// Whether something else used a core's execution units, according to a gauge that is read before
+/// and after. Times do not influence it. A run file has one letter for each state, since it may
+/// have thousands of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CoreState {
     /// Nothing did, before or after.
@@ -44,7 +45,7 @@ pub enum CoreState {
     /// Something did, before and after.
     #[serde(rename = "s")]
     Shared,
-    /// Something came, went or used little of it.
+    /// Something started, stopped, or used little of it.
     #[serde(rename = "m")]
     Mixed,
 }
@@ -55,7 +56,7 @@ pub enum Gauged {
     /// The state during each sample, in their order.
     #[serde(rename = "core")]
     Samples(Vec<CoreState>),
-    /// The part of a histogram in each state; what is in neither was mixed.
+    /// The parts of a histogram in each state; the rest was mixed.
     #[serde(rename = "by_core")]
     Histogram(Box<ByCore>),
 }
@@ -69,15 +70,15 @@ pub struct ByCore {
     pub shared: Vec<(f32, u32)>,
 }
 
-/// Which samples an estimate is made of.
+/// Which samples an estimate uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those during which the core was alone and nothing was recorded that disturbed them.
+    /// Those during which the core was alone and no recorded cause disturbed them.
     Alone,
     /// Those during which the core was shared.
     Shared,
-    /// All of them: no gauge was read, or it was neither alone nor shared often enough.
+    /// All of them: no gauge was read, or the core was neither alone nor shared often enough.
     #[default]
     All,
 }
@@ -88,16 +89,16 @@ pub enum Selection {
 pub enum Data {
     /// Batches: operations, and the nanoseconds that they took together.
     Samples(Vec<(u64, f64)>),
-    /// Single operations: the middle of a bucket in nanoseconds, and how many
-    /// operations are in it. Buckets are a thousandth of their values wide, or
-    /// less, of which seven digits are enough; most of a large run are these.
+    /// Single operations: the middle of a bucket in nanoseconds, and the number of operations in
+    /// it. A bucket's width is at most a thousandth of its value, so seven digits are enough. Most
+    /// of a large run file are these.
     Histogram(Vec<(f32, u32)>),
     /// One number in the metric's unit.
     Value(f64),
 }
 
-/// A measured metric as it is read: what a flattened enum reads goes through a tree of all its numbers
-/// first, and most of a run file are these.
+/// A measured metric as it is read from a file: serde would first read a flattened enum into a tree
+/// of all its numbers, and most of a run file are these.
 #[derive(Deserialize)]
 struct Unchecked {
     name: Text,
@@ -150,7 +151,7 @@ impl TryFrom<Unchecked> for Measured {
 }
 
 impl Selection {
-    /// The word for it in a run file.
+    /// Its name in a run file.
     pub const fn word(self) -> &'static str {
         match self {
             Selection::Alone => "alone",
@@ -161,7 +162,7 @@ impl Selection {
 }
 
 impl Measured {
-    /// A metric of which no gauge was read.
+    /// A metric for which no gauge was read.
     pub fn new(name: Text, data: Data) -> Measured {
         Measured {
             name,
@@ -171,8 +172,8 @@ impl Measured {
         }
     }
 
-    /// Each selected sample as a cost or a value, and how often it is there; of a histogram the
-    /// middle of each bucket.
+    /// Each selected sample as a cost or a value, with its count; of a histogram the middle of each
+    /// bucket.
     pub fn selected(&self, selection: Selection) -> Vec<(f64, u64)> {
         match (&self.gauged, selection) {
             (_, Selection::All) => self.data.counted(),
@@ -185,7 +186,7 @@ impl Measured {
         }
     }
 
-    /// How many samples there are in one state of the core, or in all.
+    /// How many samples there are in one state of the core, or in all states.
     pub fn count(&self, state: Option<CoreState>) -> u64 {
         let sum = |buckets: &[(f32, u32)]| buckets.iter().map(|(_, count)| u64::from(*count)).sum();
         match (&self.gauged, state) {
@@ -199,7 +200,7 @@ impl Measured {
         }
     }
 
-    /// The positions of the selected samples; none of a histogram.
+    /// The positions of the selected samples; empty for a histogram.
     pub fn positions(&self, selection: Selection) -> impl Iterator<Item = usize> {
         let wanted = match selection {
             Selection::All => None,
@@ -220,8 +221,8 @@ impl Measured {
         })
     }
 
-    /// Whether enough samples are selected to stand for the launch: a median of fewer is one
-    /// sample's luck. A value stands for itself.
+    /// Whether enough samples are selected to represent the launch: a median of fewer depends on
+    /// the luck of one sample. A value always represents itself.
     pub fn suffices(&self, selection: Selection) -> bool {
         let least = match self.data {
             Data::Value(_) => 1,
@@ -232,21 +233,21 @@ impl Measured {
     }
 }
 
-/// The fewest samples of a launch in one state of the core of which a median is taken.
+/// A launch needs at least this many samples in one state of the core for a median.
 pub const LEAST_SELECTED: u64 = 6;
 
 /// How an interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IntervalKind {
-    /// Order statistics of the launch medians; no assumption on their shape.
+    /// Order statistics of the launch medians; no assumption about their shape.
     Order,
-    /// Student's t on the logarithms of the launch medians, which it takes for
-    /// normal; on the medians themselves where one is not positive.
+    /// Student's t on the logarithms of the launch medians, which assumes that these are normally
+    /// distributed; on the medians themselves if one of them is not positive.
     T,
 }
 
-/// One metric of one point, as all launches together say it.
+/// One metric of one point, estimated from all launches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The metric's name.
@@ -257,7 +258,7 @@ pub struct Estimate {
     pub better: Better,
     /// The median over launches of each launch's median.
     pub median: f64,
-    /// The 95 % interval of the median; absent below three launches.
+    /// The 95 % interval of the median; absent with fewer than three launches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<(f64, f64)>,
     /// How the interval was made.
@@ -265,44 +266,44 @@ pub struct Estimate {
     pub interval: Option<IntervalKind>,
     /// The mean of all samples.
     pub mean: f64,
-    /// The standard deviation of all samples; absent where there is only one.
+    /// The standard deviation of all samples; absent if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sd: Option<f64>,
     /// The least sample.
     pub min: f64,
-    /// Percentiles; of latencies only, and only where there are enough.
+    /// Percentiles; only of latencies, and only those with enough samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentiles: Vec<Percentile>,
     /// How many samples there are in all launches.
     pub n: u64,
-    /// The median without the batches that had a recorded disturbance;
-    /// absent where there was none, or where it is that already.
+    /// The median without the batches that had a recorded disturbance; absent if there were none,
+    /// or if the median already leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undisturbed: Option<f64>,
-    /// How the samples divide by the state of the core; absent where no gauge was read.
+    /// How the samples divide into states of the core; absent if no gauge was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreShare>,
-    /// The modes, where there is more than one.
+    /// The modes, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
 }
 
-/// An interval whose ends are further apart than this many times says nothing.
+/// An interval whose ends are further apart than this factor says nothing.
 pub(crate) const WIDEST: f64 = 10.0;
 
-/// Whether an interval is too wide for what it is of to be a number.
+/// Whether an interval is too wide for its middle to count as a number.
 pub fn is_too_wide((low, high): (f64, f64)) -> bool {
     low > 0.0 && high > WIDEST * low
 }
 
 impl Estimate {
-    /// Whether the launches disagree so far that there is no number for a user. A share or a count that
-    /// is near nothing is known well where it lies between a thousandth and a tenth.
+    /// Whether the launches disagree so much that there is no number for a user. For a share or a
+    /// count near zero, an interval from a thousandth to a tenth is still precise.
     pub fn disagrees(&self) -> bool {
         self.unit != Unit::One && self.ci95.is_some_and(is_too_wide)
     }
 
-    /// The value of a percentile; none where there were too few samples for it.
+    /// The value of a percentile; `None` if there were too few samples for it.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         let mut percentiles = self.percentiles.iter();
         let found = percentiles.find(|known| (known.percent - percent).abs() < 1e-9);
@@ -310,16 +311,17 @@ impl Estimate {
     }
 }
 
-/// How a metric's samples divide by the state of the core, over all launches.
+/// How a metric's samples divide into states of the core, over all launches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreShare {
-    /// Of which samples the estimate was made.
+    /// Which samples the estimate uses.
     pub selection: Selection,
     /// The share of the samples during which the core was alone, from 0 to 1.
     pub alone: f64,
-    /// The share of the samples during which it was shared, from 0 to 1.
+    /// The share of the samples during which the core was shared, from 0 to 1.
     pub shared: f64,
-    /// The median while it was shared, in the metric's unit; absent where too few samples were.
+    /// The median while the core was shared, in the metric's unit; absent if there were too few
+    /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_median: Option<f64>,
 }
@@ -342,7 +344,8 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// The number of seven digits that it stands for, and not those that it has between two of its own.
+/// The number of seven digits that was stored, without the digits that the conversion to `f64`
+/// adds.
 fn widened(ns: f32) -> f64 {
     let wide = f64::from(ns);
     if wide == 0.0 || wide.abs() >= 1e6 {
@@ -358,8 +361,7 @@ fn counted(buckets: &[(f32, u32)]) -> Vec<(f64, u64)> {
 }
 
 impl Data {
-    /// Each sample as a cost or a value, and how often it is there; of a histogram the middle of each
-    /// bucket.
+    /// Each sample as a cost or a value, with its count; of a histogram the middle of each bucket.
     pub fn counted(&self) -> Vec<(f64, u64)> {
         match self {
             Data::Histogram(buckets) => counted(buckets),
@@ -367,7 +369,7 @@ impl Data {
         }
     }
 
-    /// Each sample as a cost or a value; of a histogram nothing.
+    /// Each sample as a cost or a value; empty for a histogram.
     pub fn costs(&self) -> Vec<f64> {
         match self {
             Data::Samples(samples) => samples.iter().map(|(n, ns)| ns / *n as f64).collect(),

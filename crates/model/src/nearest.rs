@@ -1,6 +1,6 @@
-//! The name that somebody probably meant.
+//! Suggests the name that the user probably meant.
 
-/// `, did you mean …?` where a known name is close to `text`; else nothing.
+/// `, did you mean …?` if a known name is close to `text`; otherwise empty.
 pub fn hint<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
     known
         .map(|name| (strsim::jaro_winkler(text, name), name))

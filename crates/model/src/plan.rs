@@ -1,4 +1,4 @@
-//! From what was asked to the points of a run.
+//! Turns a request into the points of a run.
 
 use crate::axis::{Axes, AxisValue};
 use crate::point::Point;
@@ -6,13 +6,13 @@ use crate::probe_info::ProbeInfo;
 use crate::{Text, nearest};
 use std::collections::BTreeMap;
 
-/// The values asked for, by axis name: `--set AXIS=V,V…`.
+/// The requested values, by axis name: `--set AXIS=V,V…`.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// The probes that `pattern` names: an id, a layer or a glob with `*`.
+/// The probes that match `pattern`: an id, a layer or a glob with `*`.
 ///
 /// # Errors
-/// A sentence that names the pattern and the nearest right name.
+/// A sentence with the pattern and the nearest correct name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
     let is_named = |info: &&ProbeInfo| {
         info.id == crate::probe_info::id_now(pattern)
@@ -51,12 +51,12 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The points of one probe, as values of its axes: the crossing of what is set, or, where nothing is
-/// set, the probe's own plan: its defaults, each axis varied alone, and the
-/// crossings that it names. No point comes twice.
+/// The points of one probe, as values of its axes. If axes are set, all combinations of the set
+/// values. Otherwise the probe's own plan: its defaults, each axis varied alone, and the crossings
+/// that it names. No point occurs twice.
 ///
 /// # Errors
-/// A sentence that names the axis or value that does not exist.
+/// A sentence with the unknown axis or value.
 pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String> {
     let defaults = || vec![info.defaults()];
     let mut all = Vec::new();
@@ -87,12 +87,13 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
     Ok(points)
 }
 
-/// What is left of the points of a plan where some axes are set: of points that differ in a set axis
-/// alone, one for each of its values; of one that has no such others, one at its own value, or at the
-/// first where its own is not set. All other axes keep each value that the plan has for them.
+/// Restricts the points of a plan to the axes that are set. Points that differ only in a set axis
+/// are replaced by one for each of its values. A point without such others stays, with its own
+/// value, or with the first set value if its own is not set. All other axes keep every value in the
+/// plan.
 ///
 /// # Errors
-/// As of [`points`].
+/// Those of [`points`].
 pub fn restricted(
     info: &ProbeInfo,
     planned: &[Point],
@@ -141,7 +142,7 @@ fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValu
     read.collect()
 }
 
-/// Every one of `axes` with every one of `values` on the axis `name`.
+/// Combines every one of `axes` with every one of `values` on the axis `name`.
 fn cross(axes: Vec<Axes>, name: Text, values: &[AxisValue]) -> Vec<Axes> {
     axes.iter()
         .flat_map(|axes| {
@@ -154,8 +155,8 @@ fn cross(axes: Vec<Axes>, name: Text, values: &[AxisValue]) -> Vec<Axes> {
         .collect()
 }
 
-/// The probes in levels: each stands after all those that its predictions
-/// use, as far as they are measured at all. Within a level, the given order.
+/// Sorts the probes into levels: each comes after those that its predictions use, if these are
+/// measured. Within a level, the given order stays.
 pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
     let mut levels: Vec<Vec<&ProbeInfo>> = Vec::new();
     let mut left: Vec<&ProbeInfo> = infos.to_vec();
@@ -165,7 +166,7 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
             let mut after = info.after.iter();
             !after.any(|id| *id != info.id && waiting.contains(id))
         });
-        // A circle would be a bug in the table; it is broken, not looped on.
+        // A cycle would be a bug in the table; it is broken instead of followed forever.
         let (ready, rest) = if ready.is_empty() {
             (rest, Vec::new())
         } else {

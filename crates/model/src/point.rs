@@ -7,7 +7,7 @@ use crate::probe_info::read_id;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// A point of a probe on a link: what one number answers.
+/// A point of a probe on a link: what one number measures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// The probe's id.
@@ -19,14 +19,14 @@ pub struct Point {
     pub link: Text,
 }
 
-/// A point of the latency table, and what people call it.
+/// A point of the latency table, and its common name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
-    /// What the field calls it: `L1 cache reference`.
+    /// Its common name: `L1 cache reference`.
     pub label: String,
-    /// Where it stands.
+    /// Its values on the axes.
     pub axes: Axes,
-    /// The link that it is about; none: the run's own, if the probe needs one.
+    /// The link of the point; `None` for the run's own link, if the probe needs one.
     pub link: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ impl Headline {
         }
     }
 
-    /// The same over this link, marked where that is emulated.
+    /// The same over this link; the label is marked if the link is emulated.
     #[must_use]
     pub fn over(self, link: &'static str) -> Headline {
         Headline {
@@ -51,8 +51,8 @@ impl Headline {
     }
 }
 
-/// Implements `Measure::headlines` of a probe whose headlines are the same on every machine: a label, the
-/// axes that differ from the defaults, and the link where it is about one.
+/// Implements `Measure::headlines` for a probe whose headlines are the same on every machine: a
+/// label, the axes that differ from the defaults, and the link, if the point needs a certain one.
 #[macro_export]
 macro_rules! headlines {
     ($($label:literal: {$($field:ident: $value:expr),* $(,)?} $(over $link:literal)?),+ $(,)?) => {
@@ -71,20 +71,20 @@ macro_rules! headlines {
 /// A point of a probe's own plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// Where it stands.
+    /// Its values on the axes.
     pub axes: Axes,
-    /// The link that it is about; none: every link of the run.
+    /// The link of the point; `None` for every link of the run.
     pub link: Option<&'static str>,
 }
 
 impl Planned {
-    /// These, over every link of the run.
+    /// These points, over every link of the run.
     pub fn all(points: impl IntoIterator<Item: Into<Axes>>) -> Vec<Planned> {
         let axes = points.into_iter().map(Into::into);
         axes.map(|axes| Planned { axes, link: None }).collect()
     }
 
-    /// One over this link alone.
+    /// One point, over this link only.
     pub const fn over(axes: Axes, link: &'static str) -> Planned {
         Planned {
             axes,
@@ -94,7 +94,8 @@ impl Planned {
 }
 
 impl Point {
-    /// Its id among all points of all runs, as `costof estimate` takes it: `net.rtt(over=tcp, size=56, over lan)`.
+    /// Its id among all points of all runs, as `costof estimate` accepts it: `net.rtt(over=tcp,
+    /// size=56, over lan)`.
     pub fn id(&self) -> String {
         let axes = self.axes.0.iter();
         let mut arguments: Vec<String> = axes
@@ -110,10 +111,10 @@ impl Point {
     }
 }
 
-/// Writes a point into a row, with its id: what other programs join rows by.
+/// Writes a point into a row, with its id, by which other programs join rows.
 ///
 /// # Errors
-/// The serializer's.
+/// The errors of the serializer.
 pub fn with_id<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct WithId<'p> {

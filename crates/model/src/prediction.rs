@@ -39,7 +39,7 @@ impl<'a> MeasuredRows<'a> {
         MeasuredRows { rows, used: None }
     }
 
-    /// These rows, with a note of each that a prediction uses.
+    /// These rows; records each row that a prediction uses.
     pub const fn noting(rows: &'a [PointRow], used: &'a Used) -> MeasuredRows<'a> {
         MeasuredRows {
             rows,
@@ -47,7 +47,7 @@ impl<'a> MeasuredRows<'a> {
         }
     }
 
-    /// The rows for which this holds.
+    /// The rows for which the predicate holds.
     pub fn rows(&self, holds: impl Fn(&PointRow) -> bool) -> impl Iterator<Item = &'a PointRow> {
         let MeasuredRows { rows, used } = *self;
         rows.iter()
@@ -59,13 +59,13 @@ impl<'a> MeasuredRows<'a> {
             })
     }
 
-    /// The median of the primary metric of the first point of `probe` whose
-    /// axes are, as far as `axes` names them, these; in the metric's unit.
+    /// The median of the primary metric of the first point of `probe` that has these `axes`, in the
+    /// metric's unit. Axes that are not named may have any value.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
         primary(self.row(probe, axes, None)?)
     }
 
-    /// The same of a probe that has two ends, over this link.
+    /// The same for a probe with two ends, over this link.
     pub fn primary_over(&self, link: &str, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
         primary(self.row(probe, axes, Some(link))?)
     }
@@ -80,7 +80,7 @@ impl<'a> MeasuredRows<'a> {
         primary(self.row_at(point, Some(link))?)
     }
 
-    /// The same of another metric of that point, over the first link of the run.
+    /// The same for another metric of that point, over the first link of the run.
     pub fn metric_at<P: TypedPoint>(&self, point: &P, metric: &str) -> Option<f64> {
         self.row_at(point, None)?.median(metric)
     }
@@ -99,7 +99,7 @@ impl<'a> MeasuredRows<'a> {
         })
     }
 
-    /// The first row of a probe, over this link where one is named, whose axes are these.
+    /// The first row of a probe with these axes, over this link if one is given.
     fn find(
         &self,
         probe: &str,

@@ -1,5 +1,5 @@
-//! A probe's description, as plain data: what `list`, `explain`, the run file,
-//! the report and the docs show of it.
+//! A probe's description, as plain data: `list`, `explain`, the run file, the report and the docs
+//! show it.
 
 use crate::axis::{Axes, Axis};
 use crate::metric::MetricInfo;
@@ -7,11 +7,11 @@ use crate::relation::{Relation, are_none};
 use crate::{List, Text, nearest};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One question with a number for an answer. A literal of this type has no
-/// defaults, so that a probe without a source does not compile.
+/// One question with a number for an answer. The type has no default values, so a probe without a
+/// source does not compile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeInfo {
-    /// `layer.thing`; never changes its meaning.
+    /// `layer.thing`; its meaning never changes.
     #[serde(deserialize_with = "read_id")]
     pub id: Text,
     /// The version of the method; numbers of different methods are not compared.
@@ -20,29 +20,29 @@ pub struct ProbeInfo {
     pub question: Text,
     /// What it varies.
     pub axes: List<Axis>,
-    /// Sets of axes that a run of this probe crosses completely; the others
-    /// are varied one at a time from their defaults.
+    /// Sets of axes of which a run of this probe measures all combinations. It varies each of the
+    /// other axes alone, from the defaults.
     pub crossings: List<List<Text>>,
     /// What it measures, the primary metric first.
     pub metrics: List<MetricInfo>,
     /// How it is measured, and what the number contains.
     pub how: Text,
-    /// Papers, manuals and kernel documents that it rests on.
+    /// The papers, manuals and kernel documents that it relies on.
     pub sources: List<Text>,
-    /// What it predicts from, in words.
+    /// What its predictions are computed from, in words.
     pub predicted_from: Text,
-    /// Probes whose points its predictions use; they are measured before it.
+    /// Probes whose points its predictions use; they are measured first.
     pub after: List<Text>,
     /// What the machine must offer.
     pub needs: List<Text>,
-    /// What holds between its points and others of the same run.
+    /// Relations between its points and others of the same run.
     #[serde(default, skip_serializing_if = "are_none")]
     pub relations: List<Relation>,
     /// Its roles, in the order in which they are prepared; the last one leads.
     pub roles: List<Text>,
 }
 
-/// The id of the probe that is called so now, or was once.
+/// The current id of the probe with this id, which may be an old one.
 pub(crate) fn id_now(id: &str) -> &str {
     match id {
         // pandas takes `null` for a missing value.
@@ -51,7 +51,7 @@ pub(crate) fn id_now(id: &str) -> &str {
     }
 }
 
-/// Reads a probe's id, also where an older costof wrote it.
+/// Reads a probe's id, even if an older costof wrote it.
 pub(crate) fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
     let id = Text::deserialize(deserializer)?;
     Ok(match id_now(&id) {
@@ -61,7 +61,7 @@ pub(crate) fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text
 }
 
 impl ProbeInfo {
-    /// Whether its roles are two ends, which meet over a link.
+    /// Whether its roles are two ends that connect over a link.
     pub fn needs_link(&self) -> bool {
         self.roles.len() > 1
     }
@@ -74,7 +74,7 @@ impl ProbeInfo {
     /// The metric that answers the question.
     ///
     /// # Panics
-    /// A probe without metrics is a bug.
+    /// If the probe has no metrics, which is a bug.
     pub fn primary(&self) -> &MetricInfo {
         self.metrics.first().expect("a probe has a primary metric")
     }
@@ -88,7 +88,7 @@ impl ProbeInfo {
         )
     }
 
-    /// Whether these are its axes, each with a value that may stand there.
+    /// Whether these are its axes, each with an allowed value.
     pub fn allows(&self, given: &Axes) -> bool {
         let may_be = |axis: &Axis| {
             let value = given.0.get(&axis.name);
@@ -100,7 +100,7 @@ impl ProbeInfo {
     /// The axis called `name`.
     ///
     /// # Errors
-    /// A sentence that names the probe, the axis and the nearest right name.
+    /// A sentence with the probe, the axis and the nearest correct name.
     pub fn axis(&self, name: &str) -> Result<&Axis, String> {
         let axis = self.axes.iter().find(|axis| axis.name == name);
         axis.ok_or_else(|| {

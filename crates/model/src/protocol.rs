@@ -1,10 +1,9 @@
-//! What controller and worker say to each other: JSON, one message a line.
+//! The messages between controller and worker: JSON, one message per line.
 //!
-//! The worker speaks first ([`Answer::Hello`]); after that it answers each
-//! command once. The controller drives every point, so that one role and
-//! several are the same: all roles prepare, in the order in which the probe
-//! names them and each knowing what the earlier ones offer; all run; when the
-//! last one, which leads, has answered, the controller stops the others.
+//! The worker speaks first ([`Answer::Hello`]); after that it answers each command once. The
+//! controller drives every point, so one role works the same way as several. All roles prepare, in
+//! the order in which the probe names them, and each receives what the earlier ones offer. Then all
+//! run. When the last role, which leads, has answered, the controller stops the others.
 
 pub use crate::instruments::{ClockInfo, ClockSource, CounterInfo};
 
@@ -25,19 +24,20 @@ pub const PROTOCOL: u32 = 1;
 /// The longest line that either end accepts, in bytes.
 pub const LINE_MAX_BYTES: usize = 64 << 20;
 
-/// What a prepared role offers to those prepared after it: addresses, tokens.
+/// What a prepared role offers to the roles prepared after it: addresses, tokens.
 pub type Offers = BTreeMap<Text, String>;
 
-/// What the controller asks of a worker.
+/// What the controller asks a worker to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
     /// Describe yourself and your machine.
     Describe,
-    /// Keep other controllers off the machine for as long as you live; answered
-    /// by `Held` or `Busy`.
+    /// Keep other controllers off the machine as long as this worker lives; answered by `Held` or
+    /// `Busy`.
     Hold,
-    /// Do nothing for a moment, and see what others use of the machine; answered by `Watched`.
+    /// Do nothing for a moment, and report what other processes use of the machine; answered by
+    /// `Watched`.
     Watch,
     /// Begin a launch of a block.
     Open(Box<Launch>),
@@ -45,7 +45,7 @@ pub enum Command {
     Prepare {
         /// The position in the launch's points.
         point: usize,
-        /// What the roles prepared earlier offer.
+        /// The offers of the roles prepared earlier.
         offers: Offers,
     },
     /// Measure the prepared point; answered by `Ran`.
@@ -56,48 +56,47 @@ pub enum Command {
     Close,
 }
 
-/// One launch of one block, as a worker needs to know it.
+/// One launch of one block, with everything that a worker needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The role that this worker plays.
     pub role: Text,
     /// The block's points, all of one probe.
     pub points: Vec<Point>,
-    /// The processors of the role: it runs on the first, and its further
-    /// threads and children on the others. Empty: wherever the kernel puts it.
+    /// The CPUs of the role: it runs on the first, and its other threads and children run on the
+    /// others. Empty: the kernel chooses.
     pub cpus: Vec<usize>,
-    /// The processors of the other roles on the same machine: what runs there
-    /// is part of what is measured.
+    /// The CPUs of the other roles on the same machine: what runs there is part of the measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partners: Vec<usize>,
-    /// Draws whatever the role draws.
+    /// The seed of every random number in the role.
     pub seed: u64,
     /// How long each point is measured, in nanoseconds, all rounds together.
     pub point_time_ns: u64,
-    /// In how many interleaved rounds.
+    /// How many interleaved rounds.
     pub rounds: u32,
     /// The clock to use, as it was calibrated for this run.
     pub clock: ClockInfo,
-    /// How the roles find each other, if there are several.
+    /// How the roles connect to each other, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "meeting")]
     pub rendezvous: Option<Rendezvous>,
 }
 
-/// How the roles of a launch find each other, as one of them needs to know it.
+/// How the roles of a launch connect, as one of them needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendezvous {
     /// The address of this role's own end of the link.
     pub address: IpAddr,
-    /// The first and the last port that it may listen on; 0 and 0: any.
+    /// The first and the last port on which it may listen; 0 and 0 for any.
     pub ports: (u16, u16),
-    /// The token that each end sends first, so that strangers are refused: drawn by
-    /// the controller for this launch, 32 hexadecimal digits.
+    /// The token that each end sends first; connections without it are refused. The controller
+    /// generates it at random for each launch: 32 hexadecimal digits.
     pub token: String,
     /// Whether another role is on another machine.
     #[serde(default)]
     pub apart: bool,
-    /// Where to send to, where nobody receives or answers: the link drops all that
-    /// is sent, and only the sender's half is there to be measured.
+    /// The address to send to if nobody receives or answers: the link drops everything, and only
+    /// the sender's half is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<IpAddr>,
 }
@@ -115,14 +114,15 @@ pub enum Answer {
     },
     /// Itself and its machine.
     Description(Box<Description>),
-    /// The machine is this worker's until it ends.
+    /// The machine is reserved for this worker until it ends.
     Held,
-    /// It is another's.
+    /// Another process has reserved it.
     Busy {
-        /// Whose, as far as that is known.
+        /// Which process, if it is known.
         holder: String,
     },
-    /// What others used while the worker did nothing; none where the machine does not report it.
+    /// What other processes used while the worker did nothing; `None` if the machine does not
+    /// report it.
     Watched {
         /// How much.
         contention: Option<Contention>,
@@ -136,15 +136,15 @@ pub enum Answer {
     },
     /// The point was measured.
     Ran,
-    /// The command could not be carried out; the launch goes on.
+    /// The command failed; the launch goes on.
     Failed(Failure),
     /// The launch has ended.
     Closed {
-        /// What each point gave, in the order of the launch's points.
+        /// The results of each point, in the order of the launch's points.
         points: Vec<Report>,
         /// What disturbed the launch.
         noise: Box<Noise>,
-        /// The processor time that the worker used meanwhile, in nanoseconds.
+        /// The CPU time that the worker used during the launch, in nanoseconds.
         #[serde(default)]
         cpu_ns: f64,
     },
@@ -157,23 +157,23 @@ pub struct Description {
     pub costof: String,
     /// A hash of its executable.
     pub build: String,
-    /// Whether it was built without optimisation, where it says so.
+    /// Whether it was built without optimisation, if it reports that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unoptimised: Option<bool>,
     /// Its probes and the versions of their methods.
     pub probes: Vec<(Text, u32)>,
-    /// What the machine says of itself, and what a worker inherits there.
+    /// The facts that the machine reports, and what a worker inherits there.
     pub facts: Box<Facts>,
     /// The clock chosen for this run.
     pub clock: ClockInfo,
-    /// The counters that can be had.
+    /// The available counters.
     pub counters: CounterInfo,
-    /// Where the worker is in the network.
+    /// The worker's place in the network.
     #[serde(default)]
     pub network: Network,
 }
 
-/// What others used of a machine while its worker did nothing.
+/// What other processes used of a machine while its worker did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
     /// How many CPUs the machine has.
@@ -184,18 +184,17 @@ pub struct Contention {
     pub steal: f64,
 }
 
-/// Where a worker is in the network.
+/// A worker's place in the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Its network namespace, as the kernel numbers it; workers on one machine
-    /// with the same number share loopback.
+    /// The inode number of its network namespace; workers on one machine with the same number share
+    /// loopback.
     #[serde(default)]
     pub namespace: Option<u64>,
-    /// The addresses by which others reach it: neither loopback nor link-local
-    /// ones.
+    /// The addresses at which other machines reach it, without loopback and link-local ones.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
-    /// The address by which ssh reached it, where it was ssh that did.
+    /// The address at which ssh reached it, if ssh started it.
     #[serde(default)]
     pub reached_at: Option<IpAddr>,
     /// The address from which ssh came.
@@ -210,7 +209,7 @@ pub struct Report {
     pub state: State,
     /// What was measured, counters among it.
     pub metrics: Vec<Measured>,
-    /// Allocations inside what was timed, which are none of its own.
+    /// Allocations during the timed operations that are not part of these.
     #[serde(default)]
     pub allocations: u64,
 }

@@ -1,24 +1,26 @@
-//! Relations: which points of a run cannot cost less than which others, because of what they do.
+//! Relations: which points of a run cannot cost less than others, because of what they do.
 
 use crate::axis::{Axes, AxisValue};
 use crate::{List, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What holds between points of one run on every machine. Rows that say otherwise contradict each other.
-/// A rate costs less where it is greater.
+/// A relation between points of one run that holds on every machine. Rows that violate it
+/// contradict each other. For a rate, greater means less cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
-    /// Points of the probe that has this relation, by values on some axes.
+    /// The more expensive points, of the probe that has this relation, by values on some axes.
     #[serde(default)]
     pub these: Axes,
-    /// The probe of the points that cost no more; absent: the same one.
+    /// The probe of the points that cost no more; absent for the same probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Text>,
-    /// What those have on some axes. On others they have what these have, or else the default.
+    /// The values of those points on some axes. On the other axes they have the same values as
+    /// these points, or otherwise the default.
     #[serde(default)]
     pub those: Axes,
-    /// Those are the ones with less on this axis, where there is one, and the same on all others.
+    /// If present, those points have a smaller value on this axis, and the same values on all
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rises_with: Option<Text>,
     /// Why.
@@ -26,7 +28,7 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// One that holds because of this.
+    /// A relation with this reason.
     pub fn because(because: &'static str) -> Relation {
         Relation {
             because: Text::Borrowed(because),
@@ -34,28 +36,28 @@ impl Relation {
         }
     }
 
-    /// Of these points.
+    /// Applies to points with this value.
     #[must_use]
     pub fn these(mut self, axis: &'static str, value: impl Into<AxisValue>) -> Relation {
         self.these = self.these.with(axis, value);
         self
     }
 
-    /// They cost no less than those.
+    /// They cost no less than points with this value.
     #[must_use]
     pub fn those(mut self, axis: &'static str, value: impl Into<AxisValue>) -> Relation {
         self.those = self.those.with(axis, value);
         self
     }
 
-    /// Those are of another probe.
+    /// Those points belong to another probe.
     #[must_use]
     pub fn of(mut self, probe: &'static str) -> Relation {
         self.probe = Some(Text::Borrowed(probe));
         self
     }
 
-    /// They cost no less than those with less on this axis.
+    /// They cost no less than points with a smaller value on this axis.
     #[must_use]
     pub fn rises_with(mut self, axis: &'static str) -> Relation {
         self.rises_with = Some(Text::Borrowed(axis));

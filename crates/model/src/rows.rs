@@ -1,4 +1,4 @@
-//! The rows of a run file: one JSON object a line.
+//! The rows of a run file: one JSON object per line.
 
 use crate::Text;
 use crate::axis::Axes;
@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The version of the rows. Readers ignore unknown fields and unknown rows,
-/// and refuse a greater version.
+/// The version of the rows. Readers ignore unknown fields and unknown rows, and reject a greater
+/// version.
 pub const SCHEMA: u32 = 1;
 
 /// One row of a run file; [`read`](crate::run_file::read) reads them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Row {
-    /// What was asked; the first row.
+    /// The request; the first row.
     Run(Box<RunRow>),
     /// A probe, so that old files explain themselves.
     Probe(Box<ProbeInfo>),
@@ -34,7 +34,7 @@ pub enum Row {
     Prediction(PredictionRow),
     /// One launch of one block.
     Launch(Box<LaunchRow>),
-    /// A launch, or a point, that gave no number.
+    /// A launch, or a point, without a number.
     Failure(FailureRow),
     /// A point of a completed block.
     Point(Box<PointRow>),
@@ -42,21 +42,21 @@ pub enum Row {
     End(EndRow),
 }
 
-/// What was asked.
+/// The request for a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
     /// The version of the rows.
     pub schema: u32,
-    /// Names this run among all others.
+    /// Identifies this run among all others.
     pub id: String,
     /// When it began (RFC 3339).
     pub started: String,
     /// The command line.
     pub command: Vec<String>,
-    /// Draws the order of launches and whatever a worker draws.
+    /// The seed of the order of launches and of the workers' random numbers.
     pub seed: u64,
-    /// The run whose launches took turns with this one's, by its id: launches of the same number were
-    /// neighbours in time.
+    /// The id of the run whose launches took turns with this run's: launches of the same number
+    /// were neighbours in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
     /// What is to be measured.
@@ -68,38 +68,39 @@ pub struct RunRow {
 pub struct Plan {
     /// `quick`, `default` or `full`.
     pub precision: Text,
-    /// How many launches of each block were asked for, whatever time they take; none: as many as the
-    /// precision and its time allow.
+    /// Launches per block, regardless of the time budget; `None` for as many as the precision and
+    /// its budget allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
-    /// What predictions take from earlier runs, as measuring it again would take long.
+    /// Points that predictions take from earlier runs, because measuring them again would take
+    /// long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Earlier>,
-    /// Which processors do what.
+    /// Which CPUs do what.
     pub placement: Placement,
-    /// Where it is measured, where that is not this machine alone.
+    /// Where the run is measured, if not on this machine alone.
     #[serde(default, skip_serializing_if = "Hosts::is_here")]
     pub hosts: Hosts,
 }
 
-/// Where a run is measured. Hosts are as `--on` and `--peer` name them.
+/// Where a run is measured. Hosts are named as in `--on` and `--peer`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
-    /// The host of the leading role and of probes with one role; none: this machine.
+    /// The host of the leading role and of probes with one role; `None` for this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// The host of the other roles; none: the same one.
+    /// The host of the other roles; `None` for the same host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The address at which the other roles listen, where it was given.
+    /// The address at which the other roles listen, if the user gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<IpAddr>,
-    /// The first and the last port on which they may, where they were given.
+    /// The first and the last port on which they may listen, if the user gave them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_ports: Option<(u16, u16)>,
-    /// The costof that ssh starts, where it was named.
+    /// The costof that ssh starts, if the user named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_costof: Option<String>,
 }
@@ -116,7 +117,7 @@ impl Hosts {
 pub struct Earlier {
     /// The id of that run.
     pub run: String,
-    /// What it says of the point.
+    /// Its row of the point.
     pub row: PointRow,
 }
 
@@ -125,12 +126,12 @@ pub struct Earlier {
 pub struct Block {
     /// The points.
     pub points: Vec<Point>,
-    /// What the headlines among them are called, each with its position.
+    /// The labels of the headlines among them, each with its position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<(usize, String)>,
-    /// Blocks of a level are measured when those of all earlier ones are complete.
+    /// The blocks of a level are measured when those of all earlier levels are complete.
     pub level: u32,
-    /// In how many interleaved rounds a launch measures its points.
+    /// How many interleaved rounds a launch measures its points in.
     pub rounds: u32,
 }
 
@@ -141,18 +142,18 @@ pub struct AttemptRow {
     pub costof: String,
     /// A hash of the executable.
     pub build: String,
-    /// The machine's boot, which is the machine itself until it restarts.
+    /// The machine's boot, which identifies the machine until it restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading
-    /// roles, [`PEER`](crate::noise::PEER) that of the others where they have a
+    /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading roles,
+    /// [`PEER`](crate::noise::PEER) that of the others, if they have their own host.
     /// host of their own.
     pub hosts: BTreeMap<Text, Facts>,
     /// The clock, as calibrated for this attempt.
     pub clock: ClockInfo,
-    /// The counters that could be had.
+    /// The available counters.
     pub counters: CounterInfo,
-    /// The other end, where it is another host.
+    /// The other end, if it is another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerRow>,
 }
@@ -168,7 +169,7 @@ pub struct PeerRow {
     pub clock: ClockInfo,
     /// Its counters.
     pub counters: CounterInfo,
-    /// The addresses at which the ends meet: the leading one's and this one's.
+    /// The addresses by which the ends connect: that of the leading end, then that of this end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<(IpAddr, IpAddr)>,
 }
@@ -179,7 +180,7 @@ pub struct PredictionRow {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
-    /// The range, and because of what.
+    /// The range, and the reason.
     #[serde(flatten)]
     pub prediction: Prediction,
 }
@@ -189,24 +190,24 @@ pub struct PredictionRow {
 pub struct LaunchRow {
     /// The block's position in the plan.
     pub block: usize,
-    /// Which launch of it, from 0.
+    /// The number of the launch within the block, from 0.
     pub launch: u32,
-    /// How many launches the block is to have; 0 in the first ones, before that is decided.
+    /// How many launches the block will have; 0 in the first ones, before that is decided.
     pub of: u32,
     /// How long it took from the worker's start to its end, in nanoseconds.
     pub wall_ns: f64,
-    /// What each point gave.
+    /// The results of each point.
     pub points: Vec<LaunchPoint>,
     /// What disturbed it.
     pub noise: Noise,
-    /// Which processors did what.
+    /// Which CPUs each role used.
     pub placement: Placement,
-    /// What the link really did, where one was emulated.
+    /// What the link really did, if it was emulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Box<LinkReport>>,
 }
 
-/// What a point gave in one launch.
+/// The results of a point in one launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchPoint {
     /// The point.
@@ -216,7 +217,7 @@ pub struct LaunchPoint {
     pub state: State,
     /// What was measured.
     pub metrics: Vec<Measured>,
-    /// Allocations inside what was timed, which are none of its own.
+    /// Allocations during the timed operations that are not part of these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub allocations: u64,
 }
@@ -226,11 +227,11 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Whether a launch gave a point a number.
+/// Whether a launch has a number for a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It did.
+    /// It has one.
     Ok,
     /// The cost cannot be distinguished from zero.
     BelowResolution,
@@ -238,7 +239,7 @@ pub enum State {
     Failed,
 }
 
-/// A launch, or a point, that gave no number.
+/// A launch, or a point, without a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureRow {
     /// The point that was being measured.
@@ -246,12 +247,12 @@ pub struct FailureRow {
     pub point: Point,
     /// The block's position in the plan.
     pub block: usize,
-    /// Which launch of it; absent where the point as a whole has no number.
+    /// The number of the launch; absent if the point as a whole has no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<u32>,
     /// The kind.
     pub kind: FailureKind,
-    /// The reason, and the way out where there is one.
+    /// The reason, and what to do about it, if anything.
     pub reason: String,
 }
 
@@ -265,25 +266,25 @@ pub struct PointRow {
     pub method: u32,
     /// The metric that answers the probe's question.
     pub primary: Text,
-    /// Whether it stands in the latency table.
+    /// Whether it is in the latency table.
     pub headline: bool,
-    /// What the field calls it, where it is a headline.
+    /// Its label, if it is a headline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How many launches gave it a number.
+    /// How many launches have a number for it.
     pub launches: u32,
     /// Whether there is a number.
     pub state: State,
-    /// What the launches say.
+    /// The estimates from the launches.
     pub metrics: Vec<Estimate>,
     /// What was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
-    /// How far it can be trusted.
+    /// How far the numbers can be trusted.
     pub grade: Grade,
-    /// Doubts, each with advice.
+    /// Warnings, each with advice.
     pub warnings: Vec<Warning>,
-    /// Which processors did what.
+    /// Which CPUs each role used.
     pub placement: Placement,
 }
 
@@ -306,7 +307,7 @@ impl Plan {
 }
 
 impl Block {
-    /// What the field calls the point at this position, where it is a headline.
+    /// The label of the point at this position, if it is a headline.
     pub fn label(&self, position: usize) -> Option<&str> {
         self.labels
             .iter()
@@ -326,29 +327,30 @@ impl PointRow {
         self.estimate(name).map(|estimate| estimate.median)
     }
 
-    /// The estimate that answers the probe's question; absent below resolution.
+    /// The estimate that answers the probe's question; absent if below resolution.
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimate(&self.primary)
     }
 
-    /// Whether it has a number for a user, or is below resolution: its launches do not disagree.
+    /// Whether it has a number for a user, or is below resolution: its launches do not disagree too
+    /// much.
     pub fn is_usable(&self) -> bool {
         !self.primary().is_some_and(Estimate::disagrees)
     }
 
-    /// The one rule on noise: whether anything may be concluded from it. Its launches agree, and nothing
-    /// was recorded that is large enough to decide what the number is.
+    /// The one rule on noise: whether conclusions may use this row. They may if its launches agree,
+    /// and no recorded cause is large enough to decide the number.
     pub fn is_sound(&self) -> bool {
         self.is_usable() && self.grade < Grade::D
     }
 
-    /// The worst doubt about it; of several as bad, the first.
+    /// The worst warning; of equally bad ones, the first.
     pub fn worst_doubt(&self) -> Option<&Warning> {
         let warnings = self.warnings.iter().rev();
         warnings.max_by_key(|warning| warning.grade)
     }
 
-    /// Why nothing may be concluded from it, and what to do about that; none where something may.
+    /// Why conclusions must not use this row, and what to do about it; `None` if they may.
     pub fn why_unsound(&self) -> Option<String> {
         if self.is_sound() {
             return None;
@@ -361,9 +363,10 @@ impl PointRow {
         Some(format!("grade D: {what}: {advice}"))
     }
 
-    /// What was predicted, and what was measured of that. None where noise decides the row, and where
-    /// either is so wide that a hit would say nothing; of shares and counts, as of their intervals, width
-    /// is no fault. None either where it only gives back what an emulated link was set to.
+    /// The prediction, and the measurement of the same metric. `None` if noise decides the row, if
+    /// the prediction or the interval is so wide that a hit would say nothing, or if the prediction
+    /// only repeats the setting of an emulated link. For shares and counts, the width does not
+    /// matter.
     pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;
@@ -372,8 +375,8 @@ impl PointRow {
         (says_something && self.is_sound()).then_some((expected, measured))
     }
 
-    /// By which factor the prediction was missed, as [`Prediction::missed_by`] has it; none where it
-    /// held, or is not scored.
+    /// By which factor the prediction was wrong, as in [`Prediction::missed_by`]; `None` if it was
+    /// right, or is not scored.
     pub fn missed_by(&self) -> Option<f64> {
         let (expected, measured) = self.scored()?;
         expected.missed_by(measured)

@@ -1,4 +1,4 @@
-//! Reading and writing the lines of a run file, wherever they are stored.
+//! Reads and writes the lines of a run file, wherever they are stored.
 
 use crate::failure::Failure;
 use crate::point::Point;
@@ -14,34 +14,34 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, Read};
 use std::sync::OnceLock;
 
-/// A run, as far as its file goes.
+/// A run, up to the end of its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What was asked.
+    /// The request.
     pub run: RunRow,
     /// The probes.
     pub probes: Vec<ProbeInfo>,
     /// The attempts, in their order.
     pub attempts: Vec<AttemptRow>,
-    /// What was expected.
+    /// What was predicted.
     pub predictions: Vec<PredictionRow>,
     /// The finished launches.
     pub launches: Vec<LaunchRow>,
-    /// What gave no number.
+    /// Launches and points without a number.
     pub failures: Vec<FailureRow>,
     /// The points of completed blocks.
     pub points: Vec<PointRow>,
-    /// The end, where the run came to it.
+    /// The end, if the run reached it.
     pub end: Option<EndRow>,
-    /// The length of the whole lines, in bytes. What comes after is the
-    /// beginning of a line that its writer did not finish.
+    /// The length of the complete lines, in bytes. After them comes the start of a line that its
+    /// writer did not finish.
     pub whole_bytes: u64,
-    /// Where launches of a point are found.
+    /// Finds the launches of a point.
     index: Index,
 }
 
-/// Which launches have a point, by a digest of it, and how many launches that covers. It follows
-/// from the launches: two runs are the same whether they have it or not.
+/// Which launches contain a point, by a hash of the point, and how many launches this covers. The
+/// index follows from the launches, so it does not count when two runs are compared for equality.
 #[derive(Debug, Default)]
 struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);
 
@@ -57,13 +57,13 @@ impl PartialEq for Index {
     }
 }
 
-/// Why a file is no run file.
+/// Why a file is not a run file.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFileError {
     /// It could not be read.
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
-    /// It has no whole line.
+    /// It has no complete line.
     #[error(
         "it is empty, or its first line is not finished: no run was recorded in it (remove it, and begin anew)"
     )]
@@ -77,29 +77,29 @@ pub enum RunFileError {
     /// A line in the middle is broken.
     #[error("line {line} is broken: {reason}")]
     Broken {
-        /// Which, from 1.
+        /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
         reason: String,
     },
-    /// It is longer than its reader takes.
+    /// It is longer than the reader accepts.
     #[error("it is longer than {bytes} bytes, the most that is read")]
     Longer {
-        /// The most that is read.
+        /// The longest that the reader accepts.
         bytes: u64,
     },
 }
 
-/// A row as a line, with its line feed: what one `write` appends.
+/// A row as a line, with its line feed, to be appended by one `write`.
 pub fn line(row: &Row) -> Vec<u8> {
-    // Rows hold no maps with other keys than text and no failing serializers.
+    // Rows have no maps with keys other than text, and no serializers that fail.
     let mut line = serde_json::to_vec(row).expect("a row can always be written as JSON");
     line.push(b'\n');
     line
 }
 
-/// Reads a run file as far as it goes. Unknown rows and fields are passed
-/// over; a last line that is not finished, or not whole, is left out.
+/// Reads a run file up to its end. Skips unknown rows and fields, and a last line that is
+/// unfinished or broken.
 ///
 /// # Errors
 /// See [`RunFileError`].
@@ -110,11 +110,11 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
     }
 }
 
-/// The same, as far as lines are whole and their lengths add up to `most_bytes`: the run up to there,
-/// and why it ends there, if not at its end.
+/// The same, as long as lines are complete and their lengths add up to at most `most_bytes`.
+/// Returns the run up to there, and why it stops there, unless that is the end.
 ///
 /// # Errors
-/// Where not even the first line is one of a run.
+/// If not even the first line is that of a run.
 pub fn read_up_to(
     input: impl BufRead,
     most_bytes: u64,
@@ -133,7 +133,7 @@ pub fn read_up_to(
         if read == 0 {
             break;
         }
-        // A broken line is torn if it is the last one, and an error otherwise.
+        // A broken line is unfinished if it is the last one, and an error otherwise.
         if broken.is_some() {
             ends = broken;
             break;
@@ -171,9 +171,10 @@ pub fn read_up_to(
     Ok((run, ends))
 }
 
-/// The row in a line; `None` where this costof does not know its type.
+/// The row in a line; `None` if this costof does not know its type.
 ///
-/// The type is read first and by itself: a tagged enum would read the row into a tree, and that into it.
+/// Reads the type first, on its own: for a tagged enum, serde would read the row into a tree, and
+/// then convert the tree.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     #[derive(Deserialize)]
     struct Type {
@@ -200,7 +201,7 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     parsed.map_err(|error| error.to_string())
 }
 
-/// Without the room that its lists were given to grow: a large run has a hundred thousand of them.
+/// Frees the unused capacity of its lists: a large run has a hundred thousand of them.
 fn fitted(mut launch: LaunchRow) -> LaunchRow {
     for point in &mut launch.points {
         point.metrics.shrink_to_fit();
@@ -219,7 +220,7 @@ fn first(row: Option<Row>) -> Result<Run, RunFileError> {
     }
 }
 
-/// A first line that does not parse may be one of a newer schema.
+/// A first line that does not parse may come from a newer schema.
 fn not_a_run(line: &[u8], reason: &str) -> RunFileError {
     #[derive(Deserialize)]
     struct Head {
@@ -235,7 +236,7 @@ fn not_a_run(line: &[u8], reason: &str) -> RunFileError {
 }
 
 impl Run {
-    /// A run of which nothing is known but what was asked.
+    /// A run that has only its request so far.
     pub fn new(run: RunRow) -> Run {
         Run {
             run,
@@ -251,10 +252,10 @@ impl Run {
         }
     }
 
-    /// Adds what a row says.
+    /// Adds a row.
     pub fn add(&mut self, row: Row) {
         match row {
-            // A second `run` row could only come from joining files; the first counts.
+            // A second `run` row can only come from concatenated files; the first counts.
             Row::Run(_) => {}
             Row::Probe(probe) => self.probes.push(*probe),
             Row::Attempt(attempt) => self.attempts.push(*attempt),
@@ -266,7 +267,7 @@ impl Run {
         }
     }
 
-    /// The rows again, sorted by their kind.
+    /// The rows again, sorted by kind.
     pub fn into_rows(self) -> impl Iterator<Item = Row> {
         let probes = self.probes.into_iter().map(Box::new).map(Row::Probe);
         let attempts = self.attempts.into_iter().map(Box::new).map(Row::Attempt);
@@ -286,8 +287,9 @@ impl Run {
         self.probes.iter().find(|probe| probe.id == id)
     }
 
-    /// The launches that have measured the point, in their order, and perhaps others. They are looked
-    /// for once, so that many points can be asked for; a run that has grown since is gone through.
+    /// The launches that measured the point, in order, and perhaps others. An index is built on
+    /// first use, so that many points can be looked up. If launches were added since, all launches
+    /// are returned.
     pub fn launches_of(&self, point: &Point) -> impl Iterator<Item = &LaunchRow> {
         let (of, by_digest) = self.index.0.get_or_init(|| {
             let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -306,12 +308,12 @@ impl Run {
         known.chain(all)
     }
 
-    /// Has launches be looked for anew: points of launches that are there were changed.
+    /// Discards the index, because points of existing launches were changed.
     pub fn launches_changed(&mut self) {
         self.index = Index::default();
     }
 
-    /// What was expected of the point.
+    /// The prediction for the point.
     pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
         let mut rows = self.predictions.iter();
         let row = rows.find(|row| row.point == *point)?;

@@ -1,4 +1,4 @@
-//! Selecting the rows of a run: by probe, by the values on axes, by link and by grade.
+//! Selects the rows of a run: by probe, by values on axes, by link and by grade.
 
 use crate::axis::AxisValue;
 use crate::facts::Facts;
@@ -9,14 +9,14 @@ use crate::run_file::Run;
 use std::collections::HashMap;
 use std::ops::Deref;
 
-/// Warnings that something took the CPU from a thread that was ready to run.
+/// Warnings that other threads took the CPU from a thread that was ready to run.
 const CONTENTION: [&str; 4] = ["others", "run_queue_wait", "steal", "throttled"];
 
 /// Rows of a run, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Select<'r>(Vec<&'r PointRow>);
 
-/// Rows that differ in some axes alone.
+/// Rows that differ only in some axes.
 #[derive(Clone, Debug)]
 pub struct Group<'r> {
     /// What they have in common: the point without those axes.
@@ -25,7 +25,7 @@ pub struct Group<'r> {
     pub rows: Select<'r>,
 }
 
-/// A value that an axis is to have.
+/// A value that an axis must have.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'a> {
     /// This number.
@@ -35,30 +35,30 @@ pub enum Wanted<'a> {
 }
 
 impl Run {
-    /// The rows of a probe that something may be concluded from; see [`PointRow::is_sound`].
+    /// The rows of a probe that conclusions may use; see [`PointRow::is_sound`].
     pub fn select(&self, probe: &str) -> Select<'_> {
         self.select_all().filter(|row| row.point.probe == probe)
     }
 
-    /// All rows of a probe, disturbed or not: for what is said of the disturbance.
+    /// All rows of a probe, disturbed or not: for statements about the disturbance.
     pub fn select_any(&self, probe: &str) -> Select<'_> {
         let rows = self.points.iter();
         rows.filter(|row| row.point.probe == probe).collect()
     }
 
-    /// All rows that something may be concluded from.
+    /// All rows that conclusions may use.
     pub fn select_all(&self) -> Select<'_> {
         let rows = self.points.iter();
         rows.filter(|row| row.is_sound()).collect()
     }
 
-    /// The facts of the machine that was measured last.
+    /// The facts of the machine of the last attempt.
     pub fn facts(&self) -> Option<&Facts> {
         let hosts = &self.attempts.last()?.hosts;
         hosts.get(MEASURED).or_else(|| hosts.values().next())
     }
 
-    /// Whether that machine is known to be a virtual one.
+    /// Whether that machine is known to be a virtual machine.
     pub fn is_virtual(&self) -> bool {
         self.facts()
             .is_some_and(|facts| facts.virtualization.virtual_machine == Some(true))
@@ -66,38 +66,38 @@ impl Run {
 }
 
 impl<'r> Select<'r> {
-    /// Those with this value on the axis.
+    /// The rows with this value on the axis.
     #[must_use]
     pub fn at<'a>(self, axis: &str, value: impl Into<Wanted<'a>>) -> Self {
         let value = value.into();
         self.filter(|row| row.is_at(axis, value))
     }
 
-    /// Those with all these words on their axes.
+    /// The rows with all these words on their axes.
     #[must_use]
     pub fn words(self, words: &[(&str, &str)]) -> Self {
         self.filter(|row| words.iter().all(|(axis, word)| row.is_at(axis, *word)))
     }
 
-    /// Those over this link.
+    /// The rows over this link.
     #[must_use]
     pub fn over(self, link: &str) -> Self {
         self.filter(|row| row.point.link == link)
     }
 
-    /// Those for which this holds.
+    /// The rows for which the predicate holds.
     #[must_use]
     pub fn filter(mut self, holds: impl Fn(&PointRow) -> bool) -> Self {
         self.0.retain(|row| holds(row));
         self
     }
 
-    /// The first.
+    /// The first row.
     pub fn one(&self) -> Option<&'r PointRow> {
         self.0.first().copied()
     }
 
-    /// Those that have a number on the axis, by that number, ascending.
+    /// The rows with a number on the axis, in ascending order of that number.
     pub fn by_number(self, axis: &str) -> Vec<(u64, &'r PointRow)> {
         let numbered = |row: &'r PointRow| Some((row.number(axis)?, row));
         let mut rows: Vec<_> = self.0.into_iter().filter_map(numbered).collect();
@@ -105,7 +105,7 @@ impl<'r> Select<'r> {
         rows
     }
 
-    /// Those that differ in these axes alone, together, in the order of the first of each group.
+    /// Groups the rows that differ only in these axes, in the order of the first row of each group.
     pub fn group_by(self, axes: &[&str]) -> Vec<Group<'r>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut known: HashMap<Point, usize> = HashMap::new();
@@ -123,7 +123,7 @@ impl<'r> Select<'r> {
         groups
     }
 
-    /// Those with the same key, together, in the order of the first of each group.
+    /// Groups the rows by a key, in the order of the first row of each group.
     pub fn group_with<K: PartialEq>(
         self,
         key: impl Fn(&'r PointRow) -> Option<K>,
@@ -188,7 +188,7 @@ impl PointRow {
         self.estimate(metric)?.ci95
     }
 
-    /// Whether its threads could surely run whenever they were ready.
+    /// Whether its threads could certainly run whenever they were ready.
     pub fn has_its_cpus(&self) -> bool {
         let mut warnings = self.warnings.iter();
         !warnings.any(|warning| CONTENTION.contains(&&*warning.kind) && warning.grade > Grade::B)

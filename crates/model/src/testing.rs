@@ -275,7 +275,7 @@ pub trait RowExt: Into<PointRow> {
         row
     }
 
-    /// Measured on these processors.
+    /// Measured on these CPUs.
     fn placed<const N: usize>(self, roles: [(&'static str, &[usize]); N]) -> PointRow {
         let mut row = self.into();
         let roles = roles.map(|(role, cpus)| (role.into(), cpus.to_vec()));

@@ -1,5 +1,5 @@
-//! Points as types: what a probe varies, declared once. A word of the command line or of a run file is
-//! read into the type; roles, predictions and results work with the type alone.
+//! Points as types: the axes of a probe, declared once. A word of the command line or of a run file
+//! is parsed into the type; roles, predictions and results work with the type alone.
 //!
 //! [`words!`](crate::words!) declares the words of an axis, [`point!`](crate::point!) a point whose fields
 //! are the axes.
@@ -26,8 +26,8 @@ pub trait TypedPoint: Sized + 'static {
     /// The axes, in the order of the fields.
     fn axes() -> Vec<Axis>;
 
-    /// The point that stands there; `None` where an axis is missing or has another value, as in a file of
-    /// another build.
+    /// Reads the point; `None` if an axis is missing or has another value, as in a file of another
+    /// build.
     fn read(axes: &Axes) -> Option<Self>;
 
     /// The values by the names of the axes.
@@ -44,7 +44,7 @@ pub struct At<P> {
 }
 
 impl<P> At<P> {
-    /// On the same link, what another type makes of the axes.
+    /// Converts the axes to another type, on the same link.
     pub fn to<Q: for<'a> From<&'a P>>(&self) -> At<Q> {
         At {
             axes: Q::from(&self.axes),
@@ -62,7 +62,7 @@ impl<P> Deref for At<P> {
 }
 
 impl<P: TypedPoint> At<P> {
-    /// The point that this is; `None` where it is none of this probe.
+    /// Reads the point; `None` if it does not belong to this probe.
     pub fn read(point: &Point) -> Option<At<P>> {
         let axes = P::read(&point.axes)?;
         let link = point.link.clone();
@@ -72,7 +72,7 @@ impl<P: TypedPoint> At<P> {
 
 impl<P: TypedPoint> From<&Point> for At<P> {
     /// # Panics
-    /// Where it is no point of this probe: a plan has none of those.
+    /// If it is not a point of this probe, which no plan contains.
     fn from(point: &Point) -> At<P> {
         At::read(point).unwrap_or_else(|| panic!("{point} is no point of {}", P::PROBE))
     }
@@ -96,28 +96,28 @@ impl<P: TypedPoint> From<&At<P>> for Point {
     }
 }
 
-/// The type of a field: what may stand on an axis.
+/// The type of a field: the values that an axis may have.
 pub trait AxisType: Sized {
-    /// The value as this type; `None` where it is none of it.
+    /// The value as this type; `None` if it is not one.
     fn from_value(value: &AxisValue) -> Option<Self>;
 
-    /// The value as it stands in a file.
+    /// The value as in a file.
     fn to_value(&self) -> AxisValue;
 }
 
-/// Words that may stand on an axis: an enum that [`words!`](crate::words!) declares.
+/// Words that an axis may have: an enum that [`words!`](crate::words!) declares.
 pub trait Words: AxisType + Copy + 'static {
     /// All of them, the default first.
     const ALL: &'static [Self];
 
-    /// The word, and what it stands for.
+    /// The word and its meaning.
     fn choice(self) -> Choice;
 
     /// The word.
     fn word(self) -> &'static str;
 }
 
-/// What an axis of this type takes.
+/// The domain of an axis of this type.
 pub struct AxisOf<T> {
     about: &'static str,
     domain: Domain,
@@ -125,13 +125,13 @@ pub struct AxisOf<T> {
 }
 
 impl<T> AxisOf<T> {
-    /// What it varies, in one sentence, where several probes share the axis.
+    /// Sets the one sentence that says what the axis varies, if several probes share the axis.
     #[must_use]
     pub fn about(self, about: &'static str) -> AxisOf<T> {
         AxisOf { about, ..self }
     }
 
-    /// The axis called `name`; `doc` says what it varies, unless [`AxisOf::about`] has.
+    /// The axis called `name`; `doc` says what it varies, unless [`AxisOf::about`] was called.
     pub fn named(self, name: &'static str, doc: &'static str) -> Axis {
         Axis {
             name: Text::Borrowed(name),
@@ -153,7 +153,7 @@ impl<T> AxisOf<T> {
     }
 }
 
-/// The axis of a field, whose name may be a word of Rust: `r#where`.
+/// The name of the axis of a field, whose name may be a keyword of Rust: `r#where`.
 pub const fn axis_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -161,10 +161,10 @@ pub const fn axis_name(field: &'static str) -> &'static str {
     }
 }
 
-/// The names of axes without some of them, as an array of as many as are left.
+/// The names of axes without some of them, as an array with the remaining ones.
 ///
 /// # Panics
-/// While it is compiled, where one of those to leave out is not an axis.
+/// At compile time, if a name to leave out is not that of an axis.
 pub const fn names_without<const LEFT: usize>(
     names: &[&'static str],
     without: &[&str],
@@ -182,7 +182,7 @@ pub const fn names_without<const LEFT: usize>(
     left
 }
 
-/// Whether one of the names is `name`; also while it is compiled.
+/// Whether one of the names is `name`; works at compile time too.
 pub const fn contains(names: &[&str], name: &str) -> bool {
     let mut at = 0;
     while at < names.len() {
@@ -213,7 +213,8 @@ pub fn words_of<T: Words>(words: &[T]) -> AxisOf<T> {
     AxisOf::new(Domain::Choice(List::Owned(choices.collect())))
 }
 
-/// A count within bounds. A run takes the values of `defaults`, a point that says nothing the first.
+/// A count within bounds. A run takes the values of `defaults`; the first is the axis's own
+/// default.
 pub fn count<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
     number(Unit::One, bounds, defaults)
 }
@@ -228,7 +229,7 @@ pub fn nanoseconds<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T
     number(Unit::Nanoseconds, bounds, defaults)
 }
 
-/// Numbers of processors, as [`count`].
+/// Numbers of CPUs, as [`count`].
 pub fn processor<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
     number(Unit::Processor, bounds, defaults)
 }
@@ -242,7 +243,7 @@ fn number<T>(unit: Unit, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisO
     })
 }
 
-/// A path, a URL of one of `schemes`, or one of these words with what they stand for.
+/// A path, a URL with one of `schemes`, or one of these words, each with its meaning.
 pub fn place(words: &[(&'static str, &'static str)], schemes: &'static [Text]) -> AxisOf<Text> {
     let choice = |(value, about): &(&'static str, &'static str)| Choice {
         value: Text::Borrowed(value),

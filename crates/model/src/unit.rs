@@ -1,8 +1,8 @@
-//! Units, and how a quantity is read and written by people.
+//! Units, and how people read and write quantities.
 
 use serde::{Deserialize, Serialize};
 
-/// The unit of a metric or of an axis, in its symbol.
+/// The unit of a metric or of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Nanoseconds.
@@ -20,7 +20,7 @@ pub enum Unit {
     /// Bytes per second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
-    /// A processor by its number, as the kernel counts them.
+    /// A CPU by its number, as the kernel counts them.
     #[serde(rename = "processor")]
     Processor,
     /// A count or a ratio.
@@ -47,7 +47,7 @@ impl Unit {
         self.display_with(value, 0)
     }
 
-    /// The same with so many digits more.
+    /// The same with more digits.
     fn display_with(self, value: f64, more: usize) -> String {
         if self == Unit::Bytes {
             return display_bytes(value as u64);
@@ -57,22 +57,22 @@ impl Unit {
         format!("{}{space}{symbol}", significant(value / step, more))
     }
 
-    /// An interval with a unit at both ends, and with up to three digits more where the ends look
-    /// alike otherwise: `999 ns – 1.31 µs`, `190.1 ms – 190.2 ms`.
+    /// An interval with a unit at both ends. It has up to three more digits if the ends would
+    /// otherwise look alike: `999 ns – 1.31 µs`, `190.1 ms – 190.2 ms`.
     pub fn display_interval(self, interval: (f64, f64)) -> String {
         let [low, high] = ends(interval, |end, more| self.display_with(end, more));
         format!("{low} – {high}")
     }
 
-    /// A value as the number alone, to stand beside `beside` in whatever unit
-    /// that is displayed: 349 ns beside 1.2 µs is `0.349`.
+    /// A value as a number only, in the unit in which `beside` is displayed: next to 1.2 µs, 349 ns
+    /// is `0.349`.
     pub fn display_beside(self, value: f64, beside: f64) -> String {
         let (step, _) = self.step(beside);
         significant(value / step, 0)
     }
 
-    /// A range in whatever unit `beside` is displayed, with up to three digits
-    /// more where its ends look alike otherwise: `190.12–190.18`.
+    /// A range in the unit in which `beside` is displayed. It has up to three more digits if its
+    /// ends would otherwise look alike: `190.12–190.18`.
     pub fn display_range(self, range: (f64, f64), beside: f64) -> String {
         let (step, _) = self.step(beside);
         let [low, high] = ends(range, |end, more| significant(end / step, more));
@@ -104,14 +104,15 @@ impl Unit {
     }
 }
 
-/// The ends of a range as `written` has them, with the fewest digits more that tell them apart.
+/// The ends of a range as formatted by `written`, with the fewest additional digits that
+/// distinguish them.
 fn ends((low, high): (f64, f64), written: impl Fn(f64, usize) -> String) -> [String; 2] {
     let shown = |more| [low, high].map(|end| written(end, more));
     let differ = |[low, high]: &[String; 2]| low != high;
     (0..=3).map(shown).find(differ).unwrap_or_else(|| shown(0))
 }
 
-/// Three significant digits and so many more, without an exponent.
+/// Three significant digits and this many more, without an exponent.
 fn significant(value: f64, more: usize) -> String {
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
@@ -132,8 +133,8 @@ pub fn display_bytes(bytes: u64) -> String {
     format!("{}{symbol}", bytes / step)
 }
 
-/// `16KiB`, `1 MiB`, `64B` or `64` as bytes. `K`, `M`, `G` are binary, as in
-/// the tools of this field. `None` where the text is no size or beyond 2⁶⁴.
+/// `16KiB`, `1 MiB`, `64B` or `64` as bytes. `K`, `M`, `G` are binary, as in the tools of this
+/// field. `None` if the text is not a size, or is 2⁶⁴ or more.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, suffix) = number_and_unit(text)?;
     let step = match suffix.to_ascii_lowercase().as_str() {
@@ -147,7 +148,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     number.checked_mul(step)
 }
 
-/// A whole number, and what follows it without the blanks around that.
+/// A whole number and the unit that follows it, without blanks.
 fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit());
@@ -165,8 +166,8 @@ pub fn display_ns(ns: u64) -> String {
     format!("{}{symbol}", ns / step)
 }
 
-/// `50us`, `50 µs`, `1ms` or `50000` as nanoseconds. `None` where the text is no
-/// time or beyond 2⁶⁴.
+/// `50us`, `50 µs`, `1ms` or `50000` as nanoseconds. `None` if the text is not a time, or is 2⁶⁴ or
+/// more.
 pub fn parse_ns(text: &str) -> Option<u64> {
     let (number, symbol) = number_and_unit(text)?;
     let step = match symbol {

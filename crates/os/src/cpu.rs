@@ -1,4 +1,4 @@
-//! Instruction sequences of the processor, its clocks, and what keeps it awake.
+//! Instruction sequences of the CPU, its clocks, and ways to keep it awake.
 
 pub mod awake;
 pub mod branches;

@@ -1,5 +1,5 @@
-//! Files: nameless ones whose content is known, what the kernel keeps of them in memory, the ways
-//! past that, and the measured ways to read and write them; and remote ones.
+//! Files: unnamed ones with known contents, the page cache and ways to bypass it, the measured ways
+//! to read and write, and remote files.
 
 pub mod cache;
 pub mod contenders;

@@ -1,4 +1,4 @@
-//! What two processes of one machine exchange without sockets of the network.
+//! What two processes on one machine exchange without network sockets.
 
 mod channel;
 pub mod flow;

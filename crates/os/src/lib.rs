@@ -1,12 +1,12 @@
-//! Everything in costof that is `unsafe`: one kernel facility a file, and one file per measured
-//! instruction sequence, each behind a safe function.
+//! All `unsafe` code of costof: one file per kernel facility, and one per measured instruction
+//! sequence, each behind a safe function.
 //!
-//! This crate knows what the machine and the kernel can do and nothing of what is measured with
-//! it: no probes, no statistics, no output. Each item says its units, its errors, from which
-//! kernel it exists and what it returns where it does not.
+//! This crate knows what the machine and the kernel can do, but nothing about measuring: no probes,
+//! no statistics, no output. Each item documents its units, its errors, the kernel version that it
+//! needs, and what it returns on older kernels.
 //!
-//! Functions on measured paths, whose modules begin with "Measured", allocate nothing, take no lock,
-//! and make no system call but those that they are there to measure. Set-up functions may allocate.
+//! Functions on measured paths, whose modules begin with "Measured", allocate nothing, take no
+//! lock, and make only the system calls that they measure. Set-up functions may allocate.
 
 #[cfg(not(all(
     target_os = "linux",

@@ -1,4 +1,4 @@
-//! Memory: how it is mapped, laid out, touched, streamed and copied.
+//! Memory: how to map, lay out, touch, stream and copy it.
 
 pub mod allocator;
 pub mod arena;

@@ -1,9 +1,9 @@
-//! Counters of the processor and the kernel, for the calling thread only.
+//! Counters of the CPU and the kernel, for the calling thread only.
 //!
-//! The attribute structure is written out here, as libc has none: its first published form (64
-//! bytes) holds all that counting takes and every kernel accepts it. The `perf-event2` crate would
-//! bring six crates, and neither falls back to user space only, nor picks the core type on hybrid
-//! processors, nor scales groups that do not fit.
+//! The attribute structure is defined here, since libc has none. Its first published form (64
+//! bytes) holds everything that counting needs, and every kernel accepts it. The `perf-event2`
+//! crate would add six dependencies. It does not fall back to user space only, does not pick the
+//! core type on hybrid CPUs, and does not scale groups that do not fit.
 //!
 //! Source: perf_event_open(2), Linux include/uapi/linux/perf_event.h,
 //! Documentation/admin-guide/perf-security.rst; tools/perf/Documentation/intel-hybrid.txt.
@@ -41,18 +41,18 @@ pub enum Event {
     BranchMisses,
     /// Switches to another thread.
     ContextSwitches,
-    /// Moves to another processor.
+    /// Moves to another CPU.
     CpuMigrations,
     /// Page faults, minor and major.
     PageFaults,
-    /// Nanoseconds on a processor.
+    /// Nanoseconds on a CPU.
     TaskClock,
     /// Hits of a tracepoint of the kernel, by its number: see [`tracepoint()`].
     Tracepoint(u64),
 }
 
 impl Event {
-    /// The events counted by the processor.
+    /// The events counted by the CPU.
     pub const HARDWARE: [Self; 7] = [
         Self::Cycles,
         Self::Instructions,
@@ -108,32 +108,32 @@ impl Event {
 pub struct Count {
     /// What was counted.
     pub event: Event,
-    /// How many, scaled up where the counter ran only part of the time; `None` if it never ran.
+    /// The count, scaled up if the counter ran only part of the time; `None` if it never ran.
     pub value: Option<u64>,
-    /// The share of the time enabled in which it really counted, 0 to 1. Below 1 counters were
-    /// too few and the value is an extrapolation.
+    /// The share of the enabled time in which it really counted, 0 to 1. Below 1 there were too few
+    /// counters, and the value is an extrapolation.
     pub running: f64,
-    /// The kernel's half is missing, because only root may count it here.
+    /// The kernel's part is missing, because only root may count it here.
     pub user_only: bool,
 }
 
 /// Counters on the thread that opened them, stopped until [`Group::enable`].
 ///
-/// Hardware events that fit into the processor's counters together are counted together, over the
-/// very same time; what does not fit forms a further set, and the kernel lets the sets take turns.
-/// Closed on drop.
+/// Hardware events that fit into the CPU's counters together are counted together, over the same
+/// time. Events that do not fit form further sets, and the kernel lets the sets take turns. Closed
+/// on drop.
 #[derive(Debug)]
 pub struct Group {
     sets: Vec<Set>,
 }
 
 impl Group {
-    /// Opens counters for what the calling thread does, without the hypervisor's part. Events that
-    /// cannot be counted come back with the reason; none of that is fatal. A group may be empty.
+    /// Opens counters for the calling thread, without the hypervisor's part. Events that cannot be
+    /// counted are returned with the reason; none of that is fatal. A group may be empty.
     ///
-    /// Where only root may count the kernel's half, the user's half is counted and marked.
+    /// If only root may count the kernel's part, the user's part is counted and marked.
     ///
-    /// On hybrid processors (Intel P- and E-cores, Arm big.LITTLE) the counters are those of the
+    /// On hybrid CPUs (Intel P- and E-cores, Arm big.LITTLE) the counters are those of the
     /// core that the thread runs on now, so pin it first.
     pub fn open(events: &[Event]) -> (Self, Vec<(Event, io::Error)>) {
         let mut group = Self { sets: Vec::new() };
@@ -174,7 +174,7 @@ impl Group {
         }
         let mut set = Set::default();
         set.add(event, selector, user_only)?;
-        // Sets of the processor come first: see `enable`.
+        // Sets of the CPU come first: see `enable`.
         let position = if event.is_hardware() {
             self.sets.partition_point(Set::is_hardware)
         } else {
@@ -188,9 +188,9 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// What ioctl(2) says; for counters that are open it has nothing to say.
+    /// The errors of ioctl(2), which has none for open counters.
     pub fn enable(&self) -> io::Result<()> {
-        // The processor's counters start last and stop first, so that they do not count the
+        // The CPU's counters start last and stop first, so that they do not count the
         // system calls for the others.
         Self::control(IOC_ENABLE, self.sets.iter().rev())
     }
@@ -204,8 +204,8 @@ impl Group {
         Self::control(IOC_DISABLE, self.sets.iter())
     }
 
-    /// Lets the counts start from zero, and the times that they are scaled by with them (which
-    /// the kernel's own reset leaves as they are).
+    /// Sets the counts to zero, together with the times by which they are scaled (the kernel's own
+    /// reset does not change these).
     ///
     /// # Errors
     ///
@@ -217,12 +217,12 @@ impl Group {
         Ok(())
     }
 
-    /// What was counted since opening or the last [`Group::reset`], set by set. Allocates: not for
-    /// measured paths.
+    /// The counts since opening or the last [`Group::reset`], set by set. Allocates, so it is not
+    /// for measured paths.
     ///
     /// # Errors
     ///
-    /// What read(2) says; for counters that are open it has nothing to say.
+    /// The errors of read(2), which has none for open counters.
     pub fn read(&self) -> io::Result<Vec<Count>> {
         let counts: io::Result<Vec<_>> = self.sets.iter().map(Set::counts).collect();
         Ok(counts?.into_iter().flatten().collect())
@@ -279,8 +279,8 @@ impl Set {
         Ok(())
     }
 
-    /// Whether the event is of the kind that this set counts: hardware and software stay apart,
-    /// so that software events always run.
+    /// Whether the event is of the kind that this set counts: hardware and software events are in
+    /// separate sets, so that software events always run.
     fn is_alike(&self, event: Event) -> bool {
         self.is_hardware() == event.is_hardware()
     }
@@ -407,7 +407,8 @@ fn open_counter(
     Ok(unsafe { OwnedFd::from_raw_fd(counter) })
 }
 
-/// Opens and closes a counter of nothing (`PERF_COUNT_SW_DUMMY`) in user space alone. Allocates nothing.
+/// Opens and closes a counter that counts nothing (`PERF_COUNT_SW_DUMMY`), in user space only.
+/// Allocates nothing.
 pub(crate) fn open_dummy() -> io::Result<()> {
     open_counter(Selector::DUMMY, true, None).map(drop)
 }
@@ -416,7 +417,7 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// The reason why an event is absent, in words that say what to do.
+/// The reason why an event is absent, and what to do about it.
 fn explained(event: Event, error: io::Error) -> io::Error {
     let reason = match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
@@ -438,8 +439,8 @@ fn explained(event: Event, error: io::Error) -> io::Error {
 }
 
 /// The level in /proc/sys/kernel/perf_event_paranoid: from -1 (everything is allowed) to 2 (only
-/// the user's half of one's own processes; Debian and Ubuntu know 3 and 4, nothing at all). `None`
-/// where the kernel has no perf events.
+/// the user's part of one's own processes; Debian and Ubuntu also have 3 and 4, nothing at all).
+/// `None` if the kernel has no perf events.
 pub fn paranoia() -> Option<i32> {
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
     level.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! What a process is to the kernel: what it inherited, what it may use, and how it ends.
+//! A process as the kernel sees it: what it inherited, what it may use, and how it ends.
 //!
 //! Source: prctl(2), proc(5), setrlimit(2), kill(2).
 
@@ -28,7 +28,7 @@ use status::{STATUS, status_bytes};
 ///
 /// # Errors
 ///
-/// What prctl(2) says to `PR_SET_NAME`: nothing is known.
+/// The errors of prctl(2) with `PR_SET_NAME`; none is known.
 pub fn name(name: &CStr) -> io::Result<()> {
     Ok(rustix::thread::set_name(name)?)
 }
@@ -71,7 +71,7 @@ pub fn die_with_parent() -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What sigaction(2) says: nothing is known.
+/// The errors of sigaction(2); none is known.
 pub fn end_group_on_sigterm() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = end_group;
     // SAFETY: the handler makes only async-signal-safe calls and does not return.
@@ -87,7 +87,7 @@ extern "C" fn end_group(signal: libc::c_int) {
 ///
 /// # Errors
 ///
-/// What poll(2) says.
+/// The errors of poll(2).
 pub fn wait_for_hangup() -> io::Result<()> {
     let mut input = [PollFd::from_borrowed_fd(stdin(), PollFlags::RDHUP)];
     retry_on_intr(|| poll(&mut input, None))?;
@@ -125,7 +125,7 @@ pub fn be_oom_victim() -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What fcntl(2) or dup2(2) says: descriptor 1 or 2 is closed, or there are too many.
+/// The errors of fcntl(2) and dup2(2): descriptor 1 or 2 is closed, or there are too many.
 pub fn private_stdout() -> io::Result<File> {
     const LOWEST: i32 = 3;
     let private = fcntl_dupfd_cloexec(stdout(), LOWEST)?;
@@ -171,7 +171,7 @@ pub struct Resident {
 }
 
 /// What this process has in memory now, by /proc/self/status, which lags behind by some pages
-/// for each processor.
+/// for each CPU.
 ///
 /// # Errors
 ///
@@ -191,7 +191,7 @@ pub fn resident() -> io::Result<Resident> {
 ///
 /// # Errors
 ///
-/// What setrlimit(2) says; for a lower limit it has nothing to say.
+/// The errors of setrlimit(2); lowering a limit has none.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(Resource::As);
     let least = [Some(bytes), now.current, now.maximum]

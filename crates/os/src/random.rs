@@ -1,5 +1,5 @@
-//! Random bytes from the kernel, which nobody else can foretell: for secrets, where a seedable
-//! generator is for experiments that are to be repeated.
+//! Random bytes from the kernel, which nobody can predict: for secrets. Experiments that must be
+//! repeatable use a generator with a seed instead.
 //!
 //! Source: getrandom(2), random(7).
 

@@ -1,4 +1,4 @@
-//! Threads: where they run, what they use, what they wait for.
+//! Threads: where they run, what they use, and what they wait for.
 
 pub mod affinity;
 pub mod locks;

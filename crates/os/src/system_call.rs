@@ -1,4 +1,4 @@
-//! What system calls answer, as results.
+//! Converts the return values of system calls to results.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,5 @@
-//! Which clients an endpoint accepts. It keeps nothing of a client that has not proven its address.
+//! Decides which clients an endpoint accepts. Keeps no state for a client whose address is not
+//! proven.
 
 use crate::config::Config;
 use crate::packet::{Handshake, Step};
@@ -12,9 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Accept {
     /// How accepted connections behave.
     pub config: Config,
-    /// How many there may be, including those in their handshake and those that close.
+    /// The largest number of connections, including those in their handshake and those that close.
     pub connections: usize,
-    /// How many there may be from one IP address.
+    /// The largest number of connections from one IP address.
     pub connections_per_address: usize,
 }
 
@@ -54,19 +55,19 @@ enum State {
     Ended,
 }
 
-/// What becomes of a hello.
+/// What to do with a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The client has this connection already.
+    /// The client already has this connection.
     Known(u32),
     /// It may connect. Its token expires at this time.
     Admitted(Time),
     Refused,
 }
 
-/// How many retries are queued; further clients get no answer.
+/// At most this many retries are queued; further clients get no answer.
 const MAX_RETRIES_QUEUED: usize = 256;
-/// How many used tokens are remembered; no client is accepted beyond that.
+/// At most this many used tokens are remembered; beyond that, no client is accepted.
 const MAX_USED_TOKENS: usize = 1 << 16;
 
 // A token outlives its connection by less than this, which bounds what is remembered.
@@ -127,7 +128,8 @@ impl Admission {
         !self.retries.is_empty()
     }
 
-    /// An admitted client has this connection from now on. How the connection is to behave.
+    /// Records that an admitted client has this connection. Returns the configuration of the
+    /// connection.
     pub(crate) fn connected(&mut self, client: &Client, slot: u32, token_expires: Time) -> Config {
         let state = State::Connected {
             slot,
@@ -139,7 +141,7 @@ impl Admission {
         self.accept.config.clone()
     }
 
-    /// The connection has ended, if this client has it.
+    /// Records that this client's connection has ended, if it had one.
     pub(crate) fn ended(&mut self, address: SocketAddr, id: u64, ended: u32) {
         let Some(state) = self.clients.get_mut(&(address, id)) else {
             return;
@@ -150,7 +152,8 @@ impl Admission {
                 token_expires,
             } if slot == ended => {
                 *state = State::Ended;
-                // They expire in about this order, and none is remembered longer than a token lasts.
+                // They expire in about this order, and each is kept no longer than a token is
+                // valid.
                 self.used_tokens.push_back((token_expires, address, id));
             }
             _ => return,

@@ -1,4 +1,4 @@
-//! What the caller chooses.
+//! The configuration that the caller chooses.
 
 use std::time::Duration;
 use thiserror::Error;
@@ -13,51 +13,51 @@ const MAX_MESSAGE: usize = 16 << 20;
 const MAX_WINDOW: u64 = 1 << 39;
 const MAX_MESSAGES: u32 = 1 << 24;
 
-/// How the rate of a connection is found.
+/// The congestion control of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// So many messages in flight, whatever the network does; 1 is stop-and-wait.
-    /// For measurements and for networks of one's own.
+    /// A fixed number of messages in flight, regardless of the network; 1 is stop-and-wait. For
+    /// measurements and private networks.
     Fixed {
-        /// How many, at least one.
+        /// The number, at least one.
         messages: u32,
     },
-    /// CUBIC (RFC 9438): fair to TCP, and slow where packets are lost at random.
+    /// CUBIC (RFC 9438): fair to TCP, but slow if packets are lost at random.
     #[default]
     Cubic,
-    /// Models the path's rate and makes up for its loss, so that random loss does not
-    /// starve it; gives way when the round trip grows.
+    /// Estimates the path's rate and compensates for its loss, so that random loss does not starve
+    /// it; yields when the round trip grows.
     Rate,
 }
 
-/// How a connection behaves. Each end chooses its own.
+/// The behaviour of a connection. Each end chooses its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How the rate of what is sent is found.
+    /// The congestion control of what this end sends.
     pub control: Control,
-    /// Whether messages are delivered here in the order in which the other end sent
-    /// them; otherwise each as soon as it is complete.
+    /// Whether messages are delivered here in the order in which the other end sent them. If not,
+    /// each is delivered as soon as it is complete.
     pub is_ordered: bool,
-    /// The longest datagram sent or taken, in bytes of UDP payload: 200 to 65,507. The
-    /// path must carry it; the shorter of both ends' holds.
+    /// The longest datagram to send or accept, in bytes of UDP payload: 200 to 65,507. The path
+    /// must carry it; the smaller value of both ends applies.
     pub datagram_bytes: usize,
-    /// The longest message taken, in bytes: up to 16 MiB.
+    /// The longest message to accept, in bytes: up to 16 MiB.
     pub message_bytes: usize,
-    /// How many bytes of messages that the caller has not taken yet are held; at least
-    /// the longest message.
+    /// How many bytes of messages are buffered until the caller takes them; at least the longest
+    /// message.
     pub window_bytes: u64,
-    /// How many such messages.
+    /// How many messages are buffered until the caller takes them.
     pub window_messages: u32,
-    /// How many bytes of messages wait to be sent or acknowledged before
-    /// [`send`](crate::Connection::send) refuses more.
+    /// How many bytes of messages may wait to be sent or acknowledged. Beyond that,
+    /// [`send`](crate::Connection::send) returns an error.
     pub queue_bytes: u64,
-    /// How many such messages.
+    /// How many messages may wait to be sent or acknowledged.
     pub queue_messages: u32,
-    /// After so long a silence the other end is taken for dead; the shorter of both ends'
-    /// holds.
+    /// After this time without a packet, the other end is considered dead; the smaller value of
+    /// both ends applies.
     pub idle_timeout: Duration,
-    /// After so long a silence the other end is asked whether it is there; `None` asks
-    /// only while something is to be acknowledged.
+    /// After this time without a packet, this end sends a ping; with `None`, only while something
+    /// is unacknowledged.
     pub keep_alive: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ impl Default for Config {
         Config {
             control: Control::default(),
             is_ordered: true,
-            // An Ethernet frame's 1500 bytes less the headers of IPv6 and UDP.
+            // An Ethernet frame's 1500 bytes minus the headers of IPv6 and UDP.
             datagram_bytes: 1452,
             message_bytes: MAX_MESSAGE,
             window_bytes: 2 * MAX_MESSAGE as u64,
@@ -82,13 +82,13 @@ impl Default for Config {
 /// What is wrong with a [`Config`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// Neither too short for headers nor longer than UDP carries.
+    /// Too short for the headers, or longer than UDP carries.
     #[error("datagrams of {0} bytes: choose 200 to 65507")]
     Datagram(usize),
-    /// Longer than a message can be.
+    /// Longer than the longest possible message.
     #[error("messages of up to {0} bytes: choose up to 16777216")]
     Message(usize),
-    /// Nothing could be held, the longest message could not, or more than is sensible.
+    /// The windows are zero, smaller than the longest message, or unreasonably large.
     #[error(
         "a window of {bytes} bytes and {messages} messages: choose at least the longest message, and at most 2^39 bytes and 2^24 messages"
     )]
@@ -98,7 +98,7 @@ pub enum ConfigError {
         /// The window in messages.
         messages: u32,
     },
-    /// Every connection would die at once.
+    /// Every connection would time out at once.
     #[error("an idle timeout of {0:?}: choose 1 ms to 49 days")]
     Idle(Duration),
 }

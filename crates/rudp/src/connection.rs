@@ -1,5 +1,5 @@
-//! One connection: what comes in, what goes out, when something is to be done
-//! without either.
+//! One connection: what it receives, what it sends, and when it must act without receiving
+//! anything.
 
 mod apply;
 mod incoming;
@@ -37,7 +37,7 @@ pub struct Connection {
     peer: SocketAddr,
     ids: Ids,
     state: State,
-    /// When the handshake is given up, or an ended connection is forgotten.
+    /// When the handshake is given up, or the state of an ended connection is discarded.
     deadline: Time,
     /// The longest datagram that both ends accept.
     datagram: usize,
@@ -51,7 +51,7 @@ pub struct Connection {
     ecn: EcnValidation,
     controller: Controller,
     pacer: Pacer,
-    /// When pacing lets the next packet leave, if it holds one back.
+    /// When pacing lets the next packet leave, if it delays one.
     paced_until: Option<Time>,
     sending: SendQueue,
     reassembly: Reassembly,
@@ -60,55 +60,55 @@ pub struct Connection {
     advertised: Credit,
     is_credit_due: bool,
     is_ping_due: bool,
-    /// Packets that may leave whatever the window says.
+    /// Packets that may leave regardless of the window.
     probes: u32,
     nagle: Nagle,
-    /// Packets that left since the last copy of a retransmission, each of which takes some.
+    /// Packets that left since the last copy of a retransmission; each copy uses up some of them.
     copy_credit: u32,
-    /// Whether this end takes no more messages to send.
+    /// Whether this end accepts no more messages to send.
     is_closing: bool,
     finish: Finish,
-    /// How many probe timeouts have repeated it since anything was acknowledged.
+    /// How many probe timeouts have repeated the finish frame since the last acknowledgement.
     finish_timeouts: u32,
-    /// How many messages the other end sent, all of which are acknowledged.
+    /// How many messages the other end sent, all of them acknowledged.
     peer_finished: Option<u64>,
     events: VecDeque<Event>,
     /// The last event.
     closed: Option<Reason>,
     deferred_ack: Option<DeferredAck>,
     stats: Stats,
-    /// Kept for their memory.
+    /// Kept to reuse its memory.
     outcome: Outcome,
     parts: Vec<Part>,
 }
 
-/// The numbers by which packets are recognised.
+/// The numbers that identify packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ids {
-    /// What the other end writes on packets to this one.
+    /// The id that the other end writes on packets to this one.
     pub(crate) own: u64,
     pub(crate) peer: u64,
     /// The client's nonce, and the server's.
     pub(crate) nonce: u64,
     pub(crate) server_nonce: u64,
-    /// Of the tags.
+    /// The seed of the tags.
     pub(crate) seed: u64,
 }
 
-/// After so many probe timeouts an end that has everything, and whose own finish alone is not
-/// acknowledged, considers the other end gone: it lingers for less than these take. By then the finish
-/// was sent fifteen times, so that the other end has received it.
+/// After this many probe timeouts an end considers the other end gone, if it has received
+/// everything and only its own finish is unacknowledged. The other end lingers for less time than
+/// these take. By then the finish was sent fifteen times, so the other end has received it.
 const MAX_FINISH_TIMEOUTS: u32 = 8;
 /// For how many probe timeouts an ended connection still answers: that is three doublings.
 const LINGER_TIMEOUTS: u32 = 8;
-/// How long a hello waits for its answer at first.
+/// How long the first hello waits for an answer.
 const INITIAL_HELLO_INTERVAL: Duration = Duration::from_millis(250);
-/// How long the first packet of an accepted client may take: at 30 % loss one in some hundred thousand
-/// takes more than ten seconds.
+/// How long the first packet of an accepted client may take: at 30 % loss, about one in a hundred
+/// thousand takes more than ten seconds.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Connection {
-    /// The client's end, which says hello now.
+    /// The client's end, which sends a hello now.
     pub(crate) fn connect(now: Time, peer: SocketAddr, config: Config, ids: Ids) -> Connection {
         let hello = Hello {
             token: None,
@@ -177,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// Applies what the other end announces.
+    /// Applies the parameters that the other end announces.
     fn negotiate(&mut self, parameters: &Parameters) {
         self.datagram = self.datagram.min(parameters.datagram_bytes.into());
         self.controller = Controller::new(self.config.control, self.datagram);
@@ -186,11 +186,11 @@ impl Connection {
         self.idle_timeout = self.idle_timeout.min(parameters.idle_timeout);
     }
 
-    /// Takes a message to be sent. Its number, by which events speak of it.
+    /// Queues a message to be sent. Returns its number, which events refer to.
     ///
     /// # Errors
     ///
-    /// [`SendError`]: the message was not taken; it says why and when to try again.
+    /// [`SendError`]: the message was not queued; it says why and when to try again.
     pub fn send(&mut self, message: Vec<u8>) -> Result<MessageId, SendError> {
         match self.state {
             State::Connecting(_) | State::Accepting { .. } => return Err(SendError::NotConnected),
@@ -204,7 +204,8 @@ impl Connection {
                 most: self.max_message,
             });
         }
-        // An event that is not fetched takes memory too; one that could not be fetched yet does not count.
+        // An event that the caller has not fetched also takes memory; one that the caller could not
+        // fetch yet does not count.
         let events = self.events.len() as u64;
         if !self.has_room_for(bytes, events) {
             self.apply_deferred_ack();
@@ -215,7 +216,7 @@ impl Connection {
         Ok(self.sending.push(message))
     }
 
-    /// Whether a message of so many bytes may be queued beside so many events.
+    /// Whether a message of this many bytes may be queued next to this many events.
     fn has_room_for(&self, bytes: usize, events: u64) -> bool {
         let messages = self.sending.unacknowledged() + events;
         let queued = self.sending.unacknowledged_bytes();
@@ -223,9 +224,9 @@ impl Connection {
             && (queued == 0 || queued + bytes as u64 <= self.config.queue_bytes)
     }
 
-    /// Ends the connection in order: what either end has taken to be sent still arrives
-    /// and is acknowledged, but nothing more is taken. Ends with [`Reason::Finished`]. A
-    /// connection that is not established yet is given up.
+    /// Closes the connection gracefully: all messages that either end has queued still arrive and
+    /// are acknowledged, but no more are accepted. Ends with [`Reason::Finished`]. A connection
+    /// that is not established yet is given up.
     pub fn close(&mut self, now: Time) {
         match self.state {
             State::Open => self.is_closing = true,
@@ -233,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up at once and reports the code to the other end, if that still listens.
+    /// Aborts the connection at once and sends the code to the other end, if it still listens.
     pub fn abort(&mut self, now: Time, code: u64) {
         self.apply_deferred_ack();
         match self.state {
@@ -255,13 +256,13 @@ impl Connection {
         self.peer
     }
 
-    /// The longest message that the other end takes; zero before [`Event::Connected`].
+    /// The longest message that the other end accepts; zero before [`Event::Connected`].
     pub fn message_bytes_max(&self) -> usize {
         self.max_message
     }
 
-    /// Counters, and the current state. An acknowledgement that arrived with a message counts once it is
-    /// reported, or once something has left since.
+    /// Counters, and the current state. An acknowledgement that arrived with a message counts once
+    /// the message is reported, or once something was sent after it.
     pub fn stats(&self) -> Stats {
         Stats {
             is_marking: self.ecn.may_send_ect(),
@@ -283,7 +284,7 @@ impl Connection {
         self.ids
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if !self.has_event() {
             self.apply_deferred_ack();
@@ -298,9 +299,9 @@ impl Connection {
         self.closed.take().map(Event::Closed)
     }
 
-    /// Whether the credit has grown so much that it should be advertised: by a quarter of
-    /// the window, unless with less the longest message would not fit any more. Both ends would then
-    /// wait for each other.
+    /// Whether the credit has grown enough to advertise it: by a quarter of the window, or by less
+    /// if the longest message would otherwise no longer fit. Both ends would then wait for each
+    /// other.
     fn should_advertise_credit(&self) -> bool {
         let (now, before) = (self.reassembly.credit(), self.advertised);
         let window = self.config.window_bytes;
@@ -315,7 +316,7 @@ impl Connection {
         !self.events.is_empty() || self.reassembly.has_next() || self.closed.is_some()
     }
 
-    /// Whether there is no event before the deferred acknowledgement is applied.
+    /// Whether every remaining event depends on the deferred acknowledgement.
     #[cfg(feature = "socket")]
     pub(crate) fn has_deferred_events_only(&self) -> bool {
         self.deferred_ack.is_some() && !self.has_event()
@@ -325,7 +326,8 @@ impl Connection {
         matches!(self.state, State::Drained)
     }
 
-    /// Nothing more is sent or expected; what was not acknowledged is reported.
+    /// Ends the connection: nothing more is sent or expected. Reports the messages that were not
+    /// acknowledged.
     fn end(&mut self, reason: Reason) {
         let ids = self.sending.abandon();
         self.events
@@ -333,7 +335,7 @@ impl Connection {
         self.closed = Some(reason);
     }
 
-    /// Ends the connection without a word to the other end.
+    /// Ends the connection without sending anything to the other end.
     fn drop_as(&mut self, reason: Reason) {
         self.end(reason);
         self.state = State::Drained;

@@ -10,7 +10,7 @@ use crate::time::Time;
 use cubic::Cubic;
 use rate::Rate;
 
-/// What an acknowledgement says to a control.
+/// What an acknowledgement reports to a congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledged<'a> {
     pub(crate) now: Time,
@@ -22,15 +22,15 @@ pub(crate) struct Acknowledged<'a> {
     pub(crate) rtt: &'a Rtt,
     pub(crate) has_rtt: bool,
     pub(crate) delivery: Option<Delivery>,
-    /// Whether there was less to send than could have been sent (app-limited).
+    /// Whether the sender had less to send than it could have sent (app-limited).
     pub(crate) is_app_limited: bool,
     pub(crate) is_window_unused: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// So many messages in flight, whatever the network does. One is stop-and-wait: the rate is then the
-    /// size of a message divided by the round trip.
+    /// A fixed number of messages in flight, regardless of the network. One is stop-and-wait: the
+    /// rate is then the size of a message divided by the round trip.
     Fixed {
         messages: u64,
     },
@@ -39,7 +39,7 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    /// For packets of at most so many bytes.
+    /// For packets of at most this many bytes.
     pub(crate) fn new(control: Control, packet: usize) -> Controller {
         match control {
             Control::Fixed { messages } => Controller::Fixed {
@@ -67,8 +67,8 @@ impl Controller {
         }
     }
 
-    /// Queues on the path marked packets that arrived, which is congestion as loss is (RFC 9002 section
-    /// 7.1). The newest packet acknowledged with them was sent at this time.
+    /// Queues on the path marked packets that arrived, which means congestion as loss does (RFC
+    /// 9002 section 7.1). The newest packet acknowledged with them was sent at this time.
     pub(crate) fn marked(&mut self, now: Time, packets: u64, sent_at: Time) {
         match self {
             Controller::Fixed { .. } => {}
@@ -77,7 +77,7 @@ impl Controller {
         }
     }
 
-    /// So many bytes that were declared lost arrived.
+    /// This many bytes that were declared lost arrived.
     pub(crate) fn spurious(&mut self, bytes: u64) {
         if let Controller::Rate(rate) = self {
             rate.spurious(bytes);
@@ -110,7 +110,7 @@ impl Controller {
         }
     }
 
-    /// How many bytes may leave in a second; `None` where they are not spread.
+    /// How many bytes may leave per second; `None` without pacing.
     pub(crate) fn pacing(&self, rtt: &Rtt) -> Option<f64> {
         match self {
             Controller::Fixed { .. } => None,
@@ -120,7 +120,7 @@ impl Controller {
     }
 }
 
-/// The window before anything is known (RFC 9002 section 7.2).
+/// The initial window (RFC 9002 section 7.2).
 const INITIAL_PACKETS: f64 = 10.0;
 /// The smallest window (RFC 9002 section 7.2).
 const MIN_PACKETS: f64 = 2.0;

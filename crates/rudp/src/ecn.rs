@@ -1,21 +1,23 @@
-//! Explicit congestion notification (RFC 3168): a queue that fills marks what passes instead
-//! of dropping it. The receiver counts the marks, its acknowledgements report the counts, and a
-//! sender whose marks do not arrive as they should stops marking (RFC 9000 section 13.4).
+//! Explicit congestion notification (RFC 3168): a queue that fills marks packets instead of
+//! dropping them. The receiver counts the marks, and its acknowledgements report the counts. A
+//! sender stops sending ECN-capable packets if the counts are not plausible (RFC 9000 section
+//! 13.4).
 
-/// What the two low bits of IPv4's type of service or IPv6's traffic class say of a datagram.
+/// The ECN codepoint of a datagram: the two low bits of IPv4's type of service or IPv6's traffic
+/// class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// The sender understands marks: ECT(0), which ours sends.
+    /// ECT(0): the sender is ECN-capable. This library sends it.
     Ect0,
-    /// The same, ECT(1).
+    /// ECT(1): the same.
     Ect1,
-    /// It passed a queue that fills: CE.
+    /// CE: a queue on the way is filling.
     Ce,
 }
 
 impl Ecn {
-    /// What these bits say; those above the lowest two do not count. `None`: the sender
-    /// understands no marks.
+    /// The codepoint in these bits; only the lowest two count. `None`: the sender is not
+    /// ECN-capable.
     pub const fn from_bits(bits: u8) -> Option<Ecn> {
         match bits & 0b11 {
             0b10 => Some(Ecn::Ect0),
@@ -35,7 +37,7 @@ impl Ecn {
     }
 }
 
-/// How many packets were received with which mark.
+/// How many packets were received with each codepoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EcnCounts {
     pub(crate) ect0: u64,
@@ -58,20 +60,20 @@ impl EcnCounts {
     }
 }
 
-/// How many packets are marked before the other end was seen to see marks (RFC 9000 appendix
-/// A.4). A path that drops what is marked so costs no more than these.
+/// How many packets are sent as ECN-capable before the other end has reported any (RFC 9000
+/// appendix A.4). A path that drops ECN-capable packets costs no more than these.
 const TEST_PACKETS: u64 = 10;
 
-/// Whether this end marks what it sends.
+/// Whether this end sends ECN-capable packets.
 #[derive(Debug, Default)]
 pub(crate) struct EcnValidation {
     sent: u64,
-    /// Packets marked by us that are acknowledged.
+    /// ECN-capable packets that were acknowledged.
     acked: u64,
-    /// The highest counts that the other end reported.
+    /// The highest counts that the other end has reported.
     reported: EcnCounts,
     ce_known: u64,
-    /// There was a probe timeout before any was seen to arrive.
+    /// There was a probe timeout before any of them was known to arrive.
     is_suspended: bool,
     has_failed: bool,
 }
@@ -82,29 +84,29 @@ impl EcnValidation {
         !self.has_failed && (self.acked > 0 || is_tried)
     }
 
-    /// A marked packet was sent.
+    /// An ECN-capable packet was sent.
     pub(crate) fn sent(&mut self) {
         self.sent += 1;
     }
 
-    /// The other end says what it has counted by the time of the acknowledgement that follows.
+    /// The other end reports its counts at the time of the acknowledgement that follows.
     pub(crate) fn report(&mut self, marks: EcnCounts) {
         self.reported.ect0 = self.reported.ect0.max(marks.ect0);
         self.reported.ect1 = self.reported.ect1.max(marks.ect1);
         self.reported.ce = self.reported.ce.max(marks.ce);
     }
 
-    /// So many marked packets more are known to have arrived. How many packets more were
-    /// marked by a queue.
+    /// This many more ECN-capable packets are known to have arrived. Returns how many more packets
+    /// were marked CE.
     ///
-    /// RFC 9000 section 13.4.2.1 holds what one acknowledgement adds to the counts against what
-    /// it acknowledges. Ours report a packet of long ago where they had no room for it before, so
-    /// it is sums that are compared: what is acknowledged by now was counted by
-    /// now, in whatever order they arrived.
+    /// RFC 9000 section 13.4.2.1 compares the increase of the counts with the packets that the same
+    /// acknowledgement covers. Here an acknowledgement may report an old packet for which earlier
+    /// ones had no room. So the sums are compared: everything acknowledged by now was counted by
+    /// now, in whatever order it arrived.
     pub(crate) fn acknowledged(&mut self, marked: u64) -> u64 {
         self.acked += marked;
         let counted = self.reported.ect0.saturating_add(self.reported.ce);
-        // Too few: the path clears marks. Too many, or another one: it makes them up.
+        // Too few: the path clears marks. Too many, or others: the path adds them.
         if counted < self.acked || counted > self.sent || self.reported.ect1 > 0 {
             self.has_failed = true;
         }
@@ -116,13 +118,13 @@ impl EcnValidation {
         new
     }
 
-    /// There was a probe timeout. Until marks are seen to come through, none are sent: a
-    /// path that drops what is marked would else keep a server from hearing its client.
+    /// There was a probe timeout. No ECN-capable packets are sent until some are known to arrive: a
+    /// path that drops them would otherwise keep a server from hearing its client.
     pub(crate) fn suspend(&mut self) {
         self.is_suspended = true;
     }
 
-    /// Nothing comes through any more, perhaps because it is marked.
+    /// Nothing arrives any more, perhaps because packets are ECN-capable.
     pub(crate) fn stop(&mut self) {
         self.has_failed = true;
     }

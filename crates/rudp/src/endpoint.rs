@@ -1,5 +1,5 @@
-//! Many connections over one socket: which one a datagram is for, and which one is next to send, to
-//! report events, or to time out.
+//! Many connections over one socket: finds the connection of a datagram, and the next connection to
+//! send, to report events, or to time out.
 
 use crate::admission::{Accept, Admission, Verdict};
 use crate::config::{Config, ConfigError};
@@ -13,7 +13,7 @@ use crate::token::{Client, Token};
 use siphasher::sip::SipHasher24;
 use std::net::SocketAddr;
 
-/// Names a connection of an endpoint. It is never used again for another one.
+/// Identifies a connection of an endpoint. Ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
@@ -34,10 +34,10 @@ pub struct Endpoint {
 const SLOT_BITS: u32 = 20;
 
 impl Endpoint {
-    /// An endpoint that accepts connections as `accept` says, or none.
+    /// An endpoint that accepts connections according to `accept`, or none.
     ///
-    /// The secret makes tokens and ids that nobody can guess: 16 bytes from a good source, others
-    /// for each endpoint and each start of the program.
+    /// The secret makes tokens and ids that nobody can guess: 16 bytes from a good random source,
+    /// different for each endpoint and each start of the program.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Endpoint {
         if let Some(accept) = &accept {
             accept.config.check()?;
         }
-        // Two independent keys of one secret.
+        // Two independent keys from one secret.
         let derive = |purpose: u8| {
             let mut key = [0; 16];
             for (half, number) in key.chunks_mut(8).zip(1..) {
@@ -69,7 +69,7 @@ impl Endpoint {
         })
     }
 
-    /// Begins to connect to the endpoint at this address. [`Event::Connected`] follows.
+    /// Starts to connect to the endpoint at this address. [`Event::Connected`] follows.
     ///
     /// # Errors
     ///
@@ -95,15 +95,16 @@ impl Endpoint {
         Ok(ConnectionId(own))
     }
 
-    /// The connection, if it has not ended and been reported as closed.
+    /// The connection, unless it has ended and was reported as closed.
     pub fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slot_of(id.0)?;
-        // Whatever the caller does with it may give it something to send or to report.
+        // Whatever the caller does with it may cause something to send or to report.
         self.touch(slot);
         self.slots[slot as usize].as_deref_mut()
     }
 
-    /// A datagram was received from this address. One that is damaged, or for no connection, changes nothing.
+    /// Handles a datagram that was received from this address. A damaged datagram, or one for no
+    /// connection, changes nothing.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.handle_marked_datagram(now, from, None, datagram);
     }
@@ -137,7 +138,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives a packet to its connection, if that is with this address.
+    /// Passes a packet to its connection, if that has this peer address.
     fn deliver(
         &mut self,
         slot: Option<u32>,
@@ -153,7 +154,8 @@ impl Endpoint {
         }
     }
 
-    /// A client says hello: it gets a connection if it may. The one that it already has, if any.
+    /// Handles a client's hello: creates a connection if the client may have one. Returns the
+    /// connection that the client already has, if any.
     fn accept(
         &mut self,
         now: Time,
@@ -181,7 +183,7 @@ impl Endpoint {
         None
     }
 
-    /// The time that [`Endpoint::poll_timeout`] named has come.
+    /// Acts on the timeout that [`Endpoint::poll_timeout`] named.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some((_, slot)) = self.timers.first().filter(|(at, _)| *at <= now) {
             self.timers.set(slot, None);
@@ -192,13 +194,13 @@ impl Endpoint {
         }
     }
 
-    /// When [`Endpoint::handle_timeout`] is to be called at the latest, if nothing comes
-    /// before. To be asked after [`Endpoint::poll_transmit`] had nothing left.
+    /// The latest time at which to call [`Endpoint::handle_timeout`] if nothing arrives before.
+    /// Call this after [`Endpoint::poll_transmit`] has returned `None`.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// The same, and not too early either: costs more where it was.
+    /// The same, but never too early, which costs more.
     #[cfg(feature = "socket")]
     pub(crate) fn poll_timeout_exact(&mut self) -> Option<Time> {
         loop {
@@ -212,9 +214,9 @@ impl Endpoint {
         }
     }
 
-    /// Writes the next datagrams into the buffer, which is emptied before: all for one
-    /// address and of one size but for the last, up to so many, and no more than one if
-    /// two would be longer than `bytes`.
+    /// Clears the buffer and writes the next datagrams into it: at most this many, all for one
+    /// address, and all of one size except the last, which may be shorter. Writes only one if two
+    /// would be longer than `bytes`.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -245,14 +247,14 @@ impl Endpoint {
         None
     }
 
-    /// Whether [`Endpoint::poll_transmit`] may have something.
+    /// Whether [`Endpoint::poll_transmit`] may have something to send.
     #[cfg(feature = "socket")]
     pub(crate) fn has_transmits(&self) -> bool {
         self.transmits.front().is_some()
             || (self.admission.as_ref()).is_some_and(Admission::has_retries)
     }
 
-    /// The next event, and the connection that it is of.
+    /// The next event, and its connection.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         while let Some(slot) = self.events.front() {
             let event = self.event_of(slot);
@@ -263,7 +265,7 @@ impl Endpoint {
         None
     }
 
-    /// The same, or nothing where that is known only once a deferred acknowledgement is applied.
+    /// The same, except for events that depend on a deferred acknowledgement.
     #[cfg(feature = "socket")]
     pub(crate) fn poll_ready_event(&mut self) -> Option<(ConnectionId, Event)> {
         for _ in 0..self.events.len() {
@@ -281,7 +283,7 @@ impl Endpoint {
         None
     }
 
-    /// The next event of the first in the queue, which it leaves if there is none.
+    /// The next event of the first connection in the queue, which leaves the queue if it has none.
     fn event_of(&mut self, slot: u32) -> Option<(ConnectionId, Event)> {
         if let Some(connection) = &mut self.slots[slot as usize]
             && let Some(event) = connection.poll_event()
@@ -296,7 +298,7 @@ impl Endpoint {
         None
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -326,14 +328,14 @@ impl Endpoint {
         (connection.ids().own == own).then_some(slot)
     }
 
-    /// Something may have changed for this connection.
+    /// Notes that something may have changed for this connection.
     fn touch(&mut self, slot: u32) {
         self.transmits.push(slot);
         self.events.push(slot);
     }
 
-    /// A connection has nothing to send or no event: sets its timer, or discards it if it has neither
-    /// and has ended.
+    /// A connection has nothing to send and no event: sets its timer, or discards it if it has no
+    /// timer and has ended.
     fn flush(&mut self, slot: u32) {
         let Some(connection) = &self.slots[slot as usize] else {
             return;
@@ -342,7 +344,7 @@ impl Endpoint {
             self.discard(slot);
             return;
         }
-        // A timer that is too early costs a call; setting it anew each time would cost more.
+        // A timer that fires too early costs a call; setting it anew each time would cost more.
         if let Some(at) = connection.timeout_at()
             && self.timers.get(slot).is_none_or(|earlier| at < earlier)
         {
@@ -362,7 +364,7 @@ impl Endpoint {
     }
 }
 
-/// Numbers that nobody can guess who does not have the key.
+/// Random numbers that nobody without the key can guess.
 #[derive(Debug)]
 struct Random {
     key: [u8; 16],

@@ -8,16 +8,16 @@ pub type MessageId = u64;
 /// What happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Both ends know each other; messages can be sent. The first event of every
-    /// connection that comes about.
+    /// The connection is established; messages can be sent. The first event of every connection
+    /// that succeeds.
     Connected,
-    /// A message was received, whole and once.
+    /// A message was received completely, and only once.
     Message(Vec<u8>),
-    /// The other end has all of this message. Reported after a message that arrived with the
-    /// acknowledgement.
+    /// The other end has received this message completely. Reported after a message that arrived
+    /// together with the acknowledgement.
     Acknowledged(MessageId),
-    /// The connection ended before the other end was known to have this message: it may or
-    /// may not have been delivered there.
+    /// The connection ended before the other end acknowledged this message: it may or may not have
+    /// been delivered there.
     Undeliverable(MessageId),
     /// The last event of every connection.
     Closed(Reason),
@@ -28,35 +28,35 @@ pub enum Event {
 pub enum Reason {
     /// One end closed it, and each has everything that the other sent.
     Finished,
-    /// This end gave it up.
+    /// This end aborted it.
     Aborted,
-    /// The other end gave it up, and says why.
+    /// The other end aborted it, with a reason.
     AbortedByPeer {
         /// What it passed to [`abort`](crate::Connection::abort).
         code: u64,
     },
-    /// The other end was silent for the idle timeout.
+    /// Nothing was received from the other end for the idle timeout.
     TimedOut,
 }
 
-/// Why a message was not taken to be sent.
+/// Why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// Not before [`Event::Connected`].
+    /// The connection is not established yet: wait for [`Event::Connected`].
     #[error("the connection is not established yet")]
     NotConnected,
     /// One end closes the connection, or it has ended.
     #[error("the connection is closing or closed")]
     Closed,
-    /// The other end takes no message that long.
+    /// The other end does not accept messages of this length.
     #[error("a message of {bytes} bytes: the other end takes up to {most}")]
     TooLong {
         /// The message's length.
         bytes: usize,
-        /// The longest that the other end takes.
+        /// The longest message that the other end accepts.
         most: usize,
     },
-    /// Try again after [`Event::Acknowledged`].
+    /// The queue is full: try again after [`Event::Acknowledged`].
     #[error("as much waits to be acknowledged as the configuration allows")]
     Full,
 }

@@ -1,4 +1,4 @@
-//! What a data packet carries: frames, one after the other.
+//! The contents of a data packet: a sequence of frames.
 //!
 //! ```text
 //! padding  0x00
@@ -37,9 +37,9 @@ pub(crate) enum Frame<'a> {
     Padding,
     Ping,
     Ack(Ack<'a>),
-    /// How much may be sent in all since the connection began.
+    /// How much may be sent in total since the connection began.
     Credit(Credit),
-    /// The sender sent so many messages, all of which are acknowledged, and sends no more.
+    /// The sender sent this many messages, all of which are acknowledged, and sends no more.
     Finish {
         messages: u64,
     },
@@ -58,7 +58,7 @@ pub(crate) struct Credit {
     pub(crate) messages: u64,
 }
 
-/// A message or a part of one.
+/// A message or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) id: u64,
@@ -79,7 +79,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Packet numbers received, known to be well formed.
+/// Packet numbers that were received, already validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ack<'a> {
     pub(crate) largest: u64,
@@ -114,7 +114,7 @@ fn next_range(
 }
 
 impl<'a> Frame<'a> {
-    /// The ECN counts, if they are next; `None` if they are malformed.
+    /// The ECN counts, if they come next; `None` if they are malformed.
     #[inline]
     pub(crate) fn read_ecn_counts(reader: &mut Reader<'a>) -> Option<Option<EcnCounts>> {
         if_next(reader, ECN_COUNTS, read_ecn_counts)
@@ -132,11 +132,11 @@ impl<'a> Frame<'a> {
         if_next(reader, MESSAGE, read_message)
     }
 
-    /// The next frame, or `None` where the bytes are none.
+    /// The next frame, or `None` if the bytes are not a valid frame.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         Some(match reader.u8()? {
             PADDING => {
-                // All of it is one frame to the reader.
+                // A run of padding is one frame to the reader.
                 let end = reader.0.iter().position(|byte| *byte != PADDING);
                 reader.0 = &reader.0[end.unwrap_or(reader.0.len())..];
                 Frame::Padding
@@ -160,7 +160,7 @@ impl<'a> Frame<'a> {
                 let (offset, total) = (reader.varint32()?, reader.varint32()?);
                 let len = reader.varint32()?;
                 let data = reader.bytes(len as usize)?;
-                // An empty part of a message would be no progress.
+                // An empty part of a message would make no progress.
                 if len == 0 || offset.checked_add(len)? > total {
                     return None;
                 }
@@ -233,8 +233,8 @@ fn read_ack<'a>(reader: &mut Reader<'a>) -> Option<Ack<'a>> {
     })
 }
 
-/// Appends an acknowledgement of at most so many of the highest ranges, in at most
-/// so many bytes. Whether there was room for one.
+/// Appends an acknowledgement of at most this many of the highest ranges, in at most this many
+/// bytes. Returns whether there was room for it.
 pub(crate) fn put_ack(
     out: &mut Vec<u8>,
     received: &RangeSet,
@@ -242,7 +242,7 @@ pub(crate) fn put_ack(
     ranges_max: usize,
     room: usize,
 ) -> bool {
-    // Without the 128 bits of `as_micros`.
+    // Avoids the 128-bit arithmetic of `as_micros`.
     let delay_us = (delay.as_secs().saturating_mul(1_000_000))
         .saturating_add(delay.subsec_micros().into())
         .min(1 << 30);
@@ -250,7 +250,7 @@ pub(crate) fn put_ack(
         return false;
     };
     let largest = highest.end - 1;
-    // As if each number of ranges took the most that so many ranges take.
+    // Reserves for the number of ranges the most bytes that it could take.
     let fixed = 1 + varint_len(largest) + varint_len(delay_us) + 4;
     let Some(mut left) = room.checked_sub(fixed) else {
         return false;
@@ -310,7 +310,7 @@ fn put_numbers<const N: usize>(out: &mut Vec<u8>, kind: u8, numbers: [u64; N]) {
     }
 }
 
-/// Appends the counts, if they have room. Whether they do.
+/// Appends the counts if there is room. Returns whether there was.
 pub(crate) fn put_ecn_counts(out: &mut Vec<u8>, marks: EcnCounts, room: usize) -> bool {
     let counts = [marks.ect0, marks.ect1, marks.ce];
     let has_room = counts.map(varint_len).iter().sum::<usize>() < room;
@@ -320,9 +320,8 @@ pub(crate) fn put_ecn_counts(out: &mut Vec<u8>, marks: EcnCounts, room: usize) -
     has_room
 }
 
-/// How much of a message fits into so many bytes, from this offset on, and whether
-/// that makes sense: a message that could be whole in the next packet is not cut for
-/// a few bytes.
+/// How many bytes of a message, from this offset on, to put into this much room, if any: a message
+/// that would fit whole into the next packet is not split for a few bytes.
 pub(crate) fn fits(id: u64, offset: u32, total: u32, rest: u32, room: usize) -> Option<u32> {
     let whole = 1 + varint_len(id) + varint_len(total.into()) + total as usize;
     if rest == total && whole <= room {
@@ -336,7 +335,7 @@ pub(crate) fn fits(id: u64, offset: u32, total: u32, rest: u32, room: usize) -> 
         .filter(|most| *most > 0)
 }
 
-/// Nothing shorter is cut off, except the end.
+/// No shorter part is split off, except the end of a message.
 const MIN_FRAGMENT: u32 = 64;
 
 /// Appends a message or a part of it.

@@ -1,5 +1,5 @@
-//! What the fuzz target `codec` in `fuzz/` does with its bytes. The tests here do the same with random
-//! bytes from fixed seeds, so that the target keeps working.
+//! The code of the fuzz target `codec` in `fuzz/`. The tests here run it on random bytes from fixed
+//! seeds, so that the target keeps working.
 
 use crate::frame::{self, Frame};
 use crate::packet::{self, Data, HANDSHAKE_SEED, Handshake};
@@ -7,7 +7,8 @@ use crate::range_set::RangeSet;
 use crate::wire::Reader;
 use std::time::Duration;
 
-/// Reads the bytes as a datagram and as frames. Writing what was read and reading it again gives the same.
+/// Parses the bytes as a datagram and as frames. What was parsed must stay the same when it is
+/// written and parsed again.
 pub fn codec(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
     packet::put_tag(&mut sealed, 0, HANDSHAKE_SEED);
@@ -26,7 +27,7 @@ pub fn codec(bytes: &[u8]) {
         let found = Frame::read(&mut rest);
         assert!(rest.is_empty(), "{read:?}");
         match (read, found) {
-            // Ranges are written as short as they can be; they may have come longer.
+            // Ranges are written in their shortest form; the input may have had a longer one.
             (Frame::Ack(read), Some(Frame::Ack(found))) => {
                 assert_eq!(read.largest, found.largest);
                 assert!(read.ranges().eq(found.ranges()));
@@ -37,7 +38,7 @@ pub fn codec(bytes: &[u8]) {
     }
 }
 
-/// Writes the frame. Whether nothing about it had to be bounded.
+/// Writes the frame. Returns whether all of it was written without a limit.
 fn write(frame: &Frame<'_>, out: &mut Vec<u8>) -> bool {
     match frame {
         Frame::Padding => frame::put_padding(out, 1),

@@ -4,9 +4,9 @@
 //! they are reported as undeliverable. Links may lose, duplicate, reorder and damage packets.
 //! Nothing is encrypted.
 //!
-//! The protocol is a state machine without socket, clock, thread or randomness. Datagrams, the
-//! time and a secret go in; datagrams, events and the time of the next timeout come out. So it
-//! runs over any socket, and in virtual time over a simulated network (`tests/simulation`).
+//! The protocol is a state machine without socket, clock, thread or randomness. Datagrams, the time
+//! and a secret are its inputs; datagrams, events and the time of the next timeout are its outputs.
+//! So it runs over any socket, and in virtual time over a simulated network (`tests/simulation`).
 //!
 //! | | |
 //! |---|---|
@@ -23,17 +23,17 @@
 //!   that the server issues and checks without keeping state (RFC 9000 section 8.1.2). A stranger
 //!   costs it one hash, and gets no more bytes than it sent.
 //! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged ranges,
-//!   packet and time thresholds, probe timeouts. The thresholds grow when a packet that was declared
-//!   lost arrives. A retransmission is sent once more while nothing else is to be sent, since a
-//!   second loss would cost a second round trip.
-//! - **ECN** marks (RFC 3168) count as congestion, where the caller sets and reads them as
-//!   [`Transmit::ecn`] says, as [`socket`] does.
-//! - **Flow control** is credit in bytes and in messages, given as the caller takes messages. That
-//!   bounds what a connection holds.
-//! - **Closing** by either end closes both. Whatever either has accepted to send arrives and is
+//!   packet and time thresholds, probe timeouts. The thresholds grow when a packet that was
+//!   declared lost arrives. A retransmission is sent a second time while nothing else is to be
+//!   sent, since a second loss would cost a second round trip.
+//! - **ECN** marks (RFC 3168) count as congestion, if the caller sets and reads the codepoints as
+//!   [`Transmit::ecn`] describes. [`socket`] does so.
+//! - **Flow control** grants credit in bytes and in messages, as the caller takes messages. This
+//!   bounds the memory of a connection.
+//! - **Closing** by either end closes both. All messages that either end has queued arrive and are
 //!   acknowledged first.
-//! - A packet that is damaged, forged, of an older connection or against the rules changes
-//!   nothing. A tag in every packet shows it.
+//! - A packet that is damaged, forged, from an older connection or against the rules changes
+//!   nothing. A tag in every packet detects the first three.
 //!
 //! # Example
 //!

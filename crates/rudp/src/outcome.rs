@@ -4,7 +4,7 @@
 use crate::send::Part;
 use crate::time::Time;
 
-/// What a packet carried besides parts of messages, to be sent again if it is lost.
+/// What a packet carried besides parts of messages; it is sent again if the packet is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub(crate) credit: bool,
@@ -18,16 +18,16 @@ impl Carried {
     }
 }
 
-/// How fast packets arrive, as one acknowledgement shows it.
+/// The delivery rate, from one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     /// Bytes per second.
     pub(crate) rate: f64,
-    /// Whether there was less to send than could have been sent (app-limited).
+    /// Whether the sender had less to send than it could have sent (app-limited).
     pub(crate) is_app_limited: bool,
 }
 
-/// What an acknowledgement or a timeout changed. Kept between calls for its memory.
+/// What an acknowledgement or a timeout changed. Kept between calls to reuse its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) acknowledged: Vec<Part>,
@@ -35,7 +35,7 @@ pub(crate) struct Outcome {
     pub(crate) carried_acknowledged: Carried,
     pub(crate) carried_lost: Carried,
     pub(crate) acknowledged_bytes: u64,
-    /// Packets that were sent marked and are known to have arrived.
+    /// Packets that were sent as ECN-capable and are known to have arrived.
     pub(crate) marked_packets: u64,
     /// When the newest of the acknowledged packets was sent.
     pub(crate) acknowledged_sent_at: Option<Time>,

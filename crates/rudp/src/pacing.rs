@@ -1,19 +1,19 @@
 //! Spreads packets over time, so that a window does not leave in one burst
 //! (RFC 9002 section 7.7).
 //!
-//! A bucket of bytes fills at the rate and holds at most what the rate gives in
-//! a millisecond, or two packets. A packet leaves while there is something in
-//! it, and what it takes too much is paid back before the next.
+//! A bucket of bytes fills at the rate. It holds at most what the rate gives in a millisecond, or
+//! two packets. A packet may leave while the bucket is not empty; if it takes more than there is,
+//! the bucket pays that back before the next packet.
 
 use crate::time::Time;
 use std::time::Duration;
 
-/// The longest time at the rate that may leave at once.
+/// The longest burst: what the rate gives in this time.
 const BURST: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
-    /// Bytes that may leave; below zero what was taken too much.
+    /// Bytes that may leave; negative if more was taken.
     budget: f64,
     filled_at: Option<Time>,
 }
@@ -23,8 +23,8 @@ impl Pacer {
         (rate * BURST.as_secs_f64()).max(2.0 * packet as f64)
     }
 
-    /// From when on packets of this size may leave at this rate in bytes per second;
-    /// `None` if at once.
+    /// The earliest time at which packets of this size may leave at this rate in bytes per second;
+    /// `None` if they may leave at once.
     pub(crate) fn waits_until(&mut self, now: Time, rate: f64, packet: usize) -> Option<Time> {
         let most = Pacer::most(rate, packet);
         let gained = match self.filled_at {
@@ -41,7 +41,7 @@ impl Pacer {
         Some(now + Duration::from_secs_f64(wait.min(1.0)))
     }
 
-    /// Nothing is in flight: what leaves now is the first of all.
+    /// Nothing is in flight, so the next packet starts a new burst.
     pub(crate) fn begin_anew(&mut self) {
         *self = Pacer::default();
     }

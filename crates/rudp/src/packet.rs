@@ -1,4 +1,4 @@
-//! What a datagram looks like: four kinds, each closed by a tag.
+//! The format of datagrams: four kinds, each of which ends with a tag.
 //!
 //! ```text
 //! hello   kind 8 | client's id 64 | nonce 64 | parameters | token length 8 | token | zeros
@@ -8,15 +8,14 @@
 //! all     … | tag 64
 //! ```
 //!
-//! **The tag** is XXH3 with 64 bits over everything before it. UDP's own sum has
-//! 16 bits, is optional in IPv4, and is often done by the device that garbles: of
-//! the packets that a path damages it would let one in 65,536 through. XXH3 lets one
-//! in 2⁶⁴ through and is several times as fast as a keyed cryptographic hash, which
-//! would be what limits the rate on loopback.
-//! The seed of a connection comes from both ends' nonces, so that packets of an
-//! older connection, and those of a stranger who saw none of ours, do not pass. It
-//! is no protection from who reads the packets: a version that encrypts puts its
-//! authentication tag in the same place, and counts the kinds on from here.
+//! **The tag** is XXH3 with 64 bits over everything before it. UDP's own checksum has 16 bits, is
+//! optional in IPv4, and is often computed by the device that damages packets: it would let one in
+//! 65,536 of the packets through that a path damages. XXH3 lets one in 2⁶⁴ through. It is several
+//! times as fast as a keyed cryptographic hash, which would limit the rate on loopback. The seed of
+//! a connection comes from both ends' nonces. So packets from an older connection do not pass, nor
+//! do those from a stranger who saw none of ours. The tag does not protect against anybody who can
+//! read the packets. A version with encryption would put its authentication tag in the same place,
+//! and number its kinds after these.
 
 use crate::config::{Config, MIN_DATAGRAM};
 use crate::frame::Credit;
@@ -27,10 +26,10 @@ use twox_hash::XxHash3_64;
 
 /// The bytes that end every datagram.
 pub(crate) const TAG_LEN: usize = 8;
-/// The most that stands before the frames.
+/// The longest header in front of the frames.
 pub(crate) const MAX_HEADER: usize = 1 + 8 + 8 + 8;
-/// A hello is padded to this length, so that no answer is longer than what it answers (RFC 9000
-/// section 8.1 allows three times as much).
+/// A hello is padded to this length, so that no answer is longer than the hello (RFC 9000 section
+/// 8.1 allows three times as much).
 pub(crate) const HELLO_LEN: usize = 96;
 
 const HELLO: u8 = 0x11;
@@ -43,19 +42,19 @@ const DATA_WANTS_ACK: u8 = 0x15;
 /// The seed of tags before both ends know each other's nonce.
 pub(crate) const HANDSHAKE_SEED: u64 = 0x7275_6470_0000_0001;
 
-/// What an end announces when it connects (RFC 9000 section 7.4).
+/// The parameters that an end announces when it connects (RFC 9000 section 7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     /// The longest datagram that it sends or accepts.
     pub(crate) datagram_bytes: u16,
     /// The longest message that it accepts.
     pub(crate) message_bytes: u32,
-    /// How much it holds for its caller.
+    /// How much it buffers for its caller.
     pub(crate) window: Credit,
     pub(crate) idle_timeout: Duration,
 }
 
-/// A datagram of a handshake, whose tag is right.
+/// A datagram of a handshake, with a valid tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     /// The id and the nonce that the client chose.
@@ -75,12 +74,12 @@ pub(crate) enum Step {
     },
 }
 
-/// A data packet, its tag not yet checked.
+/// A data packet whose tag is not checked yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data<'a> {
     pub(crate) receiver: u64,
     pub(crate) number: u64,
-    /// The lowest packet number whose acknowledgement still means something to the sender.
+    /// The lowest packet number whose acknowledgement still matters to the sender.
     pub(crate) least_unacked: u64,
     pub(crate) wants_ack: bool,
     pub(crate) frames: &'a [u8],
@@ -88,7 +87,7 @@ pub(crate) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// The datagram, if it is a data packet.
+    /// Parses the datagram, if it is a data packet.
     #[inline]
     pub(crate) fn read(datagram: &'a [u8]) -> Option<Data<'a>> {
         let (body, _) = datagram.split_last_chunk::<TAG_LEN>()?;
@@ -152,13 +151,13 @@ pub(crate) fn put_header(out: &mut Vec<u8>, receiver: u64, number: u64, least_un
     put_varint(out, number - least_unacked);
 }
 
-/// Has the data packet that begins at `start` ask for an immediate acknowledgement.
+/// Makes the data packet that begins at `start` request an immediate acknowledgement.
 pub(crate) fn request_ack(out: &mut [u8], start: usize) {
     out[start] = DATA_WANTS_ACK;
 }
 
 impl Handshake {
-    /// The datagram, if it belongs to a handshake and is intact.
+    /// Parses the datagram, if it belongs to a handshake and is intact.
     pub(crate) fn read(datagram: &[u8]) -> Option<Handshake> {
         let (body, _) = datagram.split_last_chunk::<TAG_LEN>()?;
         let (kind, body) = body.split_first()?;
@@ -214,7 +213,7 @@ impl Handshake {
     }
 }
 
-/// The token behind its length, which is zero where there is none.
+/// The token after its length, which is zero if there is none.
 fn read_token(reader: &mut Reader<'_>) -> Option<Option<Token>> {
     match usize::from(reader.u8()?) {
         0 => Some(None),

@@ -1,5 +1,5 @@
-//! A set of numbers kept as its ranges: packet numbers received, bytes of a
-//! message that are there, messages that are complete.
+//! A set of numbers that is stored as ranges: received packet numbers, received bytes of a message,
+//! complete messages.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ impl RangeSet {
         RangeSet(Vec::new())
     }
 
-    /// How many ranges there are, which is what they cost.
+    /// The number of ranges, which determines the cost.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -44,8 +44,8 @@ impl RangeSet {
         found.is_some_and(|range| range.start <= these.start && these.end <= range.end)
     }
 
-    /// The first range that has a number above this one or this one itself. What
-    /// is asked for is mostly near the end, so that is where the search begins.
+    /// The first range that contains this number or a higher one. Most look-ups are near the end,
+    /// so the search begins there.
     fn first_that_ends_after(&self, number: u64) -> usize {
         let last = self.0.len().saturating_sub(1);
         match self.0.last() {
@@ -55,19 +55,19 @@ impl RangeSet {
         }
     }
 
-    /// Adds these. How many of them are new.
+    /// Adds these numbers. Returns how many of them are new.
     pub(crate) fn insert(&mut self, these: Range<u64>) -> u64 {
         if these.is_empty() {
             return 0;
         }
-        // Most follow what was inserted last.
+        // Most ranges follow the one inserted last.
         if let Some(last) = self.0.last_mut()
             && last.end == these.start
         {
             last.end = these.end;
             return these.end - these.start;
         }
-        // Those that overlap or touch become one.
+        // Merges those that overlap or touch.
         let first = match these.start.checked_sub(1) {
             Some(before) => self.first_that_ends_after(before),
             None => 0,
@@ -92,7 +92,7 @@ impl RangeSet {
         these.end - these.start - known
     }
 
-    /// Forgets the numbers below this one.
+    /// Removes the numbers below this one.
     pub(crate) fn remove_below(&mut self, number: u64) {
         if self.0.first().is_some_and(|first| first.end <= number) {
             let below = self.0.partition_point(|range| range.end <= number);

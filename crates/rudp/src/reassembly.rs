@@ -1,18 +1,18 @@
-//! Puts messages together from parts, and delivers them in order or as they are complete.
+//! Reassembles messages from parts, and delivers them in order or as soon as they are complete.
 //!
-//! What is held is bounded: in bytes by the window, in messages by their number,
-//! in gaps by how small the parts of a message can sensibly be. The sender is granted
-//! credit ([`Reassembly::credit`]); what exceeds it is refused.
+//! All state is bounded: bytes by the window, messages by their number, gaps by the smallest
+//! sensible size of a part. The sender is granted credit ([`Reassembly::credit`]); what exceeds it
+//! is rejected.
 
 use crate::frame::{Credit, Piece};
 use crate::range_set::RangeSet;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Why a part of a message was not taken: the sender breaks the rules, or is not one of ours.
+/// Why a part of a message was rejected: the sender violates the protocol, or is not this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProtocolError;
 
-/// For each so many bytes that may be held there may be one gap between them.
+/// One gap is allowed for this many bytes of the window.
 const BYTES_PER_GAP: u64 = 256;
 
 #[derive(Debug, Default)]
@@ -21,16 +21,16 @@ pub(crate) struct Reassembly {
     max_message: u32,
     window: Credit,
     partial: BTreeMap<u64, Partial>,
-    /// Every message that was complete once.
+    /// Every message that was ever complete.
     complete: RangeSet,
-    /// Complete, but an earlier one is not.
+    /// Complete messages that wait for an earlier one.
     waiting: BTreeMap<u64, Vec<u8>>,
     ready: VecDeque<Vec<u8>>,
     next_in_order: u64,
-    /// Of messages that were begun and not yet taken by the caller.
+    /// Bytes of messages that have begun and that the caller has not taken yet.
     held_bytes: u64,
     gaps: usize,
-    /// What the caller took.
+    /// What the caller has taken.
     consumed: Credit,
 }
 
@@ -53,7 +53,7 @@ impl Reassembly {
         }
     }
 
-    /// How far the other end may go.
+    /// The credit of the other end.
     pub(crate) fn credit(&self) -> Credit {
         Credit {
             bytes: self.consumed.bytes + self.window.bytes,
@@ -61,7 +61,7 @@ impl Reassembly {
         }
     }
 
-    /// Whether a part can be taken, as things stand.
+    /// Whether a part can be accepted in the current state.
     pub(crate) fn check(&self, piece: &Piece<'_>) -> Result<(), ProtocolError> {
         if piece.id >= self.credit().messages || piece.total > self.max_message {
             return Err(ProtocolError);
@@ -79,7 +79,7 @@ impl Reassembly {
         fits.then_some(()).ok_or(ProtocolError)
     }
 
-    /// Takes a part of a message, new or not.
+    /// Accepts a part of a message, whether it is new or not.
     pub(crate) fn take(&mut self, piece: &Piece<'_>) -> Result<(), ProtocolError> {
         self.check(piece)?;
         if self.complete.contains(piece.id) {
@@ -143,12 +143,12 @@ impl Reassembly {
         !self.ready.is_empty()
     }
 
-    /// Whether the first so many messages are complete.
+    /// Whether the first `messages` messages are complete.
     pub(crate) fn has_all(&self, messages: u64) -> bool {
         self.complete.contains_range(&(0..messages))
     }
 
-    /// Bytes of messages begun that the caller has not taken.
+    /// Bytes of messages that have begun and that the caller has not taken yet.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes
     }

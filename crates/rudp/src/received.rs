@@ -1,5 +1,4 @@
-//! Which packets were received, and when they are to be acknowledged (RFC 9000 section
-//! 13.2).
+//! Which packets were received, and when to acknowledge them (RFC 9000 section 13.2).
 
 use crate::ecn::{Ecn, EcnCounts};
 use crate::frame;
@@ -8,18 +7,18 @@ use crate::range_set::RangeSet;
 use crate::time::Time;
 use std::time::Duration;
 
-/// The longest that an acknowledgement waits for a packet to travel with. Both ends
-/// know it: it is part of the protocol.
+/// How long an acknowledgement may wait for a packet to be sent with. Both ends know this value: it
+/// is part of the protocol.
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
-/// After so many packets an acknowledgement waits no longer (RFC 9000 section 13.2.2).
+/// After this many packets an acknowledgement waits no longer (RFC 9000 section 13.2.2).
 const PACKETS_MAX: u32 = 2;
-/// How many ranges are remembered: a window of 100 Mb/s over 190 ms with 30 % loss
-/// has some 700 gaps. Beyond that the lowest packets are declared lost.
+/// At most this many ranges are kept: a window of 100 Mb/s over 190 ms with 30 % loss has some 700
+/// gaps. Beyond that, the lowest packets are given up as lost.
 const MAX_RANGES: usize = 4096;
-/// How many ranges most acknowledgements carry. At one for two packets each range is
-/// reported some fifty times.
+/// How many ranges most acknowledgements carry. With one acknowledgement for two packets, each
+/// range is reported some fifty times.
 const ACK_RANGES: usize = 48;
-/// Every so manyth acknowledgement carries as many ranges as fit.
+/// One in this many acknowledgements carries as many ranges as fit.
 const FULL_ACK_EVERY: u32 = 16;
 
 #[derive(Debug, Default)]
@@ -30,19 +29,19 @@ pub(crate) struct Received {
     largest_at: Time,
     /// Ack-eliciting packets since the last acknowledgement.
     unacked: u32,
-    /// When they are acknowledged at the latest.
+    /// The latest time to acknowledge them.
     due: Option<Time>,
     acks: u32,
     marks: EcnCounts,
 }
 
 impl Received {
-    /// Whether the packet did not come before, as far as is remembered.
+    /// Whether the packet has not been received before, as far as is remembered.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         number >= self.floor && !self.numbers.contains(number)
     }
 
-    /// A new packet was received, whose sender expects no acknowledgement of those below
+    /// Records a new packet. Its sender expects no acknowledgement of packets below
     /// `least_unacked`.
     pub(crate) fn record(
         &mut self,
@@ -66,7 +65,8 @@ impl Received {
         }
         if is_ack_eliciting {
             self.unacked += 1;
-            // A gap, what fills one, or a queue's mark is acknowledged at once (RFC 9000 section 13.2.1).
+            // A gap, a packet that fills one, or a CE mark is acknowledged at once (RFC 9000
+            // section 13.2.1).
             let is_urgent = packet.wants_ack || number != expected || ecn == Some(Ecn::Ce);
             let is_at_once = is_urgent || self.unacked >= PACKETS_MAX;
             let due = if is_at_once { now } else { now + MAX_ACK_DELAY };
@@ -81,7 +81,7 @@ impl Received {
         }
     }
 
-    /// When an acknowledgement is to leave even if nothing else does.
+    /// When an acknowledgement must leave even if nothing else does.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
@@ -90,14 +90,14 @@ impl Received {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Appends an acknowledgement if one is pending, in at most so many bytes.
+    /// Appends an acknowledgement if one is pending, in at most this many bytes.
     pub(crate) fn write_ack(&mut self, now: Time, out: &mut Vec<u8>, room: usize) {
         if self.due.is_none() {
             return;
         }
         let start = out.len();
-        // With each acknowledgement, because any may be lost, and before it, because it is held
-        // against them.
+        // With each acknowledgement, because any may be lost, and in front of it, because the other
+        // end compares the acknowledgement with the counts.
         if !self.marks.is_none() {
             frame::put_ecn_counts(out, self.marks, room);
         }
@@ -108,7 +108,7 @@ impl Received {
             _ => ACK_RANGES,
         };
         let delay = now.since(self.largest_at);
-        // Packets that fit nothing are refused before they come here.
+        // Packets that fit no state are rejected before they get here.
         if frame::put_ack(out, &self.numbers, delay, ranges, room) {
             self.unacked = 0;
             self.due = None;

@@ -1,15 +1,14 @@
-//! What is in flight, what arrived, and what is declared lost (RFC 9002 section
+//! Which packets are in flight, which have arrived, and which are declared lost (RFC 9002 section
 //! 6).
 //!
-//! Each transmission has a packet number of its own, so an acknowledgement says
-//! which one arrived: round trips are never ambiguous, and a retransmission that is lost
-//! too is seen as soon as packets sent after it arrive. A packet that was declared
-//! lost is remembered for a round trip: if it arrives after all, the thresholds
-//! grow.
+//! Each transmission has its own packet number, so an acknowledgement shows which one arrived.
+//! Round trips are never ambiguous, and the loss of a retransmission is detected as soon as packets
+//! sent after it arrive. A packet that was declared lost is remembered for a round trip: if it
+//! arrives after all, the thresholds grow.
 //!
-//! Differs from RFC 9002 in the probe timeout: the first one is repeated once
-//! before it doubles, because at 30 % loss both ways every second probe is lost and
-//! says nothing of congestion. While acknowledgements arrive it does not grow at all.
+//! The probe timeout differs from RFC 9002: the first one is repeated once before it doubles,
+//! because at 30 % loss in both directions every second probe is lost without any congestion. While
+//! acknowledgements arrive, it does not grow at all.
 
 mod sent;
 mod thresholds;
@@ -33,15 +32,15 @@ const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     pub(crate) rtt: Rtt,
-    /// Whether what leaves now is marked as from one who understands marks.
+    /// Whether packets that leave now are ECN-capable.
     pub(crate) is_marking: bool,
-    /// From the lowest of which something may still be learnt.
+    /// The sent packets, from the lowest that still matters.
     sent: VecDeque<Sent>,
     base: u64,
     /// The parts that those packets carried.
     parts: VecDeque<Part>,
     parts_base: u64,
-    /// No packet below is in flight.
+    /// No packet below this one is in flight.
     lowest_in_flight: u64,
     bytes_in_flight: u64,
     packets_in_flight: u64,
@@ -54,7 +53,7 @@ pub(crate) struct Recovery {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Packets sent before so much was delivered do not show what the path can do.
+    /// Packets that were sent before this much was delivered do not show the capacity of the path.
     app_limited_until: u64,
 }
 
@@ -63,7 +62,7 @@ impl Recovery {
         self.base + self.sent.len() as u64
     }
 
-    /// The lowest number whose acknowledgement still says something.
+    /// The lowest number whose acknowledgement still matters.
     pub(crate) fn least_unacked(&self) -> u64 {
         self.base
     }
@@ -85,13 +84,13 @@ impl Recovery {
         self.sent.len()
     }
 
-    /// A packet that is not acknowledged has left.
+    /// A packet that will not be acknowledged was sent.
     pub(crate) fn sent_non_eliciting(&mut self, now: Time) {
         self.remember(now, 0, State::Done, Carried::default(), 0);
         self.forget_done(now);
     }
 
-    /// A packet that is to be acknowledged has left.
+    /// A packet that will be acknowledged was sent.
     pub(crate) fn sent(&mut self, now: Time, bytes: usize, carried: Carried, parts: &[Part]) {
         if self.packets_in_flight == 0 {
             self.first_sent_at = now;
@@ -111,8 +110,8 @@ impl Recovery {
         self.last_sent_at = now;
     }
 
-    /// The same for one all of which is in another packet too: where this one is lost, nothing is
-    /// to go again.
+    /// The same for a packet whose contents are all in another packet too: if it is lost, nothing
+    /// is sent again.
     pub(crate) fn sent_copy(&mut self, now: Time, bytes: usize, parts: &[Part]) {
         self.sent(now, bytes, Carried::default(), parts);
         if let Some(sent) = self.sent.back_mut() {
@@ -137,30 +136,31 @@ impl Recovery {
         });
     }
 
-    /// There is nothing to send, though more might go.
+    /// There is nothing to send, although more could be sent.
     pub(crate) fn is_app_limited(&mut self) {
         self.app_limited_until = (self.delivered + self.bytes_in_flight).max(1);
     }
 
-    /// Whether that was so when what is acknowledged now was sent.
+    /// Whether that was so when the packets that are acknowledged now were sent.
     pub(crate) fn was_app_limited(&self) -> bool {
         self.app_limited_until > self.delivered
     }
 
-    /// Whether nothing is acknowledged that was sent after that. The last before it says nothing of
-    /// the window either.
+    /// Whether no packet was acknowledged that was sent after that. The last packet before it does
+    /// not test the window either.
     pub(crate) fn was_window_unused(&self) -> bool {
         self.app_limited_until >= self.delivered
     }
 
-    /// Whether these are all of which something is to be learnt, so that an acknowledgement of them
-    /// shows nothing to be lost.
+    /// Whether these are all the packets that still matter, so that an acknowledgement of them
+    /// cannot show any loss.
     pub(crate) fn is_all_in_flight(&self, numbers: &RangeInclusive<u64>) -> bool {
         *numbers.start() <= self.base && *numbers.end() + 1 == self.next_number()
     }
 
-    /// An acknowledgement of these packets was received, from the highest range to the lowest, which its
-    /// sender delayed for so long. It names none that was not sent: that is checked before.
+    /// Handles an acknowledgement of these packets, from the highest range to the lowest, which its
+    /// sender delayed by this time. It names only packets that were sent; the caller has checked
+    /// that.
     pub(crate) fn acknowledge(
         &mut self,
         now: Time,
@@ -177,7 +177,7 @@ impl Recovery {
                 break;
             }
             let low = (*range.start()).max(self.base);
-            // Downwards, so that the newest comes first.
+            // In descending order, so that the newest comes first.
             for number in (low..=*range.end()).rev() {
                 let at = (number - self.base) as usize;
                 let sent = self.sent[at];
@@ -231,7 +231,7 @@ impl Recovery {
         let sending = newest.at.since(newest.first_sent_at);
         let arriving = now.since(newest.delivered_at);
         let interval = sending.max(arriving);
-        // Shorter than a round trip, it would be the rate of a burst.
+        // Over less than a round trip, it would be the rate of a burst.
         if interval.is_zero() || interval < self.rtt.min? {
             return None;
         }
@@ -242,7 +242,7 @@ impl Recovery {
         })
     }
 
-    /// How much later than its followers a packet may arrive.
+    /// How much later than the packets after it a packet may arrive.
     fn loss_delay(&self) -> Duration {
         let round = self.rtt.smoothed.max(self.rtt.latest);
         (round + round * self.thresholds.eighths / 8).max(GRANULARITY)
@@ -263,7 +263,7 @@ impl Recovery {
             if sent.state == State::InFlight {
                 let is_overtaken = number + self.thresholds.packets <= largest;
                 if !is_overtaken && now < sent.at + delay {
-                    // Those after it were sent later, and overtaken by fewer.
+                    // The packets after it were sent later, and fewer packets overtook them.
                     self.loss_at = Some(sent.at + delay);
                     break;
                 }
@@ -302,7 +302,7 @@ impl Recovery {
         self.packets_in_flight -= 1;
     }
 
-    /// Forgets the lowest packets as far as nothing more is to be learnt of them.
+    /// Forgets the lowest packets that no longer matter.
     fn forget_done(&mut self, now: Time) {
         while let Some(sent) = self.sent.front() {
             let is_over = match sent.state {
@@ -328,7 +328,7 @@ impl Recovery {
         self.loss_at.or(earliest([probe]))
     }
 
-    /// How long to wait for acknowledgements before a probe is sent (PTO, RFC 9002 section 6.2).
+    /// How long to wait for an acknowledgement before a probe is sent (PTO, RFC 9002 section 6.2).
     pub(crate) fn probe_timeout(&self) -> Duration {
         let doublings = self.timeouts.saturating_sub(1).min(8);
         let once = self.rtt.probe_timeout(MAX_ACK_DELAY);
@@ -340,8 +340,9 @@ impl Recovery {
         self.timeouts
     }
 
-    /// The time of [`Recovery::timeout_at`] has come. Whether that is a probe timeout, after which [`PROBES`]
-    /// packets leave regardless of the window. What they should carry is in the outcome as if it were lost.
+    /// Handles the time of [`Recovery::timeout_at`]. Returns whether it was a probe timeout, after
+    /// which [`PROBES`] packets leave regardless of the window. The outcome lists as lost what they
+    /// should carry.
     pub(crate) fn timeout(&mut self, now: Time, outcome: &mut Outcome) -> bool {
         if self.timeout_at().is_none_or(|at| now < at) {
             return false;

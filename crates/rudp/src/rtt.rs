@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Assumed until something was measured (RFC 9002 section 6.2.2).
+/// Assumed until there is a measurement (RFC 9002 section 6.2.2).
 const INITIAL: Duration = Duration::from_millis(333);
-/// No timer waits for less: the resolution of a caller's own timers.
+/// No timer waits for less than this: the resolution of a caller's own timers.
 pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
@@ -27,9 +27,8 @@ impl Default for Rtt {
 }
 
 impl Rtt {
-    /// A packet was acknowledged so long after it was sent, and its receiver says
-    /// that it waited for `delay` of that before it acknowledged it (RFC 9002
-    /// section 5.3).
+    /// A packet was acknowledged this long after it was sent. Its receiver reports that it waited
+    /// for `delay` before it acknowledged the packet (RFC 9002 section 5.3).
     pub(crate) fn sample(&mut self, latest: Duration, delay: Duration) {
         self.latest = latest;
         let Some(min) = self.min else {
@@ -40,7 +39,7 @@ impl Rtt {
         };
         let min = min.min(latest);
         self.min = Some(min);
-        // A delay that would make the round trip faster than the fastest is not believed.
+        // A delay is not believed if it would make the round trip shorter than the shortest.
         let adjusted = match latest.checked_sub(delay) {
             Some(adjusted) if adjusted >= min => adjusted,
             _ => latest,
@@ -50,8 +49,8 @@ impl Rtt {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
-    /// How long an acknowledgement may take before a probe is sent, where
-    /// the receiver delays it for at most `delay` (RFC 9002 section 6.2.1).
+    /// How long to wait for an acknowledgement before a probe is sent, if the receiver delays it by
+    /// at most `delay` (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self, delay: Duration) -> Duration {
         self.smoothed + (self.variance * 4).max(GRANULARITY) + delay
     }

@@ -1,4 +1,4 @@
-//! Which connection of an endpoint is next to be looked at.
+//! Which connection of an endpoint comes next.
 
 use crate::time::Time;
 use std::collections::{BTreeSet, VecDeque};
@@ -30,7 +30,7 @@ impl Turns {
         self.queue.len()
     }
 
-    /// The first has had its turn, and will have another one.
+    /// Moves the first connection to the end of the queue.
     pub(crate) fn rotate(&mut self) {
         if self.queue.len() > 1 {
             self.queue.rotate_left(1);
@@ -44,7 +44,7 @@ impl Turns {
     }
 }
 
-/// One timer for each connection, which may be earlier than the connection needs.
+/// One timer for each connection; it may fire earlier than the connection needs.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Time, u32)>,

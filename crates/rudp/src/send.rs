@@ -1,5 +1,4 @@
-//! Messages to be sent: which part goes next, and which parts are known to have
-//! arrived.
+//! Messages to be sent: which part is sent next, and which parts are known to have arrived.
 
 use crate::frame::{self, Credit, Piece};
 use crate::range_set::RangeSet;
@@ -13,28 +12,28 @@ pub(crate) struct Part {
     pub(crate) len: u32,
 }
 
-/// How many parts wait to go once more, at most.
+/// At most this many parts wait to be sent a second time.
 const MAX_COPIES: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    /// From the first that is not wholly acknowledged on.
+    /// From the first message that is not completely acknowledged.
     messages: VecDeque<Outgoing>,
     first_id: u64,
-    /// What goes next of what never went: this byte of this message.
+    /// The next new data to send: this byte of this message.
     next_id: u64,
     next_offset: u32,
     /// What is to be retransmitted.
     lost: VecDeque<Part>,
-    /// What went again, and is to go once more while there is nothing else to send.
+    /// Retransmitted parts, to be sent once more while there is nothing else to send.
     copies: VecDeque<Part>,
-    /// Of messages not wholly acknowledged.
+    /// Bytes of messages that are not completely acknowledged.
     unacknowledged_bytes: u64,
-    /// Bytes that never went.
+    /// Bytes that were never sent.
     new_bytes: u64,
-    /// Of messages of which something went, all in all.
+    /// All messages of which some part was sent, since the start.
     begun: Credit,
-    /// Messages wholly acknowledged, all in all.
+    /// Messages that were completely acknowledged, since the start.
     acknowledged: u64,
 }
 
@@ -63,7 +62,7 @@ impl SendQueue {
         self.first_id + self.messages.len() as u64
     }
 
-    /// How many are not wholly acknowledged.
+    /// How many are not completely acknowledged.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.count() - self.acknowledged
     }
@@ -72,7 +71,7 @@ impl SendQueue {
         self.unacknowledged_bytes
     }
 
-    /// Where a message stands, if it is not forgotten.
+    /// The position of a message, unless it was forgotten.
     fn position(&self, id: u64) -> Option<usize> {
         usize::try_from(id.checked_sub(self.first_id)?).ok()
     }
@@ -82,8 +81,8 @@ impl SendQueue {
         (!message.is_done).then_some(message)
     }
 
-    /// Whether there is a part that may go: one that was lost, or a new one within what
-    /// the other end holds and within so many messages in flight.
+    /// Whether a part may be sent: a lost one, or a new one within the other end's credit and the
+    /// limit on messages in flight.
     pub(crate) fn has_next(&mut self, credit: Credit, max_messages: u64) -> bool {
         self.drop_known_lost();
         !self.lost.is_empty() || self.may_send_new(credit, max_messages)
@@ -94,27 +93,27 @@ impl SendQueue {
         !self.lost.is_empty()
     }
 
-    /// Whether all of it went, and nothing is to be retransmitted.
+    /// Whether everything was sent, and nothing waits for retransmission.
     pub(crate) fn is_idle(&self) -> bool {
         !self.has_unsent() && !self.has_retransmissions()
     }
 
-    /// Whether anything never went.
+    /// Whether anything was never sent.
     pub(crate) fn has_unsent(&self) -> bool {
         self.next_id < self.count()
     }
 
-    /// Whether there is something new to send that may not go yet.
+    /// Whether there is new data that may not be sent yet.
     pub(crate) fn is_blocked(&self, credit: Credit, max_messages: u64) -> bool {
         self.has_unsent() && !self.may_send_new(credit, max_messages)
     }
 
-    /// Whether as many messages are in flight as may be.
+    /// Whether the limit on messages in flight is reached.
     pub(crate) fn is_at_message_limit(&self, max_messages: u64) -> bool {
         self.next_offset == 0 && self.begun.messages - self.acknowledged >= max_messages
     }
 
-    /// Whether all that waits to go is the end of a message that was begun, shorter than this.
+    /// Whether only the end of a partly sent message waits, and it is shorter than this.
     pub(crate) fn has_only_a_tail(&self, bytes: u64) -> bool {
         self.lost.is_empty() && self.next_offset > 0 && self.new_bytes < bytes
     }
@@ -131,8 +130,7 @@ impl SendQueue {
             && self.begun.messages - self.acknowledged < max_messages
     }
 
-    /// Appends the next part to a packet with so much room left. The part, if one
-    /// fits.
+    /// Appends the next part to a packet with this much room. Returns the part, if one fits.
     pub(crate) fn write_next(
         &mut self,
         out: &mut Vec<u8>,
@@ -177,7 +175,7 @@ impl SendQueue {
         Some(sent)
     }
 
-    /// Whether what went again may go once more: nothing else is to be sent.
+    /// Whether retransmitted data may be sent once more: nothing else is to be sent.
     pub(crate) fn has_copy(&mut self) -> bool {
         while let Some(part) = self.copies.front() {
             if self.is_missing(*part) {
@@ -188,19 +186,20 @@ impl SendQueue {
         false
     }
 
-    /// Appends what went again to a packet with so much room left.
+    /// Appends retransmitted data once more to a packet with this much room.
     pub(crate) fn write_copy(&mut self, out: &mut Vec<u8>, room: usize) -> Option<Part> {
         if !self.has_copy() {
             return None;
         }
         let part = self.copies.front().copied()?;
-        // It was as long before, and an acknowledgement may leave less room: then the rest is dropped.
+        // It had the same length before, but an acknowledgement may leave less room: then the rest
+        // is dropped.
         let sent = self.write(out, part, room)?;
         self.copies.pop_front();
         Some(sent)
     }
 
-    /// Appends as much of this part as fits into so much room. What that is, if anything does.
+    /// Appends as much of this part as fits. Returns what was appended, if anything.
     fn write(&self, out: &mut Vec<u8>, part: Part, room: usize) -> Option<Part> {
         let Part { id, offset, len } = part;
         let data = &self.message(id)?.data;
@@ -216,7 +215,7 @@ impl SendQueue {
         Some(Part { len, ..part })
     }
 
-    /// What arrived after all need not go again.
+    /// A part that arrived after all need not be sent again.
     fn drop_known_lost(&mut self) {
         while let Some(part) = self.lost.front() {
             if self.is_missing(*part) {
@@ -226,7 +225,7 @@ impl SendQueue {
         }
     }
 
-    /// Whether it is not known to have arrived.
+    /// Whether the part is not known to have arrived.
     fn is_missing(&self, part: Part) -> bool {
         self.message(part.id).is_some_and(|message| {
             part.len == 0 || !message.acknowledged.contains_range(&part.range())
@@ -240,7 +239,8 @@ impl SendQueue {
         }
     }
 
-    /// A packet with this part arrived. The message's number, if that was all of it.
+    /// A packet with this part arrived. Returns the message's number if the message is now complete
+    /// there.
     pub(crate) fn acknowledge(&mut self, part: Part) -> Option<u64> {
         let at = self.position(part.id)?;
         let message = self
@@ -269,7 +269,7 @@ impl SendQueue {
         Some(part.id)
     }
 
-    /// Forgets everything. The numbers of messages that are not known to have arrived.
+    /// Forgets everything. Returns the numbers of messages that are not known to have arrived.
     pub(crate) fn abandon(&mut self) -> Vec<u64> {
         let count = self.count();
         let open = (self.first_id..count).filter(|id| self.message(*id).is_some());

@@ -1,12 +1,12 @@
 //! An [`Endpoint`] over a UDP socket of this machine, driven by the thread that
 //! calls it.
 //!
-//! The clock is read once for each batch of datagrams. Batches leave and arrive in one
-//! system call where the kernel can do that (`UDP_SEGMENT` since Linux 4.18, `UDP_GRO`
-//! since 5.0). Waiting happens within the call that receives, so that a message and its
-//! answer cost each end one call to send and one to receive. Packets are marked ECT(0), and
-//! the marks of queues that fill are read (ECN). Where round trips matter more than batches and
-//! marks, [`Socket::favour_latency`] does without. It never starts a thread.
+//! The clock is read once for each batch of datagrams. Batches leave and arrive in one system call
+//! if the kernel supports that (`UDP_SEGMENT` since Linux 4.18, `UDP_GRO` since 5.0). The call that
+//! receives also waits, so a message and its answer cost each end one call to send and one to
+//! receive. Packets are sent as ECT(0), and CE marks are read (ECN). If round trips matter more
+//! than batches and ECN, [`Socket::favour_latency`] does without these. This module never starts a
+//! thread.
 //!
 //! ```
 //! use rudp::socket::Socket;
@@ -74,16 +74,16 @@ pub struct Socket {
     began: Instant,
     /// The address that it is connected to, if any.
     peer: Option<SocketAddr>,
-    /// The ECN codepoint of datagrams that leave alone.
+    /// The ECN codepoint of datagrams that are sent singly.
     ecn: Option<Ecn>,
     outgoing: Vec<u8>,
-    /// What is in `outgoing`, while the socket's buffer is full.
+    /// What is in `outgoing`, while the socket's send buffer is full.
     unsent: Option<Transmit>,
     incoming: Vec<u8>,
-    /// For what the kernel reports of a batch.
+    /// For the control messages of a batch.
     control: Vec<u8>,
     favours_latency: bool,
-    /// Events delivered since datagrams were received.
+    /// Events delivered since the last datagrams were received.
     events: u32,
     refused: u64,
     dropped_datagrams: u32,
@@ -95,29 +95,29 @@ pub enum BindError {
     /// The configuration for accepted connections is not sound.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refused.
+    /// The system refused it.
     #[error("cannot open a UDP socket at {address}: {source}")]
     Io {
-        /// Where it was to be.
+        /// The address to bind to.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
 }
 
 /// The size of the receive buffer: the largest batch that the kernel joins.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Timers that are nearer are waited for exactly.
+/// Shorter waits are timed exactly.
 const EXACT_BELOW: Duration = Duration::from_millis(5);
-/// The longest batch to be sent; its headers and it are less than 64 KiB together.
+/// The longest batch to send: together with its headers it is shorter than 64 KiB.
 const MAX_SEND_BYTES: usize = 65_000;
-/// After so many events it is the datagrams' turn.
+/// After this many events, datagrams are received again.
 const MAX_EVENTS: u32 = 64;
-/// Stands for the address of a socket that does not report its own.
+/// The address of a socket that does not report its own.
 const UNKNOWN_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Socket {
-    /// A socket at this address (port 0: any that is free), and an endpoint as
+    /// Binds a socket to this address (port 0: any free port), with an endpoint as
     /// [`Endpoint::new`] makes it.
     ///
     /// # Errors
@@ -133,9 +133,9 @@ impl Socket {
         Socket::over(socket, secret, accept)
     }
 
-    /// The same over a socket that is open: one that is bound, or connected to the one other end
-    /// that it receives from. What a connected one received counts as that end's, even from before it was
-    /// connected.
+    /// The same with an existing socket: bound, or connected to the only other end that it receives
+    /// from. Everything that a connected socket received counts as that end's, even what came
+    /// before it was connected.
     ///
     /// # Errors
     ///
@@ -168,32 +168,31 @@ impl Socket {
         })
     }
 
-    /// For questions and answers of which few are in flight: from now on takes each datagram by
-    /// itself and without what the kernel says of it, which spares a round trip up to a microsecond.
-    /// Batches are not joined for this end any more, which then costs more for each datagram; the marks
-    /// of queues on the way to it are not read, so that the other end stops to mark; and
-    /// [`Socket::dropped`] does not count on. To be called before messages come: a batch that is
-    /// joined already is lost.
+    /// For requests and replies with few in flight: receives each datagram singly and without
+    /// control messages, which saves up to a microsecond per round trip. The kernel then no longer
+    /// joins datagrams for this end, so each datagram costs more. CE marks are not read, so the
+    /// other end stops sending ECN-capable packets. [`Socket::dropped`] no longer increases. Call
+    /// this before messages arrive: a batch that is already joined is lost.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn favour_latency(&mut self) -> io::Result<()> {
         options::disable_reports(&self.socket)?;
         self.favours_latency = true;
         Ok(())
     }
 
-    /// Where it is.
+    /// The local address.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Begins to connect, as [`Endpoint::connect`] does.
+    /// Starts to connect, as [`Endpoint::connect`] does.
     ///
     /// # Errors
     ///
@@ -203,52 +202,52 @@ impl Socket {
         self.endpoint.connect(now, to, config)
     }
 
-    /// The connection, if it has not ended and been reported as closed. What it is given to
-    /// send leaves in the next [`Socket::poll`].
+    /// The connection, unless it has ended and was reported as closed. What the caller queues on it
+    /// is sent in the next [`Socket::poll`].
     pub fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.endpoint.connection(id)
     }
 
-    /// The time, as connections count it.
+    /// The current time on the clock of the connections.
     pub fn now(&self) -> Time {
         Time::default() + self.began.elapsed()
     }
 
-    /// How many batches of datagrams the system refused to send; for the other end they are
-    /// lost.
+    /// How many batches of datagrams the system refused to send; to the other end they are lost.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// How many datagrams the system dropped because this socket's buffer was full, as far as
-    /// a datagram received later reported it (`SO_RXQ_OVFL`, Linux 2.6.33). The other end considers
-    /// them lost, but no link lost them. It begins again at 0 after 2^32.
+    /// How many datagrams the system dropped because this socket's receive buffer was full, as
+    /// reported with a later datagram (`SO_RXQ_OVFL`, Linux 2.6.33). The other end considers them
+    /// lost, but no link lost them. The counter restarts at 0 after 2^32.
     pub fn dropped(&self) -> u32 {
         self.dropped_datagrams
     }
 
-    /// Sends and receives until something happens, at most so long (`None`: until then).
-    /// `None` says that the time is over. What is to be sent in reply, acknowledgements among it,
-    /// leaves in the next call, together with what the caller sends then.
+    /// Sends and receives until there is an event, or for at most `wait` (`None`: without limit).
+    /// Returns `None` if the time is over. Replies, acknowledgements included, are sent in the next
+    /// call, together with what the caller queues until then.
     ///
     /// # Errors
     ///
-    /// What the system says of the socket itself. What it says of a datagram is taken for
-    /// its loss.
+    /// The system's error about the socket itself. An error about a single datagram counts as the
+    /// loss of that datagram.
     pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<Option<(ConnectionId, Event)>> {
         let mut until = None;
         let mut has_received = false;
-        // Reading the clock takes a tenth of what a datagram does: the time is known while nothing took any.
+        // Reading the clock takes a tenth of the time of a datagram, so the last reading is used as
+        // long as nothing took time.
         let mut known = None;
         loop {
             let may_deliver = self.events < MAX_EVENTS;
             if may_deliver && let Some(event) = self.endpoint.poll_ready_event() {
                 return self.deliver(event).map(Some);
             }
-            // Before anything else is processed, so that an answer does not wait for it.
+            // Before anything else is processed, so that a reply does not wait for it.
             if self.unsent.is_some() || self.endpoint.has_transmits() {
                 self.transmit(self.now())?;
-                // An answer must not seem to have come before it was sent.
+                // A reply must not seem to arrive before the request was sent.
                 known = None;
             }
             if may_deliver && let Some(event) = self.endpoint.poll_event() {
@@ -261,7 +260,7 @@ impl Socket {
             }
             let until = until.flatten();
             let is_over = until.is_some_and(|until| until <= now);
-            // Also while something comes that is no event.
+            // Even while datagrams arrive that cause no event.
             if has_received && may_deliver && is_over {
                 return Ok(None);
             }
@@ -269,7 +268,7 @@ impl Socket {
             if !is_over && next.is_some_and(|at| at.since(now) < EXACT_BELOW) {
                 next = self.endpoint.poll_timeout_exact();
             }
-            // In the order in which they happened: an event, a datagram, then the end of the time.
+            // In the order in which they happened: an event, a datagram, then the timeout.
             let idle_until = if may_deliver {
                 earliest([until, next])
             } else {
@@ -280,7 +279,7 @@ impl Socket {
             if next.is_some_and(|at| at <= later) {
                 self.endpoint.handle_timeout(later);
             }
-            // Where the time is over, nothing more is timed by it.
+            // If the time is over, nothing else is timed with it.
             known = (later > now || is_over).then_some(later);
         }
     }
@@ -288,7 +287,7 @@ impl Socket {
     fn deliver(&mut self, event: (ConnectionId, Event)) -> io::Result<(ConnectionId, Event)> {
         self.events += 1;
         if let (_, Event::Closed(_)) = event {
-            // The caller may stop polling then, and the other end is to learn of it too.
+            // The caller may stop polling then, and the other end must learn of it too.
             self.transmit(self.now())?;
         }
         Ok(event)
@@ -313,7 +312,8 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     self.unsent = Some(transmit);
                 }
-                // A full queue, no route, a datagram too long for the path: a lost one.
+                // A full queue, no route, or a datagram too long for the path: the datagram is
+                // lost.
                 Err(_) => self.refused += 1,
             }
         }
@@ -333,7 +333,7 @@ impl Socket {
             };
             return self.state.try_send(UdpSockRef::from(&self.socket), &batch);
         }
-        // One by itself costs a tenth less without what a batch says of itself.
+        // A single datagram costs a tenth less without the control messages of a batch.
         if self.ecn != transmit.ecn {
             options::set_ecn(&self.socket, transmit.ecn)?;
             self.ecn = transmit.ecn;

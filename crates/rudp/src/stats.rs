@@ -1,8 +1,8 @@
-//! What a connection counts.
+//! The counters of a connection.
 
 use std::time::Duration;
 
-/// Counts since the connection began, and how it stands.
+/// Counters since the connection began, and its current state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Packets sent, acknowledgements among them.
@@ -17,13 +17,13 @@ pub struct Stats {
     pub packets_rejected: u64,
     /// Packets sent that were declared lost.
     pub packets_lost: u64,
-    /// Those of them that were lost while the round trip showed a queue: loss that this
-    /// connection, or others on the path, caused.
+    /// Lost packets whose loss was detected while the round trip showed a queue: this connection,
+    /// or others on the path, caused the loss.
     pub packets_lost_in_queue: u64,
-    /// Packets that arrived, and that a queue on their way had marked because it fills (ECN CE).
+    /// Packets that arrived with a CE mark from a queue that fills (ECN).
     pub packets_marked: u64,
-    /// Whether packets are sent as ECN-capable; not where the path was seen
-    /// to clear or to make up marks, or the caller sets or reads none.
+    /// Whether packets are sent as ECN-capable; not if the path clears or adds marks, or if the
+    /// caller does not set or read them.
     pub is_marking: bool,
     /// Packets declared lost that arrived after all.
     pub packets_spuriously_lost: u64,
@@ -33,7 +33,7 @@ pub struct Stats {
     pub round_trip: Duration,
     /// The shortest round trip; zero before the first.
     pub round_trip_least: Duration,
-    /// Bytes that may be in flight; `u64::MAX` where only messages are counted.
+    /// Bytes that may be in flight; `u64::MAX` if only messages are limited.
     pub window_bytes: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
@@ -45,7 +45,7 @@ pub struct Stats {
     pub queued_messages: u64,
     /// Bytes of messages received, whole or in part, and not taken yet.
     pub held_bytes: u64,
-    /// Packets remembered because something may still be learnt of them.
+    /// Packets that are remembered because they still matter.
     pub packets_remembered: usize,
     /// Ranges of packet numbers remembered to acknowledge them.
     pub ranges_remembered: usize,

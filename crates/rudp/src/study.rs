@@ -1,10 +1,9 @@
-//! The protocol of the `reliable-datagrams` study, to be measured beside the other
-//! one: a request is a 64-bit sequence number and data, the answer is that number, and
-//! what was not answered for a second is sent again. One request at a time, or a
-//! window of them.
+//! The protocol of the `reliable-datagrams` study, for comparison with this library's. A request is
+//! a 64-bit sequence number and data; the answer is that number. A request without an answer is
+//! retransmitted after a second. There is one request at a time, or a window of them.
 //!
-//! It is kept as it was: no handshake, no checksum but UDP's, no round trip measured, no
-//! rate, and no order but that of arrival. Numbers are big-endian.
+//! It is kept unchanged: no handshake, no checksum but UDP's, no measured round trip, no congestion
+//! control, and no order but that of arrival. Numbers are big-endian.
 //!
 //! ```
 //! use rudp::Time;
@@ -29,7 +28,7 @@ use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// After so long without an answer a request is sent again.
+/// After this time without an answer a request is retransmitted.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 /// The end that sends messages.
@@ -44,13 +43,13 @@ pub struct Sender {
 
 #[derive(Debug)]
 struct Request {
-    /// None once it is answered.
+    /// `None` once it is answered.
     data: Option<Vec<u8>>,
     sent_at: Option<Time>,
 }
 
 impl Sender {
-    /// With so many requests in flight at most; 1 is the study's first version.
+    /// With at most this many requests in flight; 1 is the study's first version.
     pub fn new(window: usize) -> Sender {
         Sender {
             window: window.max(1),
@@ -61,7 +60,7 @@ impl Sender {
         }
     }
 
-    /// Takes a message to be sent. Its sequence number.
+    /// Queues a message. Returns its sequence number.
     pub fn send(&mut self, data: Vec<u8>) -> u64 {
         let request = Request {
             data: Some(data),
@@ -80,12 +79,12 @@ impl Sender {
         open.count()
     }
 
-    /// How often a request was sent again.
+    /// How often requests were retransmitted.
     pub fn retransmissions(&self) -> u64 {
         self.retransmissions
     }
 
-    /// A datagram was received: an answer, or something else, which changes nothing.
+    /// Handles a received datagram: an answer; anything else changes nothing.
     pub fn handle_datagram(&mut self, datagram: &[u8]) {
         let Ok(number) = datagram.try_into().map(u64::from_be_bytes) else {
             return;
@@ -97,7 +96,7 @@ impl Sender {
         let Some(request) = self.requests.get_mut(at) else {
             return;
         };
-        // What was never sent cannot have been answered.
+        // An answer to something that was never sent is invalid.
         if request.sent_at.is_none() || request.data.take().is_none() {
             return;
         }
@@ -108,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Writes the next request into the buffer, if one is to go now.
+    /// Writes the next request into the buffer, if one is due.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let in_window = self.requests.iter_mut().zip(self.first..).take(self.window);
         for (request, number) in in_window {
@@ -128,7 +127,7 @@ impl Sender {
         false
     }
 
-    /// When [`Sender::poll_transmit`] has something again though nothing was received.
+    /// When [`Sender::poll_transmit`] has something to send again if nothing is received.
     pub fn poll_timeout(&self) -> Option<Time> {
         let open = self
             .requests
@@ -146,18 +145,18 @@ impl Sender {
     }
 }
 
-/// The end that messages are sent to.
+/// The end that receives messages.
 #[derive(Debug, Default)]
 pub struct Receiver {
     received: RangeSet,
 }
 
-/// How many ranges of sequence numbers are remembered; more gaps than any window has.
+/// At most this many ranges of sequence numbers are kept; more gaps than any window has.
 const MAX_RANGES: usize = 1 << 16;
 
 impl Receiver {
-    /// A datagram was received. Writes the answer into the buffer; the message, if it is a new one.
-    /// What is no request has no answer: the buffer is then empty.
+    /// Handles a received datagram and writes the answer into the buffer. Returns the message, if
+    /// it is new. A datagram that is not a request gets no answer: the buffer is then empty.
     pub fn handle_datagram<'a>(
         &mut self,
         datagram: &'a [u8],

@@ -1,27 +1,27 @@
-//! Moments, as the caller's clock counts them.
+//! Points in time on the caller's clock.
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment: nanoseconds since one that the caller chooses.
+/// A point in time: nanoseconds since a moment that the caller chooses.
 ///
-/// It must not go backwards between two calls. Where it does, time stands still
-/// for the protocol: nothing panics.
+/// It must not go backwards between two calls. If it does, time stands still for the protocol;
+/// nothing panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
-    /// The moment so many nanoseconds after the caller's first.
+    /// The point in time this many nanoseconds after the caller's zero.
     pub const fn from_nanos(ns: u64) -> Time {
         Time(ns)
     }
 
-    /// Nanoseconds since the caller's first moment.
+    /// Nanoseconds since the caller's zero.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long ago the other moment was; zero where it is still to come.
+    /// How long ago the other time was; zero if it is in the future.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -37,7 +37,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// The earliest of those that there are.
+/// The earliest of the times that are set.
 pub(crate) fn earliest<const N: usize>(times: [Option<Time>; N]) -> Option<Time> {
     times.into_iter().flatten().min()
 }

@@ -10,14 +10,14 @@ use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Time for a few lost packets.
+/// Long enough for a few lost packets.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(10);
 
 /// When it was issued, and the hash.
 const TOKEN_LEN: usize = 24;
 pub(crate) type Token = [u8; TOKEN_LEN];
 
-/// A client as it says hello: its address, and the numbers that it chose.
+/// A client as its hello describes it: its address, and the numbers that it chose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,

@@ -1,5 +1,4 @@
-//! How numbers lie in a datagram: big-endian, and variable-length integers
-//! after RFC 9000 section 16.
+//! The encoding of numbers: big-endian, or as variable-length integers (RFC 9000 section 16).
 
 /// The largest number that a variable-length integer holds.
 pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
@@ -34,7 +33,7 @@ pub(crate) fn put_u64s(out: &mut Vec<u8>, values: &[u64]) {
     }
 }
 
-/// Reads a datagram from its start to its end. What is not there is `None`.
+/// Reads a datagram from start to end. Missing data reads as `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -49,7 +48,7 @@ impl<'a> Reader<'a> {
         Some(these)
     }
 
-    /// Goes past this byte, if it is next. Whether it is.
+    /// Skips this byte if it comes next. Returns whether it did.
     #[inline]
     pub(crate) fn skip(&mut self, byte: u8) -> bool {
         match self.0.split_first() {

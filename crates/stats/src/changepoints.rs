@@ -1,10 +1,11 @@
-//! The levels of a curve of costs: where it is flat, and where it passes from one level to the next.
+//! The levels of a cost curve: where it is flat, and where it passes from one level to the next.
 //!
-//! A cost by size is a staircase whose steps are ramps: a cache that is indexed by physical
-//! addresses, or shared, fills unevenly and gives way over an octave or more. So a curve is cut into
-//! levels, each a nearly flat line through the logarithms, and into points of transition between
-//! them that follow no line. The cut is the one of least loss over all cuts, found exactly by
-//! optimal partitioning. An outlier costs a level a bounded loss, so that it does not split it.
+//! A cost by size is a staircase whose steps are ramps: a cache that is shared or indexed by
+//! physical addresses fills unevenly, and its effect fades over an octave or more. So a curve is
+//! cut into levels and points of transition. A level is a nearly flat line through the logarithms;
+//! points of transition follow no line. Optimal partitioning finds exactly the cut with the
+//! smallest loss over all cuts. The loss of an outlier is bounded, so that it does not split a
+//! level.
 //!
 //! Sources: B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE
 //! Signal Processing Letters 12 (2005); R. Killick, P. Fearnhead, I. Eckley, "Optimal detection of
@@ -18,18 +19,18 @@ use crate::quantile::median;
 const LEVEL_POINTS_MIN: usize = 3;
 /// How steep a level may be, in either direction: about 10 % an octave, as TLB misses make it.
 const LEVEL_SLOPE_MAX: f64 = 0.1;
-/// What a level costs for its start, its end and its height, times the logarithm of the number of
-/// points (as in the Bayesian information criterion).
+/// The loss that each level adds for its start, its end and its height, times the logarithm of the
+/// number of points (as in the Bayesian information criterion).
 const LEVEL_PRICE: f64 = 3.0;
-/// What a point of transition costs: as much as one that is so many standard deviations, squared,
-/// off its level.
+/// The loss of a point of transition: that of a point this many standard deviations, squared, off
+/// its level.
 const TRANSITION_PRICE: f64 = 6.0;
-/// What a point costs its level at most.
+/// The largest loss of a point within a level.
 const OUTLIER_PRICE: f64 = 12.0;
-/// The scatter that is assumed at least and at most, as a share of the cost. Below the least, a
-/// difference is no level of its own, however exact the points are.
+/// The smallest and the largest scatter that is assumed, as a share of the cost. Differences below
+/// the smallest make no level of their own, however exact the points are.
 const SCATTER: (f64, f64) = (0.03, 0.1);
-/// Neighbours whose costs lie closer, as a ratio, are one level.
+/// Neighbouring levels whose costs differ by a smaller ratio are one level.
 const STEP_MIN: f64 = 1.2;
 
 /// A stretch of a curve on which the cost hardly changes.
@@ -43,11 +44,11 @@ pub struct Level {
     pub cost: f64,
 }
 
-/// The levels of a curve of points (x, cost), ascending; none where there are too few points, or
-/// where the cost never stays.
+/// The levels of a curve of points (x, cost), ascending; empty if there are too few points, or if
+/// the cost is flat nowhere.
 ///
 /// # Panics
-/// If an x or a cost is not positive, or the x do not ascend: the caller takes care of both.
+/// If an x or a cost is not positive, or the x are not ascending: the caller ensures both.
 pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
     assert!(
         curve.iter().all(|(x, cost)| *x > 0.0 && *cost > 0.0),
@@ -85,9 +86,9 @@ fn differs_little(one: f64, other: f64) -> bool {
     (one / other).max(other / one) < STEP_MIN
 }
 
-/// The x at which the cost is half-way between two levels: there, half of the operations cost what
-/// they cost on the one, and half what they cost on the other. Interpolated on log x; costs between
-/// the levels are taken in ascending order, so that scatter does not cross it twice.
+/// The x at which the cost is half-way between two levels: there, half of the operations cost as
+/// much as on the one, and half as much as on the other. Interpolated on log x. Costs between the
+/// levels are sorted first, so that scatter does not cross the half-way cost twice.
 pub fn half_way(curve: &[(f64, f64)], from: &Level, to: &Level) -> f64 {
     let between = &curve[from.last..=to.first];
     let middle = f64::midpoint(from.cost, to.cost);
@@ -103,7 +104,7 @@ pub fn half_way(curve: &[(f64, f64)], from: &Level, to: &Level) -> f64 {
     (left + share * (right - left)).exp()
 }
 
-/// The levels of the cut with the least loss, as ranges.
+/// The levels of the cut with the smallest loss, as ranges.
 fn cut(points: &[(f64, f64)]) -> Vec<(usize, usize)> {
     let count = points.len();
     let scatter = scatter(points);
@@ -139,7 +140,8 @@ fn cut(points: &[(f64, f64)]) -> Vec<(usize, usize)> {
     found
 }
 
-/// How far the points lie off the flattest line through most of them (Theil and Sen's estimator).
+/// The loss of the points as one level: their distances from the flattest line through most of them
+/// (Theil and Sen's estimator).
 fn level_loss(points: &[(f64, f64)], scatter: f64) -> f64 {
     let slopes = points.iter().enumerate().flat_map(|(position, (x, y))| {
         let later = points[position + 1..].iter();
@@ -154,7 +156,7 @@ fn level_loss(points: &[(f64, f64)], scatter: f64) -> f64 {
         .sum()
 }
 
-/// The scatter of the points: by the median of their second differences, which neither slopes nor
+/// The scatter of the points, from the median of their second differences, which neither slopes nor
 /// a few steps change.
 fn scatter(points: &[(f64, f64)]) -> f64 {
     let bends = points
@@ -169,7 +171,7 @@ fn scatter(points: &[(f64, f64)]) -> f64 {
 }
 
 /// # Panics
-/// Without values: a level has points.
+/// If there are no values: every level has points.
 fn median_of(values: impl Iterator<Item = f64>) -> f64 {
     median(&values.collect::<Vec<_>>()).expect("a level has points")
 }

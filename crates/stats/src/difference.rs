@@ -1,15 +1,16 @@
-//! How far two groups of values are apart: t tests on trimmed means, which one launch in eight
-//! cannot move.
+//! The difference between two groups of values: t tests on trimmed means, which one launch in eight
+//! cannot change.
 //!
-//! Launches are skewed: one in ten meets something that the others did not, and a mean of nine is then
-//! known no better than that one differs. Source: J. W. Tukey and D. H. McLaughlin, "Less vulnerable
-//! confidence and significance procedures for location based on a single sample", Sankhyā A 25, 1963.
+//! Launches are skewed: one in ten meets a disturbance that the others did not, and its value then
+//! dominates the error of a mean of nine. Source: J. W. Tukey and D. H. McLaughlin, "Less
+//! vulnerable confidence and significance procedures for location based on a single sample",
+//! Sankhyā A 25, 1963.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::quantile::{mean, standard_deviation};
 
-/// How far two groups' trimmed means are apart.
+/// The difference between two groups' trimmed means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// The second trimmed mean less the first.
@@ -21,11 +22,12 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Between independent groups whose spreads may differ; `None` where one has fewer than two values.
+    /// The difference between independent groups whose spreads may differ; `None` if one has fewer
+    /// than two values.
     ///
-    /// The degrees of freedom are Welch's (B. L. Welch, "The generalization of 'Student's' problem when
-    /// several different population variances are involved", Biometrika 34, 1947), rounded down; of
-    /// trimmed means they are what K. K. Yuen made of it ("The two-sample trimmed t for unequal
+    /// The degrees of freedom are Welch's (B. L. Welch, "The generalization of 'Student's' problem
+    /// when several different population variances are involved", Biometrika 34, 1947), rounded
+    /// down. For trimmed means, K. K. Yuen's version applies ("The two-sample trimmed t for unequal
     /// population variances", Biometrika 61, 1974).
     pub fn welch(first: &[f64], second: &[f64]) -> Option<Difference> {
         let (first, second) = (Trimmed::new(first)?, Trimmed::new(second)?);
@@ -42,10 +44,11 @@ impl Difference {
         })
     }
 
-    /// Between the two values of each pair; `None` for lengths that differ, or fewer than two pairs.
+    /// The mean difference within pairs; `None` if the lengths differ, or with fewer than two
+    /// pairs.
     ///
-    /// What both of a pair share (a drifting clock, a neighbour's minute) is in neither their differences
-    /// nor their spread. (W. S. Gosset as "Student", "The probable error of a mean", Biometrika 6, 1908,
+    /// What both values of a pair share (a drifting clock, a neighbour's minute) cancels in their
+    /// difference. (W. S. Gosset as "Student", "The probable error of a mean", Biometrika 6, 1908,
     /// section IX.)
     pub fn paired(first: &[f64], second: &[f64]) -> Option<Difference> {
         if first.len() != second.len() {
@@ -60,8 +63,8 @@ impl Difference {
         })
     }
 
-    /// How often chance alone makes a difference as great or greater of one that is no more than
-    /// `least` (zero or more), 0 to 1.
+    /// The probability, 0 to 1, that chance alone makes a difference at least this large if the
+    /// true difference is at most `least` (zero or more).
     pub fn p(&self, least: f64) -> f64 {
         let more = self.of_means.abs() - least;
         if more <= 0.0 {
@@ -78,7 +81,7 @@ impl Difference {
         Some(t_quantile(f64::midpoint(1.0, confidence), self.degrees)? * self.error)
     }
 
-    /// The smallest difference that is distinguished from none with this confidence, and with this
+    /// The smallest true difference that this test would find, with this confidence and this
     /// probability (0.5 to 1).
     pub fn visible(&self, confidence: f64, probability: f64) -> Option<f64> {
         let seen = t_quantile(probability, self.degrees)? * self.error;
@@ -90,18 +93,18 @@ fn students_t(degrees: u32) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, f64::from(degrees)).ok()
 }
 
-/// The value that a t variable with `degrees` of freedom stays below with probability `p`; `None`
-/// without a degree of freedom or where `p` is not strictly between 0 and 1.
+/// The value below which a t variable with `degrees` of freedom stays with probability `p`; `None`
+/// without a degree of freedom or if `p` is not strictly between 0 and 1.
 pub(crate) fn t_quantile(p: f64, degrees: u32) -> Option<f64> {
     let t = students_t(degrees)?;
     (p > 0.0 && p < 1.0).then(|| t.inverse_cdf(p))
 }
 
-/// One in so many values is left out at each end.
+/// One in this many values is left out at each end.
 const TRIMMED_PART: usize = 8;
 
-/// The mean without the least and the greatest eighth of the values, rounded down: of fewer than eight it
-/// is the plain mean. `None` without values.
+/// The mean without the least and the greatest eighth of the values, rounded down: with fewer than
+/// eight values, the plain mean. `None` without values.
 pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Trimmed::new(values).map(|trimmed| trimmed.mean)
 }
@@ -109,7 +112,7 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Trimmed {
     mean: f64,
-    /// The square of the standard error, from the winsorised variance; absent where one value is left.
+    /// The square of the standard error, from the winsorised variance; `None` if one value is left.
     error_squared: Option<f64>,
     /// One less than the values that are left.
     degrees: f64,

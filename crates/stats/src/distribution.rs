@@ -1,5 +1,4 @@
-//! A sample with many equal values, such as a histogram: what it says as a
-//! whole, without ever being written out value by value.
+//! A sample with many equal values, such as a histogram, summarized without writing out each value.
 
 /// Values in ascending order, each with how often it occurs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,8 +87,8 @@ impl Distribution {
         self.counted.first().map(|(value, _)| *value)
     }
 
-    /// At most so many values in ascending order that stand for all of them:
-    /// all of them, or evenly spaced quantiles.
+    /// At most this many values, in ascending order, that represent all of them: all values, or
+    /// evenly spaced quantiles.
     pub fn representatives(&self, at_most: u64) -> Vec<f64> {
         let total = u128::from(self.count());
         let wanted = total.min(u128::from(at_most));
@@ -97,7 +96,8 @@ impl Distribution {
         let mut seen = 0_u128;
         for &(value, count) in &self.counted {
             seen += u128::from(count);
-            // The i-th of `wanted` values stands at the middle of its part: (i + ½) ÷ wanted.
+            // The i-th of `wanted` values is the quantile at the middle of its part: (i + ½) ÷
+            // wanted.
             while (values.len() as u128) < wanted
                 && (2 * values.len() as u128 + 1) * total <= 2 * seen * wanted
             {

@@ -1,41 +1,42 @@
-//! When a warm-up is over.
+//! Decides when a warm-up is over.
 
 use crate::quantile::median;
 
-/// Below this many batches there is too little to compare, and a warm-up goes on: with six, scatter
-/// hides a falling cost too often (costof-measure's examples/simulate).
+/// With fewer batches than this, there is too little to compare, and a warm-up continues: with six,
+/// scatter hides a falling cost too often (costof-measure's examples/simulate).
 pub const MIN_WARM_UP_BATCHES: usize = 8;
 
-/// With this many batches a warm-up ends, settled or not: some costs drift for ever.
+/// After this many batches a warm-up ends, settled or not: some costs never stop drifting.
 pub const MAX_WARM_UP_BATCHES: usize = 60;
 
 /// Batches in each of the two windows that are compared, at most.
 const WIDEST_WINDOW: usize = 8;
 
-/// A change of this share of the cost is never called drift: it is smaller than what differs
+/// A change of this share of the cost never counts as drift: it is smaller than the difference
 /// between launches.
 const NEGLIGIBLE_SHARE: f64 = 0.005;
 
-/// Standard errors by which two windows may differ and still count as alike. One, not two: a steady
-/// cost then waits for a few batches more, which is cheap, and a falling one is seldom taken for steady.
+/// Two windows count as alike if they differ by at most this many standard errors. One, not two: a
+/// steady cost then waits for a few more batches, which is cheap, and a falling cost is seldom
+/// mistaken for a steady one.
 const STANDARD_ERRORS: f64 = 1.0;
 
 /// Whether the warm-up can end after these batch costs (in order of time, any unit): they have
-/// stopped drifting, or there are [`MAX_WARM_UP_BATCHES`] of them. Tell the two apart with
-/// [`is_drifting`].
+/// stopped drifting, or there are [`MAX_WARM_UP_BATCHES`] of them. [`is_drifting`] distinguishes
+/// the two.
 pub fn has_settled(batch_costs: &[f64]) -> bool {
     batch_costs.len() >= MAX_WARM_UP_BATCHES
         || (batch_costs.len() >= MIN_WARM_UP_BATCHES && !is_drifting(batch_costs))
 }
 
-/// Whether the last window of batch costs lies apart from the window before it.
+/// Whether the last window of batch costs differs from the window before it.
 ///
-/// The medians of two successive windows (half of the batches each, at most the last 2 × 8) are
-/// compared; they differ when they lie further apart than 0.5 % of the cost and than one standard
-/// error. The scatter behind the standard error comes from second differences of successive batches,
-/// which a steady trend does not touch (Gasser, Sroka and Jennen-Steinmetz, "Residual Variance and
-/// Residual Pattern in Nonlinear Regression", 1986), by their median, which a single disturbed batch
-/// hardly touches.
+/// Compares the medians of two successive windows (half of the batches each, at most the last 2 ×
+/// 8). They differ if they are further apart than 0.5 % of the cost and than one standard error.
+/// The scatter behind the standard error is the median of the second differences of successive
+/// batches. A steady trend does not change second differences (Gasser, Sroka and Jennen-Steinmetz,
+/// "Residual Variance and Residual Pattern in Nonlinear Regression", 1986), and a single disturbed
+/// batch hardly changes their median.
 ///
 /// `false` with fewer than [`MIN_WARM_UP_BATCHES`].
 pub fn is_drifting(batch_costs: &[f64]) -> bool {

@@ -1,4 +1,5 @@
-//! The 95 % interval of a median over launches, of a ratio, and what it says of twice the work.
+//! The 95 % interval of a median over launches or of a ratio, and whether twice the work took twice
+//! the time.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -8,10 +9,11 @@ use crate::quantile::{mean, median, standard_deviation};
 /// The confidence that every interval asks for.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The fewest values that have an interval.
+/// An interval needs at least this many values.
 const MIN_VALUES: usize = 3;
 
-/// From this many values on, an interval is a pair of order statistics: five would cover 93.75 %.
+/// From this many values on, the interval is a pair of order statistics; with five, it would cover
+/// only 93.75 %.
 pub const ORDER_FROM: usize = 6;
 
 /// How an interval was made.
@@ -30,23 +32,23 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, in the unit of the values.
     pub high: f64,
-    /// The rule that made it.
+    /// How it was made.
     pub rule: IntervalRule,
 }
 
 impl Interval {
-    /// Whether `value` lies inside, ends included.
+    /// Whether `value` is inside, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Upper less lower end, in the unit of the values.
+    /// The upper end minus the lower end, in the unit of the values.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 }
 
-/// The interval of the median that `launch_medians`, one value a launch, were sampled around.
+/// The interval of the median around which `launch_medians` scatter, one value per launch.
 ///
 /// From [`ORDER_FROM`] values on: the narrowest symmetric pair of order statistics that covers the
 /// median with 95 % or more by the binomial distribution (David and Nagaraja, "Order Statistics",
@@ -59,8 +61,8 @@ pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
     }
 }
 
-/// As [`median_interval`], of values that may be of either sign, such as differences and logarithms: t is
-/// taken on the values themselves.
+/// As [`median_interval`], for values of either sign, such as differences and logarithms: t is
+/// computed from the values themselves.
 pub fn difference_interval(differences: &[f64]) -> Option<Interval> {
     match differences.len() {
         0..MIN_VALUES => None,
@@ -91,8 +93,8 @@ fn coverage(values_below_median: &Binomial, rank: usize) -> f64 {
     1.0 - 2.0 * values_below_median.cdf(rank as u64)
 }
 
-/// Costs are positive and skewed, so t is taken on their logarithms, where it covers as well and
-/// cannot reach below zero; on the values themselves where one of them is not positive.
+/// Costs are positive and skewed, so t is computed from their logarithms: it covers as well there,
+/// and cannot go below zero. If a value is not positive, it is computed from the values themselves.
 fn student_t_interval(values: &[f64]) -> Option<Interval> {
     if values.iter().any(|value| *value <= 0.0) {
         return t_interval(values, |value| value);
@@ -112,10 +114,10 @@ fn t_interval(values: &[f64], back: fn(f64) -> f64) -> Option<Interval> {
     })
 }
 
-/// The interval of the median ratio, where `numerators[i]` and `denominators[i]` come from the same
+/// The interval of the median ratio. `numerators[i]` and `denominators[i]` come from the same
 /// launch, so that what they share (address layout, core clock) cancels.
 ///
-/// `None` for fewer than three launches, lengths that differ, or a ratio that is not finite.
+/// `None` with fewer than three launches, different lengths, or a ratio that is not finite.
 pub fn ratio_interval(numerators: &[f64], denominators: &[f64]) -> Option<Interval> {
     if numerators.len() != denominators.len() {
         return None;
@@ -131,7 +133,7 @@ pub fn ratio_interval(numerators: &[f64], denominators: &[f64]) -> Option<Interv
 /// Whether twice the work took twice the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Doubling {
-    /// The interval of the ratio lies wholly outside 2 ± 5 %.
+    /// The interval of the ratio is wholly outside 2 ± 5 %.
     Refuted {
         /// The median ratio.
         ratio: f64,
@@ -140,14 +142,14 @@ pub enum Doubling {
         /// Upper end of its interval.
         high: f64,
     },
-    /// The interval lies inside 2 ± 5 % or reaches into it, or there is none.
+    /// The interval is inside 2 ± 5 % or overlaps it, or there is none.
     NotRefuted,
 }
 
 /// The lowest and the highest ratio at which twice the work counts as twice the time.
 const DOUBLE: (f64, f64) = (1.9, 2.1);
 
-/// Judges the ratios of the time for twice the work to the time for once, one ratio a launch.
+/// Judges the ratios of the time for twice the work to the time for the work, one ratio per launch.
 pub fn doubling(ratios: &[f64]) -> Doubling {
     match (median(ratios), median_interval(ratios)) {
         (Some(ratio), Some(Interval { low, high, .. })) if high < DOUBLE.0 || low > DOUBLE.1 => {

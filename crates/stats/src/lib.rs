@@ -1,7 +1,7 @@
-//! What a set of numbers says: quantiles, intervals, differences, modes, drift and changepoints.
+//! Describes sets of numbers: quantiles, intervals, differences, modes, drift and changepoints.
 //!
 //! Pure functions from slices of finite `f64` to numbers. Nothing here reads a clock, asks the OS
-//! or samples a random number, and nothing panics unless it says so: where a slice is too short, the
+//! or samples a random number, and nothing panics unless documented. If a slice is too short, the
 //! answer is `None`.
 
 pub mod changepoints;

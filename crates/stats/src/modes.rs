@@ -2,15 +2,16 @@
 //!
 //! # The criterion
 //!
-//! Split the sorted values in two. The *core* of a side is its middle 80 % (or all of it, where that
-//! shows more: few values have no outliers to leave out), the *valley* everything between the two
-//! cores. A density with one mode does not rise again on the far side of a valley: of the values in
-//! the valley and in a core, the core's expected part is then at most its part of the width, for one
-//! of the two cores at least. How improbable it is that *each* core holds so many is therefore
-//! evidence for two modes: the binomial tail of the side that shows less, by Chernoff's bound, in
-//! nats. This is the excess mass of Müller and Sawitzki ("Excess Mass Estimates and Tests for
-//! Multimodality", 1991), which Hartigan's dip measures too, taken at one split. Skew and long tails
-//! are no evidence, since they keep one mode; uniform values are the hardest case.
+//! Split the sorted values in two. The *core* of a side is its middle 80 %, or all of it if that
+//! gives more evidence: few values have no outliers to leave out. The *valley* is everything
+//! between the two cores. A density with one mode does not rise again on the far side of a valley.
+//! So for at least one of the two cores, the expected share of the values in the valley and the
+//! core that fall into the core is at most the core's share of the width. It is therefore evidence
+//! for two modes if it is improbable that *each* core holds as many values as it does: the binomial
+//! tail of the side that shows less, by Chernoff's bound, in nats. This is the excess mass of
+//! Müller and Sawitzki ("Excess Mass Estimates and Tests for Multimodality", 1991), which
+//! Hartigan's dip measures too, at one split. Skew and long tails are no evidence, since they keep
+//! one mode; uniform values are the hardest case.
 //!
 //! The split with the most evidence counts when
 //! 1. the evidence is at least 7 nats: about 1 in 1,000, and about as often does one mode look like
@@ -20,11 +21,11 @@
 //! 4. the modes are well separated: the valley is at least half as wide as the wider core, and the
 //!    medians differ by at least 5 %.
 //!
-//! A clock that ticks leaves gaps that are no valley, so the widest gap inside the two cores is taken
-//! from the valley's width before anything else.
+//! A clock that ticks leaves gaps that are not a valley. So the widest gap inside the two cores is
+//! subtracted from the valley's width first.
 //!
-//! A third mode is looked for in the same way inside the two, or, where one split shows nothing, by
-//! two splits at once.
+//! A third mode is searched for in the same way inside the two, or, if no single split gives enough
+//! evidence, with two splits at once.
 
 use crate::quantile::{median, quantile_of_sorted};
 
@@ -33,7 +34,7 @@ use crate::quantile::{median, quantile_of_sorted};
 pub struct Mode {
     /// The median of its values, in their unit.
     pub median: f64,
-    /// Its part of all values, 0 to 1; the modes of one sample add up to 1.
+    /// Its share of all values, 0 to 1; the shares of one sample add up to 1.
     pub share: f64,
     /// Lower end of the middle 80 % of its values, in their unit.
     pub low: f64,
@@ -41,17 +42,17 @@ pub struct Mode {
     pub high: f64,
 }
 
-/// Evidence against a single mode, in nats, that a split must show.
+/// The evidence against a single mode, in nats, that a split needs.
 const MIN_EVIDENCE: f64 = 7.0;
-/// Part of all values that each mode must hold.
+/// The share of all values that each mode must hold.
 const MIN_SHARE: f64 = 0.05;
-/// Different values that the core of each mode must hold, so that it shows a scatter of its own.
+/// How many different values the core of each mode must hold, so that it has a scatter of its own.
 const MIN_DISTINCT: usize = 3;
-/// Density of the valley over that of the thinner core, at most.
+/// The largest density of the valley, relative to that of the thinner core.
 const VALLEY_DENSITY: f64 = 0.3;
-/// Width of the valley over that of the wider core, at least.
+/// The smallest width of the valley, relative to that of the wider core.
 const VALLEY_WIDTH: f64 = 0.5;
-/// Difference between neighbouring medians over the lower one, at least.
+/// The smallest difference between neighbouring medians, relative to the lower one.
 const MIN_SEPARATION: f64 = 0.05;
 /// The most modes that are distinguished.
 const MAX_MODES: usize = 3;
@@ -70,11 +71,11 @@ pub fn modes(values: &[f64]) -> Vec<Mode> {
     parts.filter_map(|part| sample.mode(part)).collect()
 }
 
-/// The modes of what several launches measured, each launch's values in a list of its own.
+/// The modes of the measurements of several launches, with each launch's values in its own list.
 ///
-/// Launches that differ by more than their own scatter look like so many modes once they are pooled
+/// If launches differ by more than their own scatter, their pooled values look like several modes
 /// (one in two samples of 6 launches that differ by 5 %, examples/simulate). So modes of the pooled
-/// values count only where half of the launches or more have values in two of them; otherwise the
+/// values count only if at least half of the launches have values in two of them. Otherwise the
 /// result is the modes of the launches' medians, mostly one, with shares of launches.
 pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
     let pooled = modes(&launches.concat());
@@ -88,7 +89,7 @@ pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
     modes(&medians)
 }
 
-/// Whether half of the launches or more have values in two modes.
+/// Whether at least half of the launches have values in two modes.
 fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
     let borders: Vec<f64> = modes
         .windows(2)
@@ -102,7 +103,7 @@ fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
     2 * mixed.count() >= launches.len()
 }
 
-/// Sorted values, with what is needed to judge any split of them at once.
+/// Sorted values, with the sums needed to judge any split of them in constant time.
 struct Sample<'a> {
     sorted: &'a [f64],
     gaps: RangeMaximum,
@@ -182,7 +183,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// The part, and the place inside it, where a split has the most evidence; `None` where no
+    /// The part, and the position inside it, at which a split has the most evidence; `None` if no
     /// split has enough.
     fn best_split_of(&self, parts: &[(usize, usize)]) -> Option<(usize, usize)> {
         let mut best = None;
@@ -199,8 +200,8 @@ impl<'a> Sample<'a> {
         best
     }
 
-    /// Two splits that together show three modes. Of three modes at equal distances no single split
-    /// shows any, since the side with two of them looks like one wide mode.
+    /// Two splits that together show three modes. With three modes at equal distances, no single
+    /// split shows any, since the side with two of them looks like one wide mode.
     fn best_pair_of_splits(&self) -> Option<(usize, usize)> {
         let places = self.places_for_a_pair();
         let end = self.sorted.len();
@@ -239,16 +240,16 @@ impl<'a> Sample<'a> {
         gap(a).total_cmp(&gap(b))
     }
 
-    /// The place of the widest gap in the valley around `split`: as cores leave out the ends of their
-    /// sides, a split a little beside the valley has the same evidence as one inside it.
+    /// The position of the widest gap in the valley around `split`: cores leave out the ends of
+    /// their sides, so a split slightly next to the valley has the same evidence as one inside it.
     fn at_widest_gap(&self, start: usize, split: usize, end: usize) -> usize {
         (Core::of(start, split).last + 1..=Core::of(split, end).first)
             .max_by(|&a, &b| self.by_gap(a, b))
             .unwrap_or(split)
     }
 
-    /// Evidence in nats that the values of `start..end` have a mode on each side of `split`, at the
-    /// cores that show more; `None` where the sides are too small or not clearly apart.
+    /// Evidence in nats that the values of `start..end` have a mode on each side of `split`, with
+    /// the cores that give more of it; `None` if the sides are too small or not clearly apart.
     fn evidence(&self, start: usize, split: usize, end: usize) -> Option<f64> {
         let least = MIN_SHARE * self.sorted.len() as f64;
         if ((split - start).min(end - split) as f64) < least {
@@ -311,7 +312,7 @@ struct Valley {
 
 impl Valley {
     /// Chernoff's bound on the binomial tail: how improbable, in nats, a core of `count` values and
-    /// `width` is beside this valley if the density does not rise from the valley to the core.
+    /// `width` is next to this valley if the density does not rise from the valley to the core.
     fn evidence(&self, count: f64, width: f64) -> f64 {
         let total = count + self.count;
         let (seen, expected) = (count / total, width / (width + self.width));

@@ -1,15 +1,15 @@
-//! Messages that are each answered by one, of which a number may be unanswered at a time.
+//! Messages that are each answered by one. A limited number may be unanswered at a time.
 //!
-//! Where the sockets hold all of them, the client sends and receives in turn, and nothing else: two
-//! system calls for each message. Where both sockets could be full, both peers would wait for each
-//! other. There the client's socket does not block: whenever it takes nothing, the client reads the
-//! answers that have come, and poll(2) waits until the socket takes or gives something. That is one
-//! call more for each such wait, and for each receive that finds nothing.
+//! If the sockets can hold all of them, the client only sends and receives in turn: two system
+//! calls for each message. If both sockets could become full, both peers would wait for each other.
+//! In that case the client's socket does not block: whenever it accepts nothing, the client reads
+//! the answers that have arrived, and poll(2) waits until the socket is readable or writable. That
+//! is one more call for each such wait, and for each receive that finds nothing.
 //!
-//! A datagram may be lost, so that the next answer is not that of the oldest message. Over UDP
-//! messages go in windows: the client waits for all answers of a window before the next one. When none
-//! has come for a twentieth of a second and four round trips, those that are missing are lost. How
-//! long the messages of such a window took is not known.
+//! A datagram may be lost, so the next answer need not be that of the oldest message. Over UDP,
+//! messages are sent in windows: the client waits for all answers of a window before the next one.
+//! If none has arrived for a twentieth of a second and four round trips, the missing ones count as
+//! lost. The time of the messages of such a window is unknown.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};

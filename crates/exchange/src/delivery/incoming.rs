@@ -1,4 +1,4 @@
-//! Incoming messages, and whether they are what was sent: the contents of a message follow from its
+//! Checks incoming messages against what was sent: the contents of a message follow from its
 //! number.
 
 use std::io::{self, ErrorKind};

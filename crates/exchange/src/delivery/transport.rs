@@ -1,4 +1,5 @@
-//! What carries messages: all that differs between transports, and not between patterns.
+//! The transports of messages: everything that differs between transports, and not between
+//! patterns.
 
 use std::io;
 use std::os::fd::OwnedFd;

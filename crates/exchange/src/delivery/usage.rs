@@ -1,11 +1,11 @@
-//! What a thread used while it worked: read before and after, and never during the work.
+//! The resources that a thread used for its work: read before and after, and never during the work.
 
 use std::io;
 
 use costof_os::perf::{Count, Event, Group};
 use costof_os::sched::usage::{self, Usage};
 
-/// What is used by the processor, where it can be.
+/// What is used by the CPU, where it can be.
 const EVENTS: [Event; 5] = [
     Event::Cycles,
     Event::L1dLoadMisses,
@@ -17,16 +17,16 @@ const EVENTS: [Event; 5] = [
 /// What the calling thread used while it worked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadUsage {
-    /// Processor time and context switches.
+    /// CPU time and context switches.
     pub resources: Usage,
     /// How often it moved to another CPU; none where the kernel does not say.
     pub migrations: Option<u64>,
-    /// What the processor counted, in user space and in the kernel; empty where it counts nothing.
+    /// What the CPU counted, in user space and in the kernel; empty where it counts nothing.
     pub counts: Vec<Count>,
 }
 
 impl ThreadUsage {
-    /// Does some work in this thread, and counts what it used. The processor's counters run only
+    /// Does some work in this thread, and counts what it used. The CPU's counters run only
     /// during the work: the kernel saves them at each context switch, which takes some hundreds of
     /// nanoseconds.
     pub(super) fn around<T>(work: impl FnOnce() -> io::Result<T>) -> (io::Result<T>, Self) {
@@ -49,7 +49,7 @@ impl ThreadUsage {
         (worked, used)
     }
 
-    /// How often this happened, where the processor counted it.
+    /// How often this happened, where the CPU counted it.
     pub fn count(&self, event: Event) -> Option<u64> {
         self.counts.iter().find(|count| count.event == event)?.value
     }

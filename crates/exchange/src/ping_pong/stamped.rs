@@ -1,7 +1,8 @@
-//! The same exchanges over a socket whose packets the kernel stamps: when a message was where, at
-//! either end.
+//! The same exchanges over a socket whose packets the kernel time-stamps: when a message was at
+//! which stage, at either end.
 //!
-//! All stamps of an end are of its own host's clock: the clocks of two hosts are never subtracted.
+//! All time stamps of an end come from its own host's clock: the clocks of two hosts are never
+//! subtracted.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The sender that receivers are measured with: it sends as fast as it can.
+//! The sender for measuring receivers: it sends as fast as it can.
 
 use crate::rendezvous::{Listener, Over};
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -56,7 +56,7 @@ pub struct Sender {
 pub struct Work {
     /// Bytes of whole messages.
     pub bytes: u64,
-    /// Processor time of the thread, in nanoseconds.
+    /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
     /// How long it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
     pub wall_ns: u64,

@@ -1,4 +1,4 @@
-//! How far an end of a stream was, from time to time.
+//! The progress of one end of a stream, recorded from time to time.
 
 use costof_os::cpu::clock::{ClockId, now_ns};
 

@@ -1,4 +1,4 @@
-//! What a receiver compares messages with.
+//! The bytes with which a receiver compares messages.
 
 use super::NUMBER_BYTES;
 use costof_os::memory::pattern::pattern;

@@ -1,4 +1,5 @@
-//! What has arrived at the receiver of a stream, whether it is what was sent, and when.
+//! What has arrived at the receiver of a stream, whether it matches what was sent, and when it
+//! arrived.
 
 use super::{Checkpoint, Checkpoints, Expected, HEADER_BYTES, NUMBER_BYTES, wrong_bytes};
 use std::io;

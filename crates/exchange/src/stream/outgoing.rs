@@ -1,4 +1,4 @@
-//! What the sender of a stream has sent, and what of it has arrived.
+//! What the sender of a stream has sent, and how much of it has arrived.
 
 use super::{Checkpoint, Checkpoints};
 use super::{HEADER_BYTES, MIN_MESSAGE_BYTES, NUMBER_BYTES};

@@ -1,4 +1,5 @@
-//! From checkpoints to the rate at which a transfer settles, and when it has reached it.
+//! Computes from checkpoints the rate at which a transfer settles, and when it has reached that
+//! rate.
 
 use super::Checkpoint;
 use super::windows::{self, Stretch};

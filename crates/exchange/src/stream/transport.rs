@@ -1,4 +1,4 @@
-//! What carries the messages of a stream, one file for each transport: how its two ends are made.
+//! The transports of a stream, one file each: how to create the two ends.
 
 pub mod calls;
 #[cfg(feature = "quic")]

@@ -1,4 +1,4 @@
-//! From checkpoints to throughput and CPU time, all flows together.
+//! Computes throughput and CPU time from checkpoints, over all flows together.
 
 use super::Checkpoint;
 

@@ -1,5 +1,6 @@
-//! Both ends in one thread: who sends a message receives it at the other end, and sends the answer,
-//! before looking for it. Nobody waits, so nothing is switched and no CPU is woken.
+//! Both ends in one thread: the thread that sends a message receives it at the other end and sends
+//! the answer, before it looks for the answer. Nobody waits, so there is no context switch, and no
+//! CPU is woken.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! The library `rudp`: messages by one of its connections, driven by its own socket.
+//! The library `rudp`: messages over one of its connections, driven by its own socket.
 //!
 //! [`Rudp`] sends and receives messages, [`connect`] and [`accepting`] are for ends that drive the
 //! library's socket in their own way, and [`stamped`] drives its protocol over stamped datagrams.

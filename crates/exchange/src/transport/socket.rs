@@ -1,7 +1,7 @@
-//! Messages by a socket: TCP, UDP, or a Unix stream.
+//! Messages over a socket: TCP, UDP, or a Unix stream.
 //!
-//! Datagrams go by sockets that are not connected, as those of servers are: the kernel looks up the
-//! route of each.
+//! Datagrams use sockets that are not connected, as servers do: the kernel looks up the route of
+//! each.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on
 //! `MSG_DONTWAIT` and `MSG_TRUNC`.
@@ -87,7 +87,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// What getpeername(2) says.
+    /// The errors of getpeername(2).
     pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
         let address = match &self.peer {
             Some(address) => Some(address.clone()),
@@ -100,7 +100,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// What send(2) says.
+    /// The errors of send(2).
     #[inline]
     pub fn try_send(&mut self, message: &[u8]) -> io::Result<bool> {
         match self.send_part(&message[self.sent..], SendFlags::DONTWAIT) {

@@ -1,12 +1,13 @@
-//! A socket whose packets the kernel stamps as they leave and as they come, around [`Socket`].
+//! A socket whose packets the kernel time-stamps when they leave and when they arrive, around
+//! [`Socket`].
 //!
 //! The kernel stamps a packet with `CLOCK_REALTIME` when it enters the queue discipline (SCHED),
-//! when the driver is given it (SND), and when the receiving stack gets one (RX). The first two
-//! come back through the socket's error queue, each with two control messages: the stamp, and which
-//! one it is of which message. Messages are numbered by count on UDP and by bytes on TCP. Stamps
-//! are switched on for the machine by a kernel thread, a while after the first socket asks for them:
-//! the first packets have none. Where threads of SCHED_IDLE keep the processors busy, that thread
-//! was seen to take many seconds, so [`SwitchedOn`](costof_os::net::timestamps::SwitchedOn) comes before those.
+//! when it is passed to the driver (SND), and when the receiving stack gets it (RX). The first two
+//! come back through the socket's error queue, each with two control messages: the time stamp, and
+//! its kind and message. UDP numbers messages by count, TCP by bytes. A kernel thread switches time
+//! stamps on for the machine, a while after the first socket asks for them: the first packets have
+//! none. If threads of SCHED_IDLE keep the CPUs busy, that thread took many seconds, so create
+//! [`SwitchedOn`](costof_os::net::timestamps::SwitchedOn) before those.
 //!
 //! Source: Linux Documentation/networking/timestamping.rst. `SOF_TIMESTAMPING_TX_SCHED` since Linux
 //! 3.17, `OPT_TSONLY` since 4.0.
@@ -196,7 +197,7 @@ impl Stamped {
     ///
     /// # Errors
     ///
-    /// What recvmsg(2) says; `UnexpectedEof` where the client has ended.
+    /// The errors of recvmsg(2); `UnexpectedEof` where the client has ended.
     #[inline]
     pub fn receive_datagram(&mut self, datagram: &mut [u8]) -> io::Result<Option<usize>> {
         self.receive_by(datagram, 0)
@@ -256,7 +257,7 @@ impl Stamped {
     ///
     /// # Errors
     ///
-    /// What poll(2) says.
+    /// The errors of poll(2).
     pub fn wait_readable(&mut self, time: Duration) -> io::Result<()> {
         match able(&self.socket, PollFlags::IN, time)? {
             // Stamps that stay in the error queue would end every wait at once.

@@ -1,5 +1,5 @@
-//! The protocol of the reliable-datagrams study, over any transport of datagrams: [`rudp::study`] with
-//! the waiting around it.
+//! The protocol of the reliable-datagrams study, over any transport of datagrams: [`rudp::study`]
+//! and the waiting around it.
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};

@@ -1,12 +1,11 @@
-//! One direction of an emulated link, as a state machine: packets and the time
-//! go in, packets come out. It reads no clock and opens nothing, so that it can
-//! be tested in virtual time.
+//! One direction of an emulated link, as a state machine: packets and the time go in, packets come
+//! out. It reads no clock and opens nothing, so tests can run it in virtual time.
 //!
-//! A packet is lost or not; what is left waits for the rate, in a queue of so
-//! many packets; then it is held up for the delay. Order is kept, also where
-//! the delay varies, except by packets that overtake.
+//! First it decides whether a packet is lost. The remaining packets wait for the rate, in a queue
+//! of limited length; after that, each is delayed. They keep their order, even if the delay varies,
+//! except for packets that overtake.
 //!
-//! Once as many packets were in flight as will be, nothing is allocated.
+//! Once the number of packets in flight has reached its maximum, nothing is allocated.
 
 use costof_model::link::Emulation;
 use costof_model::link_report::{Spread, Traffic};
@@ -16,9 +15,9 @@ use std::collections::VecDeque;
 
 /// The longest packet, in bytes: the MTU of both ends.
 pub(crate) const MTU: usize = 1500;
-/// How many packets can be in flight at once: 96 MiB of them.
+/// At most this many packets can be in flight at once: 96 MiB of them.
 const MAX_IN_FLIGHT: usize = 1 << 16;
-/// The longest time that is distinguished from longer ones, in nanoseconds.
+/// Longer times count as this one, in nanoseconds.
 const LONGEST_NS: u64 = 1 << 40;
 
 /// One direction of a link.
@@ -27,17 +26,17 @@ pub(crate) struct Channel {
     emulation: Emulation,
     random: Rng,
     packets: Vec<Box<[u8]>>,
-    /// Those that hold nothing.
+    /// The unused buffers.
     free: Vec<usize>,
-    /// The one that the next packet is read into.
+    /// The buffer for the next packet.
     next: usize,
     /// When the line is free again.
     line_free_ns: f64,
-    /// When packets that wait for the line get it.
+    /// When each packet in the queue gets the line.
     line_starts_ns: VecDeque<u64>,
-    /// What is held up, in the order in which it leaves.
+    /// The delayed packets, in the order in which they leave.
     held: VecDeque<Held>,
-    /// What overtakes that, in the order in which it leaves.
+    /// The packets that overtake those, in the order in which they leave.
     overtaking: VecDeque<Held>,
     counts: Traffic,
     delay: Histogram<u64>,
@@ -53,8 +52,8 @@ struct Held {
     leaves_ns: u64,
 }
 
-/// What chance says of a packet, drawn for each alike: whether one is lost does
-/// not depend on what else the link does.
+/// The random decisions about a packet. All are made for every packet, so that a loss does not
+/// depend on the link's other settings.
 struct Drawn {
     loss: f64,
     reorder: f64,
@@ -81,8 +80,7 @@ impl Channel {
         }
     }
 
-    /// Draws from this seed and counts from zero from now on. What is in flight
-    /// stays so.
+    /// Uses this seed, and counts from zero, from now on. Packets in flight stay in flight.
     pub(crate) fn begin(&mut self, seed: u64) {
         self.random = Rng::with_seed(seed);
         self.counts = Traffic::default();
@@ -95,7 +93,7 @@ impl Channel {
         &mut self.packets[self.next]
     }
 
-    /// A packet of so many bytes has come and stands in [`Channel::room`].
+    /// A packet of this many bytes has arrived and is in [`Channel::room`].
     pub(crate) fn take(&mut self, now_ns: u64, bytes: usize) {
         let random = &mut self.random;
         let drawn = Drawn {
@@ -118,13 +116,13 @@ impl Channel {
         }
     }
 
-    /// When something leaves next.
+    /// When the next packet leaves.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let fronts = [self.held.front(), self.overtaking.front()].into_iter();
         fronts.flatten().map(|held| held.leaves_ns).min()
     }
 
-    /// A packet that is to have left by now, the one first that is due first.
+    /// A packet that is due by now, the earliest first.
     pub(crate) fn leave(&mut self, now_ns: u64) -> Option<&[u8]> {
         let due = self.next_ns().filter(|next_ns| *next_ns <= now_ns)?;
         let overtakes = self.overtaking.front();
@@ -138,12 +136,12 @@ impl Channel {
         self.counts.bytes += held.bytes as u64;
         self.delay.saturating_record(now_ns - held.came_ns);
         self.lateness.saturating_record(now_ns - held.leaves_ns);
-        // It is not written to before its borrower has gone.
+        // The buffer is not written to while it is borrowed.
         self.free.push(held.packet);
         Some(&self.packets[held.packet][..held.bytes])
     }
 
-    /// So many packets that left did not arrive.
+    /// This many packets that left did not arrive.
     pub(crate) fn overrun(&mut self, packets: u64) {
         self.counts.overruns += packets;
     }
@@ -161,8 +159,8 @@ impl Channel {
         }
     }
 
-    /// When a packet that comes now has passed the line; `None` where the queue
-    /// before it is full.
+    /// When a packet that arrives now has passed the line; `None` if the queue in front of it is
+    /// full.
     fn pass_line(&mut self, now_ns: u64, bytes: usize) -> Option<f64> {
         let now = now_ns as f64;
         let Some(rate) = self.emulation.rate else {
@@ -185,7 +183,7 @@ impl Channel {
         Some(self.line_free_ns)
     }
 
-    /// Holds the packet in [`Channel::room`] up. Whether there was room for it.
+    /// Delays the packet in [`Channel::room`]. Returns whether there was room for it.
     fn hold(&mut self, came_ns: u64, bytes: usize, passed_ns: f64, drawn: &Drawn) -> bool {
         let Some(next) = self.unused() else {
             self.counts.overruns += 1;
@@ -212,7 +210,7 @@ impl Channel {
         true
     }
 
-    /// The packet that was just taken goes once more.
+    /// Duplicates the packet that was just taken.
     fn take_again(&mut self, now_ns: u64, bytes: usize, packet: usize, drawn: &Drawn) {
         let (first, next) = (packet.min(self.next), packet.max(self.next));
         let (low, high) = self.packets.split_at_mut(next);

@@ -5,13 +5,13 @@ use costof_model::link_report::LinkReport;
 
 /// What emulates a link.
 pub(crate) trait Emulator {
-    /// By which name it is known.
+    /// Its name in reports.
     fn name(&self) -> &'static str;
 
-    /// A launch begins: draws from this seed, counts from zero.
+    /// Starts a launch: uses this seed, counts from zero.
     fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String>;
 
-    /// Goes on on these processors, where it has a thread.
+    /// Continues on these CPUs, if it has a thread.
     fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
         let _ = cpus;
         Ok(())

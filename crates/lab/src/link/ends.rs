@@ -1,4 +1,4 @@
-//! The two ends of a link: namespaces, devices and addresses, by ip(8).
+//! The two ends of a link: namespaces, devices and addresses, created with ip(8).
 
 use costof_os::net::tun::Tun;
 use costof_os::process::namespace::{self, Namespace};
@@ -7,16 +7,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The address of the end that does not lead, the server's or receiver's.
+/// The address of the other end, that of the server or receiver.
 pub const FAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 /// The address of the leading end.
 pub const NEAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// The IPv6 address of the end that does not lead.
+/// The IPv6 address of the other end.
 pub const FAR_ADDRESS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc057, 0, 0, 0, 0, 0, 1));
 /// The IPv6 address of the leading end.
 pub const NEAR_ADDRESS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc057, 0, 0, 0, 0, 0, 2));
 
-/// What the device of a link is called at either end.
+/// The name of the link's device at either end.
 pub(crate) const DEVICE: &str = "costof";
 
 /// The two namespaces.
@@ -29,8 +29,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// New namespaces without a name. This thread, which must be the only one,
-    /// is in the far one afterwards.
+    /// New namespaces without a name. The calling thread must be the only one; it is in the far
+    /// namespace afterwards.
     pub(crate) fn anonymous() -> Result<Ends, String> {
         let (near, user) = first_namespace()?;
         let far = Namespace::new_for_this_thread()
@@ -43,14 +43,14 @@ impl Ends {
         let near = format!("/proc/{}/fd/{}", std::process::id(), self.near.descriptor());
         let cable = format!("link add {DEVICE} type veth peer name {DEVICE} netns {near}");
         ip(&self.far, &[&cable])?;
-        // Both know each other's hardware address, so that none has to be asked
-        // for over a link that delays or loses the question.
+        // Both know each other's hardware address, so neither has to ask for it over a link that
+        // delays or loses the question.
         for (is_near, end, others) in [
             (true, &self.near, [FAR_ADDRESS, FAR_ADDRESS_V6]),
             (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
         ] {
-            // A device that asks nobody joins no group for being asked, of which it
-            // would inform the other end within the first seconds.
+            // With `arp off`, a device joins no multicast group for neighbour solicitation. It
+            // would report such a group to the other end within the first seconds.
             let own = hardware_address(is_near);
             let own = format!("link set {DEVICE} arp off address {own}");
             self.set_up(is_near, own)?;
@@ -65,13 +65,13 @@ impl Ends {
         Ok(())
     }
 
-    /// Takes the cable away.
+    /// Removes the cable.
     pub(crate) fn cut(&self) -> Result<(), String> {
         ip(&self.far, &[&format!("link delete {DEVICE}")])
     }
 
-    /// A TUN device at each end, near and far. This thread is in the far
-    /// namespace afterwards.
+    /// A TUN device at each end, near and far. The calling thread is in the far namespace
+    /// afterwards.
     pub(crate) fn tuns(&self) -> Result<(Tun, Tun), String> {
         let open = |end: &Namespace| end.enter().and_then(|()| Tun::new(DEVICE));
         let tuns = open(&self.near).and_then(|near| Ok((near, open(&self.far)?)));
@@ -80,7 +80,7 @@ impl Ends {
                 "a TUN device: {error} (it needs the kernel's tun driver, and the right to open /dev/net/tun: chmod 666 /dev/net/tun, or root)"
             )
         })?;
-        // What the relay has not read yet waits there: some milliseconds of packets.
+        // Packets that the relay has not read yet wait there: some milliseconds of them.
         let queue = format!("link set {DEVICE} txqueuelen 5000 mtu 1500 multicast off");
         for is_near in [true, false] {
             self.set_up(is_near, queue.clone())?;
@@ -88,9 +88,8 @@ impl Ends {
         Ok(tuns)
     }
 
-    /// Gives the device at this end its addresses, and switches it on, after
-    /// these commands. It announces nothing of itself: what it would send, nobody
-    /// has sent.
+    /// After these commands, gives the device at this end its addresses and brings it up. It sends
+    /// no announcements: the link should carry only the measurement's packets.
     fn set_up(&self, is_near: bool, first: String) -> Result<(), String> {
         let (end, v4, v6) = if is_near {
             (&self.near, NEAR_ADDRESS, NEAR_ADDRESS_V6)
@@ -108,7 +107,7 @@ impl Ends {
     }
 }
 
-/// A machine without IPv6 has links without it.
+/// On a machine without IPv6, links have no IPv6 either.
 fn has_ipv6() -> bool {
     Path::new("/proc/net/if_inet6").exists()
 }
@@ -122,7 +121,7 @@ fn hardware_address(is_near: bool) -> &'static str {
     }
 }
 
-/// A network namespace; where that is not permitted, one in a new user namespace.
+/// A network namespace; without the permission for it, one in a new user namespace.
 fn first_namespace() -> Result<(Namespace, bool), String> {
     if let Ok(namespace) = Namespace::new_for_this_thread() {
         return Ok((namespace, false));
@@ -139,7 +138,7 @@ fn first_namespace() -> Result<(Namespace, bool), String> {
     Ok((namespace, true))
 }
 
-/// Has ip(8) execute these commands in a namespace.
+/// Runs these commands of ip(8) in a namespace.
 pub(crate) fn ip(namespace: &Namespace, commands: &[impl AsRef<str>]) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
@@ -147,7 +146,7 @@ pub(crate) fn ip(namespace: &Namespace, commands: &[impl AsRef<str>]) -> Result<
     output(namespace, command, &commands.join("\n")).map(drop)
 }
 
-/// What tc(8) prints in a namespace.
+/// The output of tc(8) in a namespace.
 pub(crate) fn tc<'a>(
     namespace: &Namespace,
     words: impl IntoIterator<Item = &'a str>,
@@ -158,7 +157,7 @@ pub(crate) fn tc<'a>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a program of iproute2 prints in a namespace, given `input`.
+/// The output of a program of iproute2 in a namespace, given `input`.
 fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command
@@ -179,7 +178,7 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
     if output.status.success() && !matches!(written, Some(Err(_))) {
         return Ok(output);
     }
-    // Its usage may follow.
+    // Its usage text may follow.
     let says = String::from_utf8_lossy(&output.stderr);
     let says = says.lines().find(|line| !line.trim().is_empty());
     let asked = match input {

@@ -1,5 +1,5 @@
-//! What the process that holds a link does: makes it, says so, and answers
-//! until its standard input closes.
+//! The process that holds a link: it creates the link, reports it, and answers requests until its
+//! standard input closes.
 
 use crate::link::emulator::Emulator;
 use crate::link::ends::Ends;
@@ -18,11 +18,11 @@ pub(crate) struct Held {
     emulator: Option<Box<dyn Emulator>>,
 }
 
-/// Makes a link, says so on standard output, answers what it is asked on
-/// standard input, and ends when that closes: the link with it.
+/// Creates a link, reports it on standard output, answers requests from standard input, and ends
+/// when that closes; the link ends with it.
 ///
 /// # Errors
-/// Where it cannot answer.
+/// If it cannot answer.
 pub fn hold(link: &Link) -> io::Result<()> {
     process::die_with_parent()?;
     let held = Ends::anonymous().and_then(|ends| Held::make(link, ends));
@@ -32,7 +32,7 @@ pub fn hold(link: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what there is, or why there is nothing.
+/// Reports the link, or why there is none.
 pub(crate) fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
     let (say, held) = match held {
         Ok(held) => (held.introduction(), Some(held)),
@@ -73,8 +73,8 @@ impl Held {
         }
     }
 
-    /// Answers until there is nothing more to read, or it is asked to stay (then
-    /// it returns true).
+    /// Answers until there is nothing more to read, or until it is asked to stay (it then returns
+    /// true).
     pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
         let mut input = BufReader::new(input);
         loop {
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-/// netem where the kernel has it, which is found out by trying; else the relay.
+/// netem if the kernel has it, which a trial shows; otherwise the relay.
 fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Box<dyn Emulator>, String> {
     ends.join_by_cable()?;
     let no_netem = match Netem::install(ends, up, down) {

@@ -1,5 +1,5 @@
-//! The process that holds a link, seen from the controller, and what the two
-//! say to each other: JSON, one message a line.
+//! The process that holds a link, as the controller sees it, and the messages between the two:
+//! JSON, one message per line.
 
 use crate::host::{Host, WorkerCommand};
 use crate::pipe::{self, line};
@@ -15,7 +15,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// How long making a link may take.
+/// How long creating a link may take.
 const MAKE_LIMIT: Duration = Duration::from_secs(20);
 /// How long the holder may take for any other answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -24,65 +24,65 @@ pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
 
 const MALFORMED: &str = "its holder sent a malformed reply";
 
-/// By which name the holder says that a relay emulates the link.
+/// The name by which the holder reports that a relay emulates the link.
 pub(crate) const RELAY: &str = "relay";
 
-/// What the holder is asked.
+/// A request to the holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// A launch begins: draw from this seed, count from zero.
+    /// A launch begins: use this seed, count from zero.
     Begin {
-        /// Draws what is lost.
+        /// The seed of the losses.
         seed: u64,
     },
-    /// Relay on these processors.
+    /// Relay on these CPUs.
     RelayOn {
         /// Their numbers.
         cpus: Vec<usize>,
     },
-    /// What has happened since?
+    /// Report what has happened since.
     Report,
-    /// Go on when I have gone.
+    /// Continue after the controller has ended.
     Stay,
 }
 
-/// What the holder says.
+/// A reply of the holder.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Reply {
-    /// First: the link is there.
+    /// The first reply: the link exists.
     Link {
-        /// Its namespaces, as descriptors of its own.
+        /// Its namespaces, as the holder's own descriptors.
         near: i32,
         far: i32,
-        /// Whether they belong to a user namespace of its own.
+        /// Whether they belong to a user namespace of the holder.
         user: bool,
-        /// What emulates, where something does.
+        /// What emulates the link, if anything does.
         emulated_by: Option<String>,
     },
-    /// It was done.
+    /// The request was executed.
     Done,
-    /// What has happened; none where nobody emulates.
+    /// What has happened; `None` if nothing emulates the link.
     Report { link: Option<Box<LinkReport>> },
-    /// That cannot be, and why.
+    /// The request failed, and why.
     Refused { reason: String },
 }
 
-/// The process that holds a link. It is ended when this is dropped.
+/// The process that holds a link. Dropping this kills it.
 #[derive(Debug)]
 pub(crate) struct Holder {
     child: Child,
-    /// None once it is to stay.
+    /// `None` once it should stay.
     asks: Option<ChildStdin>,
     says: Receiver<Vec<u8>>,
     pub(crate) emulated_by: Option<String>,
 }
 
 impl Holder {
-    /// Starts one with these arguments, and what it says of its namespaces.
-    /// Must be called from a thread that outlives the holder, whose parent-death
-    /// signal follows that thread.
+    /// Starts a holder with these arguments, and returns its description of its namespaces. Call
+    /// this from a thread that outlives the holder: the kernel kills the holder when that thread
+    /// ends.
     pub(crate) fn start(
         link: &Link,
         command: &WorkerCommand,
@@ -143,7 +143,7 @@ impl Holder {
         self.child.id()
     }
 
-    /// Asks, and what the answer is.
+    /// Sends a request and returns the reply.
     pub(crate) fn ask(&mut self, ask: Request) -> Result<Reply, String> {
         let line = line(&ask);
         let sent = self.asks.as_mut().map(|asks| asks.write_all(&line));
@@ -153,7 +153,7 @@ impl Holder {
         }
     }
 
-    /// Lets it go on without this process.
+    /// Lets it continue without this process.
     pub(crate) fn stay(mut self) -> Result<(), String> {
         match self.ask(Request::Stay)? {
             Reply::Done => {
@@ -175,8 +175,8 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         if self.asks.is_some() {
-            // It leads a group, in which what it has just started (ip, tc) is too.
-            // Each may say that it has ended already, which is what is wanted.
+            // It leads a group, which also contains the programs that it has just started (ip, tc).
+            // An error means that they have already ended, which is fine.
             let _ = process::kill_group(self.child.id());
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -1,8 +1,8 @@
-//! The one link with names: two namespaces that people enter with
-//! `ip netns exec`, there until it is taken down.
+//! The one link with names: two namespaces that people enter with `ip netns exec`. It exists until
+//! it is taken down.
 //!
-//! What is up is written down in /run/costof, before anything is made, so that
-//! whatever is left of an attempt can be found and taken away.
+//! Before anything is created, the link is recorded in /run/costof, so that the remains of a failed
+//! attempt can be found and removed.
 
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
@@ -27,36 +27,35 @@ pub const FAR_NAME: &str = "costof-server";
 /// The namespace of the leading end: 10.0.0.2.
 pub const NEAR_NAME: &str = "costof-client";
 
-/// Where it is written down what is up.
+/// Where the existing link is recorded.
 const FOLDER: &str = "/run/costof";
 const RECORD: &str = "/run/costof/link.json";
-/// Where the process that emulates answers.
+/// Where the emulating process accepts requests.
 const SOCKET: &str = "/run/costof/link.socket";
-/// How long any of it may take to ask or to end.
+/// How long connecting, sending or ending may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long it may take to answer: longer than the relay may, so that what it
-/// says of that is heard.
+/// How long an answer may take: longer than the relay may take, so that its error arrives.
 const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is up.
+/// The existing link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Up {
-    /// Which link, by its name.
+    /// The link, by its name.
     pub link: String,
-    /// What its losses are drawn from.
+    /// The seed of its losses.
     pub seed: u64,
-    /// What emulates it, where something does: `netem` or `relay`.
+    /// What emulates it, if anything does: `netem` or `relay`.
     #[serde(default)]
     pub emulated_by: Option<String>,
-    /// The process that relays, where one does.
+    /// The process that relays, if there is one.
     #[serde(default)]
     pub pid: Option<u32>,
 }
 
-/// Makes the link. What it was already, if the same one was up.
+/// Creates the link. If the same one exists already, returns that one and `true`.
 ///
 /// # Errors
-/// Where another one is up, or it cannot be made: then nothing is left of it.
+/// If another link exists, or the link cannot be created; nothing is then left of it.
 pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), String> {
     let begun = Up {
         link: link.to_string(),
@@ -87,7 +86,7 @@ pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), 
     record(&begun)?;
     let made = make(link, seed, holder, begun);
     if made.is_err() {
-        // Why it was not made is what matters.
+        // The reason why it was not created is the error to report.
         let _ = down();
     }
     Ok((made?, false))
@@ -106,7 +105,7 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
     if let Reply::Refused { reason } = holder.ask(Request::Begin { seed })? {
         return Err(reason);
     }
-    // A cable and netem stay without a process.
+    // A cable and netem persist without a process.
     let is_relayed = up.emulated_by.as_deref() == Some(RELAY);
     up.pid = is_relayed.then(|| holder.pid());
     record(&up)?;
@@ -116,10 +115,10 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
     Ok(up)
 }
 
-/// What is up, and what it has done since, where that is counted.
+/// The existing link, and what it has done since its start, if that is counted.
 ///
 /// # Errors
-/// Where something is left of a link that is not whole, or its relay has failed.
+/// If only parts of a link are left, or its relay has failed.
 pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
     let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
     match recorded() {
@@ -141,10 +140,10 @@ pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
     }
 }
 
-/// Takes the link away, and whatever is left of one. Whether there was anything.
+/// Removes the link, and whatever is left of one. Returns whether there was anything.
 ///
 /// # Errors
-/// Where something stays.
+/// If something remains.
 pub fn down() -> Result<bool, String> {
     let up = recorded();
     if let Some(pid) = up.as_ref().and_then(|up| up.pid) {
@@ -154,8 +153,8 @@ pub fn down() -> Result<bool, String> {
     for name in [FAR_NAME, NEAR_NAME] {
         if path(name).exists() {
             was_there = true;
-            // People may still be in the namespace, which then lasts as long as
-            // they are. There is no device where the relay had it.
+            // People may still be in the namespace, which then lasts as long as they are there.
+            // With the relay, there is no such device.
             if let Ok(namespace) = Namespace::named(name) {
                 let _ = ip(&namespace, &[&format!("link delete {DEVICE}")]);
             }
@@ -180,7 +179,7 @@ fn removed(path: &str, outcome: io::Result<()>) -> Result<(), String> {
 
 const ROOT: &str = " (costof link needs root: its namespaces have names, which are mounts)";
 
-/// The named namespaces; this thread is in the far one afterwards.
+/// The named namespaces; the calling thread is in the far one afterwards.
 fn ends() -> Result<Ends, String> {
     let named = |name| Namespace::named(name).map_err(|error| format!("{name}: {error}"));
     let ends = Ends {
@@ -194,13 +193,13 @@ fn ends() -> Result<Ends, String> {
     Ok(ends)
 }
 
-/// Does what [`hold`](super::hold()) does between the named namespaces, which are there already; once it is
-/// asked to stay it goes on until it is killed.
+/// Does what [`hold`](super::hold()) does, between the existing named namespaces. Once it is asked
+/// to stay, it continues until it is killed.
 ///
 /// # Errors
-/// Where it cannot answer.
+/// If it cannot answer.
 pub fn hold_named(link: &Link) -> io::Result<()> {
-    // No folder is kept from being unmounted.
+    // So that this process does not keep a folder from being unmounted.
     std::env::set_current_dir("/")?;
     let held = ends().and_then(|ends| Held::make(link, ends));
     if let Some(mut held) = introduce(held)?
@@ -211,19 +210,19 @@ pub fn hold_named(link: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers whoever asks what the link does, until this process is killed.
+/// Answers requests for reports until this process is killed.
 fn serve(held: &mut Held) -> io::Result<()> {
     let listener = UnixListener::bind(SOCKET)?;
     for asker in listener.incoming() {
         let asker = asker?;
         asker.set_read_timeout(Some(LIMIT))?;
-        // One that goes away is none that matters.
+        // A client that disconnects does not matter.
         let _ = held.serve(&asker, &asker);
     }
     Ok(())
 }
 
-/// What the process that emulates says of the link.
+/// The report of the emulating process.
 fn report() -> Result<Option<LinkReport>, String> {
     match asked(Request::Report).map_err(|error| error.to_string())? {
         Reply::Report { link } => Ok(link.map(|link| *link)),
@@ -232,7 +231,7 @@ fn report() -> Result<Option<LinkReport>, String> {
     }
 }
 
-/// What it answers.
+/// Its reply to a request.
 fn asked(ask: Request) -> io::Result<Reply> {
     let holder = UnixStream::connect(SOCKET)?;
     holder.set_read_timeout(Some(REPORT_LIMIT))?;
@@ -252,11 +251,11 @@ fn record(up: &Up) -> Result<(), String> {
     written.map_err(|error| format!("cannot write {RECORD}: {error}{ROOT}"))
 }
 
-/// Whether everything is there that this link consists of.
+/// Whether every part of this link exists.
 fn is_whole(up: &Up) -> bool {
     let named = [NEAR_NAME, FAR_NAME].iter().all(|name| path(name).exists());
     let is_emulated = up.link.parse::<Link>().is_ok_and(|link| link != Link::Veth);
-    // What a relay says of its devices it says itself.
+    // A relay reports on its devices itself.
     let has_device = || {
         Namespace::named(NEAR_NAME)
             .is_ok_and(|near| ip(&near, &[&format!("link show {DEVICE}")]).is_ok())
@@ -273,8 +272,8 @@ fn path(name: &str) -> PathBuf {
     Path::new("/run/netns").join(name)
 }
 
-/// Whether this process is in one of the two namespaces, and so no other one
-/// that has got its number since.
+/// Whether this process is in one of the two namespaces, and so is not another process that has
+/// since got its number.
 fn is_ours(pid: u32) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let own = identity(Path::new(&format!("/proc/{pid}/ns/net")));

@@ -1,5 +1,5 @@
-//! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, where the
-//! kernel has it and does what was asked for in the way that costof means it.
+//! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, if the kernel has it and does
+//! what costof means by the settings.
 
 use crate::link::emulator::Emulator;
 use crate::link::ends::{DEVICE, Ends, ip, tc};
@@ -11,8 +11,7 @@ use costof_os::process::namespace::Namespace;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How many packets may be in flight where there is no rate: netem's queue
-/// holds what is delayed too.
+/// How many packets may be in flight without a rate: netem's queue also holds the delayed packets.
 const MAX_IN_FLIGHT: u32 = 65_536;
 
 /// netem at both ends.
@@ -20,11 +19,11 @@ const MAX_IN_FLIGHT: u32 = 65_536;
 pub(crate) struct Netem {
     up: Emulation,
     down: Emulation,
-    /// What was counted at each end when the launch began, and when that was.
+    /// The counts at each end when the launch began, and their times.
     before: [(Counts, u64); 2],
 }
 
-/// What a queue discipline has counted.
+/// The counters of a queue discipline.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Counts {
     packets: u64,
@@ -34,7 +33,7 @@ struct Counts {
     options: Options,
 }
 
-/// Of its options, those that it may not have understood.
+/// The options that it may not have understood.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Options {
     #[serde(default)]
@@ -45,7 +44,7 @@ impl Netem {
     /// Puts netem on both ends of a cable.
     ///
     /// # Errors
-    /// Where the kernel has none, or one that does something else.
+    /// If the kernel has no netem, or one that behaves differently.
     pub(crate) fn install(ends: &Ends, up: Emulation, down: Emulation) -> Result<Netem, String> {
         for emulation in [&up, &down] {
             differs(emulation)?;
@@ -56,7 +55,7 @@ impl Netem {
             before: Default::default(),
         };
         for end in [&ends.near, &ends.far] {
-            // One packet is one of the MTU, so that what is lost is no 64 KiB.
+            // One packet is at most the MTU, so that a loss is never one of 64 KiB.
             ip(end, &[&format!("link set {DEVICE} gso_max_segs 1")])?;
         }
         netem.begin(0, ends)?;
@@ -97,7 +96,7 @@ impl Emulator for Netem {
     }
 }
 
-/// What netem does not say of what it did.
+/// What netem does not report.
 fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
     let mut absent = BTreeMap::new();
     let mut say = |name, why| absent.insert(Text::Borrowed(name), Text::Borrowed(why));
@@ -119,7 +118,7 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
     absent
 }
 
-/// Where netem means something else than costof, which.
+/// Returns an error if netem means something else than costof by a setting.
 fn differs(emulation: &Emulation) -> Result<(), String> {
     if emulation.jitter_ns > 0.0 {
         return Err("netem reorders where the delay varies".to_owned());
@@ -128,15 +127,14 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
         return Err("what overtakes passes by netem's rate".to_owned());
     }
     if emulation.delay_ns > 0.0 && emulation.rate.is_some() {
-        // As many as are in flight would have to be added to the limit of its
-        // queue: of small packets sixteen times as many as of large ones.
+        // The packets in flight would have to be added to the limit of its queue: sixteen times as
+        // many small packets as large ones.
         return Err("netem's queue before the rate holds what is delayed too".to_owned());
     }
     Ok(())
 }
 
-/// Whether what is drawn is drawn from this seed. A kernel that knows none does
-/// as if none had been named.
+/// Whether random decisions use this seed. A kernel that does not know the option ignores it.
 fn draws_from(emulation: &Emulation, seed: u64, options: Options) -> Result<(), String> {
     if options.seed == Some(seed) || !draws(emulation) {
         Ok(())
@@ -145,7 +143,7 @@ fn draws_from(emulation: &Emulation, seed: u64, options: Options) -> Result<(), 
     }
 }
 
-/// Whether chance decides about packets.
+/// Whether any decision about packets is random.
 fn draws(emulation: &Emulation) -> bool {
     emulation.loss + emulation.duplicate + emulation.reorder > 0.0
 }
@@ -153,7 +151,7 @@ fn draws(emulation: &Emulation) -> bool {
 /// The options of netem.
 fn words(emulation: &Emulation, seed: u64) -> String {
     let mut words = vec!["netem".to_owned()];
-    // Where there is a rate, there is no delay; one packet is on the line.
+    // With a rate there is no delay; one packet is on the line.
     let limit = emulation
         .rate
         .map_or(MAX_IN_FLIGHT, |_| emulation.queue.saturating_add(1));
@@ -170,7 +168,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
         }
     }
     if let Some(rate) = emulation.rate {
-        // IP packets are counted, without the Ethernet header.
+        // The size of IP packets counts, without the Ethernet header.
         words.push(format!("rate {}bit -14", rate as u64));
     }
     if draws(emulation) {
@@ -179,8 +177,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
     words.join(" ")
 }
 
-/// What was counted at each end until now, and when that was, each for itself:
-/// running tc takes milliseconds.
+/// The counts at each end, each with its own time: running tc takes milliseconds.
 fn counts(ends: &Ends) -> Result<[(Counts, u64); 2], String> {
     let of = |end: &Namespace| -> Result<(Counts, u64), String> {
         let text = tc(end, ["-s", "-j", "qdisc", "show", "dev", DEVICE, "root"])?;

@@ -1,10 +1,9 @@
-//! costof's own emulation of a link, where the kernel has none: a thread that
-//! carries packets between two TUN devices, each as late as its
-//! [`Channel`] says.
+//! costof's own emulation of a link, for kernels without one: a thread carries packets between two
+//! TUN devices and delays each as its [`Channel`] decides.
 //!
-//! It sleeps until shortly before a packet is due, and then reads the clock
-//! until it is: by as much earlier as it was lately woken too late. Where it is
-//! permitted it runs before everything else (`SCHED_FIFO`).
+//! It sleeps until shortly before a packet is due, and then reads the clock until it is due. The
+//! more its last wake-ups were late, the earlier it wakes. If permitted, it runs before all other
+//! threads (`SCHED_FIFO`).
 
 use crate::link::channel::Channel;
 use crate::link::emulator::Emulator;
@@ -28,40 +27,41 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Above ordinary processes, below what the machine itself cannot do without.
+/// Above ordinary threads, below those that the machine itself depends on.
 const PRIORITY: u32 = 10;
-/// How many packets of one direction are read before the other has its turn.
+/// At most this many packets of one direction are read before the other's turn.
 const TURN: usize = 16;
-/// How long before a packet is due the relay stops sleeping, at least and at
-/// most, in nanoseconds.
+/// How long before a packet is due the relay stops sleeping: the minimum and the maximum, in
+/// nanoseconds.
 const AWAKE_NS: (u64, u64) = (5_000, 100_000);
-/// After how long without a sleep a relay of real-time priority leaves its
-/// processor to others, where nothing is due for as long and in any case, and
-/// for how long, in nanoseconds: an end of the link that shares it would else not
+/// When a relay of real-time priority leaves its CPU to others, in nanoseconds: after the first
+/// time without sleep if nothing is due soon, after the second in any case, and for how long.
+/// Otherwise an end of the link that shares the CPU would not run while packets come without a
+/// pause.
 /// run while packets come without a pause.
 const ON_END_NS: (u64, u64) = (200_000, 400_000);
 const PAUSE_NS: u64 = 20_000;
-/// A wait that something ended was a sleep if it took so long, in nanoseconds:
-/// where something is there already, it takes less.
+/// A wait that an event ended counts as a sleep if it took at least this long, in nanoseconds: if
+/// the event is already there, it takes less.
 const BLOCKED_NS: u64 = 5_000;
-/// After how many turns without a pause it looks for questions.
+/// After this many turns without a pause it checks for requests.
 const TURNS: u32 = 64;
 /// How long the relay may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// A relay that runs, as long as its process does.
+/// A running relay; it runs as long as its process does.
 #[derive(Debug)]
 pub(crate) struct Relay {
     questions: Sender<Question>,
     wake: PipeWriter,
-    /// None once it is known to have ended, and by what.
+    /// `None` once the thread is known to have ended, and why.
     thread: Option<JoinHandle<io::Error>>,
     ended_by: String,
-    /// What each device, near and far, had dropped when the launch began.
+    /// How many packets each device, near and far, had dropped when the launch began.
     dropped_before: [u64; 2],
 }
 
-/// What the thread that relays is to do between packets.
+/// A request to the relaying thread, handled between packets.
 type Question = Box<dyn FnOnce(&mut Relaying) + Send>;
 
 impl Relay {
@@ -96,7 +96,7 @@ impl Relay {
     ) -> Result<T, String> {
         let (sender, answer) = mpsc::channel();
         let question = move |relaying: &mut Relaying| {
-            // Who asked may have gone.
+            // The requester may have gone.
             let _ = sender.send(question(relaying));
         };
         if self.questions.send(Box::new(question)).is_err() || self.wake.write_all(b"?").is_err() {
@@ -112,7 +112,7 @@ impl Relay {
         })
     }
 
-    /// Why nobody answers any more: a device was taken away.
+    /// Why nobody answers any more: a device was removed.
     fn ended(&mut self) -> String {
         if let Some(Ok(error)) = self.thread.take().map(JoinHandle::join) {
             self.ended_by = format!(": {error}");
@@ -144,15 +144,15 @@ impl Emulator for Relay {
     fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
         let mut report = self.ask(Relaying::report)?;
         let dropped = dropped(ends)?;
-        // What is sent at the near end goes up.
+        // Packets sent at the near end go up.
         report.up.overruns += dropped[0].saturating_sub(self.dropped_before[0]);
         report.down.overruns += dropped[1].saturating_sub(self.dropped_before[1]);
         Ok(report)
     }
 }
 
-/// How many packets the devices dropped because the relay did not read them in
-/// time. This thread is in the far namespace afterwards.
+/// How many packets the devices dropped because the relay did not read them in time. The calling
+/// thread is in the far namespace afterwards.
 fn dropped(ends: &Ends) -> Result<[u64; 2], String> {
     let of = |end: &Namespace| -> io::Result<u64> {
         end.enter()?;
@@ -163,8 +163,8 @@ fn dropped(ends: &Ends) -> Result<[u64; 2], String> {
     both.map_err(|error| format!("cannot read what the link's devices dropped: {error}"))
 }
 
-/// The packets of the link's device that were dropped on their way out:
-/// Source: `dev_seq_printf_stats` of the kernel, the eighth counter of each half.
+/// How many packets of the link's device were dropped when sent. Source: `dev_seq_printf_stats` of
+/// the kernel, the eighth counter of each half.
 fn sent_and_dropped(devices: &str) -> Option<u64> {
     let own = devices
         .lines()
@@ -190,7 +190,7 @@ struct Relaying {
 
 impl Relaying {
     fn new(near: Tun, far: Tun, up: Emulation, down: Emulation) -> Relaying {
-        // Both are for the better where they are permitted; the report says.
+        // Both improve the emulation if they are permitted; the report says whether they are.
         let _ = timers::set_timer_slack(Some(1));
         Relaying {
             near,
@@ -209,7 +209,7 @@ impl Relaying {
     fn relay(&mut self, woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<Infallible> {
         let mut turns = 0;
         loop {
-            // Packets that come without a pause are no reason to answer nobody.
+            // Even if packets come without a pause, requests must be answered.
             turns = (turns + 1) % TURNS;
             if turns == 0 {
                 self.seen_here();
@@ -242,8 +242,8 @@ impl Relaying {
         }
     }
 
-    /// Sleeps until a packet comes, a question may be there (then it returns
-    /// true), or so much time has passed.
+    /// Sleeps until a packet arrives, a request may have arrived (it then returns true), or this
+    /// time has passed.
     fn sleep(&mut self, woken: &PipeReader, sleep_ns: Option<u64>) -> io::Result<bool> {
         let before_ns = now();
         let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
@@ -253,7 +253,7 @@ impl Relaying {
         }
         if let Some(sleep_ns) = sleep_ns.filter(|_| !came) {
             let late_ns = now().saturating_sub(before_ns + sleep_ns);
-            // Follows what is worse at once, and what is better slowly.
+            // Adapts at once to later wake-ups, and slowly to earlier ones.
             let usual = self.awake_ns - self.awake_ns / 64;
             self.awake_ns = usual.max(late_ns).clamp(AWAKE_NS.0, AWAKE_NS.1);
         }
@@ -261,14 +261,14 @@ impl Relaying {
         Ok(came)
     }
 
-    /// When something leaves next, in either direction.
+    /// When the next packet leaves, in either direction.
     fn next_ns(&self) -> Option<u64> {
         let next = [self.up.next_ns(), self.down.next_ns()];
         next.into_iter().flatten().min()
     }
 
-    /// Notes the processor that it runs on. Inserts, and so allocates, only where
-    /// it has not been before.
+    /// Notes the CPU that it runs on. Inserts, and so allocates, only if it has not run there
+    /// before.
     fn seen_here(&mut self) {
         self.cpus.insert(affinity::current_cpu());
     }
@@ -282,8 +282,8 @@ impl Relaying {
     }
 
     fn begin(&mut self, seed: u64) {
-        // Each direction draws for itself, so that neither changes what the
-        // other one loses.
+        // Each direction has its own random numbers, so that neither changes the losses of the
+        // other.
         self.up.begin(seed);
         self.down.begin(!seed);
         self.cpus.clear();
@@ -313,8 +313,8 @@ impl Relaying {
     }
 }
 
-/// Takes what has come at one end, and lets what is due leave at the other.
-/// Whether there was anything.
+/// Takes the packets that have arrived at one end, and sends the ones that are due at the other.
+/// Returns whether there were any.
 fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
     let mut moved = false;
     for _ in 0..TURN {
@@ -337,8 +337,8 @@ fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
     Ok(moved)
 }
 
-/// Whether it is time to leave the processor to others: long after the last
-/// sleep, and nothing is due before it would be awake again; or after very long.
+/// Whether it is time to leave the CPU to others: long after the last sleep if nothing is due
+/// before the relay would be awake again, or after a very long time.
 fn pauses(now_ns: u64, slept_ns: u64, next_ns: Option<u64>, awake_ns: u64) -> bool {
     let on_end_ns = now_ns - slept_ns;
     let is_due = next_ns.is_some_and(|next_ns| next_ns <= now_ns + PAUSE_NS + awake_ns);

@@ -1,34 +1,33 @@
-//! The link of which only the sender's half exists: packets are dropped where
-//! they would be handed to a device's driver, before anybody receives them.
+//! The link with only the sender's half: packets are dropped where they would go to a device's
+//! driver, before anybody receives them.
 //!
-//! With a receiver, the kernel copies what a sender asked it not to copy as
-//! soon as a packet enters a receiving socket's stack on the same machine. Here
-//! none does, so a send without a copy stays one, as with a network card.
+//! With a receiver on the same machine, the kernel copies data that a sender asked it not to copy,
+//! as soon as the packet enters the receiving socket's stack. Here there is no receiver, so a send
+//! without a copy remains one, as with a network card.
 
 use crate::link::ends::{FAR_ADDRESS, NEAR_ADDRESS, ip, tc};
 use costof_os::net::sink::{BACK, DEVICE};
 use costof_os::process::namespace::Namespace;
 
-/// The largest that an IPv4 packet can be: a datagram of 65,507 bytes is one
-/// packet then. Of a datagram that is cut into several, the kernel copies all.
+/// The largest IPv4 packet: a datagram of 65,507 bytes is then one packet. If a datagram is split
+/// into several, the kernel copies all of it.
 const MTU: u32 = 65_535;
 
 const DEVICE_ETHERNET: &str = "02:00:00:00:00:02";
 const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 
-/// One instruction of classic BPF: return 4, which is `TC_ACT_STOLEN`, whatever
-/// the packet. It needs neither a compiler nor the system call bpf(2). The sender
-/// learns that the packet has left; after `TC_ACT_SHOT` it would learn that a queue
-/// was full, and TCP would slow down and send it again.
+/// One instruction of classic BPF: return 4, which is `TC_ACT_STOLEN`, for every packet. It needs
+/// neither a compiler nor the system call bpf(2). The sender sees the packet as sent. After
+/// `TC_ACT_SHOT` it would see a full queue, and TCP would slow down and retransmit the packet.
 const DROP: &str = "1,6 0 0 4";
 
-/// A way to lay the link out.
+/// A way to set the link up.
 type Way = fn(&Namespace) -> Result<(), String>;
 
-/// Lays the link out in the sender's namespace.
+/// Sets the link up in the sender's namespace.
 ///
 /// # Errors
-/// Why it cannot be, for each way that was tried.
+/// Why it failed, for each way that was tried.
 pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
     let ways: [(&str, Way); 3] = [
         ("veth", veth_before_which_is_dropped),
@@ -41,14 +40,14 @@ pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
             Ok(()) => return Ok(()),
             Err(reason) => reasons.push(format!("with {name}: {reason}")),
         }
-        // What there is of it; none is no error.
+        // Removes what was created; if there is nothing, that is not an error.
         let _ = ip(near, &[&format!("link delete {DEVICE}")]);
     }
     Err(reasons.join("; "))
 }
 
-/// A cable before which all that is sent is dropped, and through which
-/// acknowledgements can be sent back.
+/// A cable in front of which all packets are dropped, and through which acknowledgements can be
+/// sent back.
 fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
     let cable = format!(
         "link add {DEVICE} address {DEVICE_ETHERNET} mtu {MTU} type veth \
@@ -59,7 +58,7 @@ fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
     let filter = ["filter", "add", "dev", DEVICE, "egress"];
     let drop = ["bpf", "bytecode", DROP, "direct-action"];
     tc(near, filter.into_iter().chain(drop))?;
-    // No hardware address is asked for, since nobody would answer.
+    // The hardware address is set, since nobody would answer a request for it.
     let known = format!("neighbour add {FAR_ADDRESS} lladdr {BACK_ETHERNET} dev {DEVICE}");
     ip(
         near,
@@ -71,9 +70,8 @@ fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
     )
 }
 
-/// A device that by its nature drops what is sent through it: ifb what was not
-/// redirected to it, dummy everything. Nothing comes back from it, so there is
-/// no TCP.
+/// A device that by its nature drops what is sent through it: ifb drops packets that were not
+/// redirected to it, dummy drops all. Nothing comes back from it, so TCP is impossible.
 fn device_that_drops(near: &Namespace, kind: &str) -> Result<(), String> {
     ip(
         near,

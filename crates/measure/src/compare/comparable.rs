@@ -1,4 +1,4 @@
-//! Whether what two runs measured can be compared, and which of their samples.
+//! Decides whether the measurements of two runs can be compared, and which of their samples.
 
 use crate::distance::is_alike;
 use crate::estimate::{core_of, launch_medians};
@@ -9,20 +9,21 @@ use costof_model::noise::MEASURED;
 use costof_model::rows::LaunchPoint;
 use costof_model::run_file::Run;
 
-/// A run whose core was alone for this share of a metric's samples has medians that its neighbours do not
-/// move by more than chance does.
+/// If the core was alone for this share of a metric's samples, neighbours change the medians by no
+/// more than chance does.
 const MOSTLY_ALONE: f64 = 0.9;
 
-/// The machine of a run until it restarts.
+/// Identifies the machine of a run until it restarts.
 pub(super) fn boot(run: &Run) -> Option<&String> {
     run.attempts.last()?.boot.as_ref()
 }
 
-/// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
-/// that moved them; two machines may differ in it, and that is what their user wants to know.
+/// Checks that the CPUs of both sides were equally far apart. On one machine since one boot, a
+/// difference means that the hypervisor moved them. Two different machines may differ in this, and
+/// that is what their user wants to know.
 ///
 /// # Errors
-/// The distances, where they differ.
+/// The distances, if they differ.
 pub(super) fn moved(
     distances_ns: [Option<f64>; 2],
     is_same_boot: bool,
@@ -45,11 +46,12 @@ pub(super) fn moved(
     ))
 }
 
-/// Which samples of both sides are compared, and whether something else used the core meanwhile. Like
-/// is compared with like: alone with alone, else shared with shared, else all with all.
+/// Which samples of both sides are compared, and whether something else used the core during them.
+/// Like is compared with like: alone with alone, otherwise shared with shared, otherwise all with
+/// all.
 ///
 /// # Errors
-/// Where one side had the core to itself and the other hardly ever.
+/// If one side had the core to itself and the other hardly ever did.
 pub(super) fn common(
     launches: &[Vec<&LaunchPoint>; 2],
     metric: &str,
@@ -75,7 +77,7 @@ pub(super) fn common(
     }
     let is_gauged = sides.iter().all(Option::is_some);
     match selections.iter().position(|side| *side == Selection::Alone) {
-        // What took turns met the same neighbours.
+        // Launches that took turns met the same neighbours.
         Some(alone) if is_gauged && !in_turns => {
             let [had, had_not] = [["before", "after"][alone], ["after", "before"][alone]];
             Err(format!(
@@ -87,7 +89,7 @@ pub(super) fn common(
     }
 }
 
-/// The design of the core that a run measured, where it is known.
+/// The design of the core that a run measured, if it is known.
 pub(super) fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
     let facts = run.attempts.last()?.hosts.get(MEASURED)?;
     Some((
@@ -97,10 +99,10 @@ pub(super) fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
     ))
 }
 
-/// Whether both sides' gauges have the same floor, as cores of one design do.
+/// Checks that both sides' gauges have the same floor, as cores of one design do.
 ///
 /// # Errors
-/// Where one is higher: that core was never alone, and what its run calls alone is not.
+/// If one floor is higher: that core was never alone, and what its run calls alone is not.
 pub(super) fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result<(), String> {
     let [Some(old), Some(new)] = floors else {
         return Ok(());

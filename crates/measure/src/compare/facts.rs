@@ -1,4 +1,4 @@
-//! What two runs' machines say of themselves that is not the same.
+//! The facts in which the machines of two runs differ.
 
 use costof_model::comparison::FactDifference;
 use costof_model::facts::Facts;
@@ -8,12 +8,12 @@ use costof_model::run_file::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-/// What it is, and its value where it is known.
+/// The name of a fact, and its value if it is known.
 type Fact = (String, Option<String>);
 
-/// Every fact that a cost may depend on and that differs, in the order of [`machine_facts`].
+/// Every differing fact on which a cost may depend, in the order of [`machine_facts`].
 ///
-/// Runs that took turns had one controller, wherever it was.
+/// Runs that took turns had one controller, wherever it ran.
 pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
     let (Some(old), Some(new)) = (before.attempts.last(), after.attempts.last()) else {
         return Vec::new();
@@ -41,13 +41,13 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     found
 }
 
-/// What was asked of the runs that is not the same: where, how precisely, and how often it was measured.
+/// How the runs were measured differently: where, how precisely, and how often.
 fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
     let facts = |run: &Run| {
         [
             ("CPUs of the run", Some(processors(run, in_turns))),
             ("precision", Some(run.run.plan.precision.to_string())),
-            // Each side of what took turns loses launches by chance.
+            // Both sides of a comparison in turns lose launches by chance.
             ("launches of a point", launches(run).filter(|_| !in_turns)),
         ]
     };
@@ -62,7 +62,7 @@ fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference
     found.collect()
 }
 
-/// On which processors the points were measured.
+/// The CPUs on which the points were measured.
 fn processors(run: &Run, in_turns: bool) -> String {
     let roles = run.run.plan.placement.0.iter();
     let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
@@ -70,7 +70,7 @@ fn processors(run: &Run, in_turns: bool) -> String {
     roles.collect::<Vec<_>>().join(", ")
 }
 
-/// How many launches half of the points have at most.
+/// The median number of launches of a point.
 fn launches(run: &Run) -> Option<String> {
     let mut counts: Vec<u32> = run.points.iter().map(|row| row.launches).collect();
     counts.sort_unstable();
@@ -96,8 +96,8 @@ fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     all
 }
 
-/// What costs depend on, what explains most first. What changes by itself (load, free memory, the
-/// clock at that moment) is not among it.
+/// The facts on which costs depend; the ones that explain most come first. Facts that change by
+/// themselves (load, free memory, the current clock) are not among them.
 fn machine_facts(facts: &Facts) -> Vec<Fact> {
     let (cpu, kernel) = (&facts.cpu, &facts.kernel);
     let first = [

@@ -1,4 +1,4 @@
-//! What each row means among all of them.
+//! Judges each row among all of them.
 
 use super::LEAST;
 use crate::schedule::Precision;
@@ -6,10 +6,10 @@ use costof_model::comparison::{Cause, Compared, Verdict};
 use costof_model::unit::Better;
 use costof_stats::{CONFIDENCE, Difference};
 
-/// What [`Compared::visible`] is seen with.
+/// The probability with which a change of [`Compared::visible`] would be found.
 const OFTEN: f64 = 0.9;
 
-/// Says what each row means among all of them.
+/// Sets the verdict of each row, considering all of them.
 pub(super) fn judged(
     mut found: Vec<(Compared, Difference)>,
     in_turns: bool,
@@ -29,14 +29,14 @@ pub(super) fn judged(
             continue;
         }
         row.verdict = match (row.better, row.ratio > 1.0) {
-            // Two neighbours, met at two times, differ as two machines do.
+            // Two neighbours met at different times differ as two machines do.
             _ if row.core_shared && !in_turns => Verdict::Differs,
             (Better::Neither, _) => Verdict::Differs,
             (Better::Lower, true) | (Better::Higher, false) => Verdict::Worse,
             (Better::Lower, false) | (Better::Higher, true) => Verdict::Better,
         };
     }
-    // Of what is still alike, the first would have to stand against all of them.
+    // To count as a change, an unchanged row would have to pass the threshold for all rows.
     let corrected = 1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64;
     let rows = found.into_iter().map(|(mut row, difference)| {
         row.visible = visible(&difference, corrected);
@@ -50,25 +50,25 @@ pub(super) fn judged(
     rows.collect()
 }
 
-/// The ratio of the medians that are shown.
+/// The ratio of the displayed medians.
 fn medians(row: &Compared) -> f64 {
     row.after.0 / row.before.0
 }
 
-/// Whether the medians have not moved the way in which the test says that they have, as where a cost has two
-/// modes.
+/// Whether the displayed medians did not move in the direction that the test reports, as can happen
+/// if a cost has two modes.
 fn contradicts(row: &Compared) -> bool {
     let medians = medians(row);
     (row.ratio > 1.0 && medians <= 1.0) || (row.ratio < 1.0 && medians >= 1.0)
 }
 
-/// The smallest change that would have been seen, as a share.
+/// The smallest change that would have been found, as a share.
 fn visible(difference: &Difference, confidence: f64) -> f64 {
     let least = difference.visible(confidence, OFTEN);
     least.map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1())
 }
 
-/// What a row says in which no change was seen: that there is none that matters, or why it cannot tell.
+/// The verdict of a row in which no change was found: that no change matters, or why it is unknown.
 fn without_change(
     row: &Compared,
     medians: f64,

@@ -1,4 +1,4 @@
-//! What has no number any more, and why.
+//! Points that no longer have a number, and why.
 
 use super::Side;
 use costof_model::comparison::Missing;
@@ -7,7 +7,7 @@ use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
-/// Points with a number in the old run that the new one was to measure too, and has none of.
+/// Points with a number in the old run that the new run was also to measure, but has no number for.
 pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missing> {
     let has_number = |row: &&&PointRow| row.state == State::Ok && row.is_usable();
     let points = after.run.plan.points();
@@ -26,7 +26,7 @@ pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missin
     missing.collect()
 }
 
-/// Why a measured point has no number, and whether noise is the cause; `None` where it has one.
+/// Why a measured point has no number, and whether noise is the cause; `None` if it has a number.
 fn doubt(row: &PointRow) -> Option<(String, bool)> {
     if !row.is_usable() {
         let reason = "its launches disagree by more than a factor of ten";
@@ -36,7 +36,7 @@ fn doubt(row: &PointRow) -> Option<(String, bool)> {
     (row.state != State::Ok).then(|| (reason.to_owned(), row.grade == Grade::D))
 }
 
-/// The reason that the run gives, that of the point before that of one of its launches.
+/// The run's reason for the point if it has one, otherwise that of one of its launches.
 fn failure(run: &Run, point: &Point) -> String {
     let failures = || run.failures.iter().filter(|row| row.point == *point);
     let whole = failures().find(|row| row.launch.is_none());

@@ -1,4 +1,4 @@
-//! One metric of a point over its launches: of which samples its estimate is made, and the estimate.
+//! One metric of a point over its launches: which samples its estimate uses, and the estimate.
 
 use crate::schedule::LEAST_LAUNCHES;
 use costof_model::metric::{
@@ -9,9 +9,9 @@ use costof_model::protocol::ClockInfo;
 use costof_model::rows::LaunchPoint;
 use costof_stats::{Distribution, IntervalRule, launch_modes, median, median_interval};
 
-/// A percentile is printed only of operations that last this many clock reads.
+/// Percentiles are shown only for operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
-/// Values of a launch that are looked at for modes.
+/// At most this many values of a launch are searched for modes.
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
 /// The percentiles of a latency.
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -26,9 +26,9 @@ pub(super) fn measured<'a>(
         .filter(move |measured| measured.name == name)
 }
 
-/// Of which samples a metric's estimate is made: of those that had the core to themselves, where
-/// enough launches have enough of them; else of those that shared it, where that is so; else of all.
-/// Times have no say in it.
+/// Which samples a metric's estimate uses: those that had the core to themselves, if enough
+/// launches have enough of them; otherwise those that shared it, on the same condition; otherwise
+/// all. Times do not influence the choice.
 pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     let wanted = launches.len().min(LEAST_LAUNCHES as usize);
     let suffices = |selection: Selection| {
@@ -44,18 +44,18 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     }
 }
 
-/// Of which samples of a metric the launches of a point make their medians.
+/// Which samples of a metric the medians of a point's launches use.
 pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
     selection(&measured(points, metric).collect::<Vec<_>>())
 }
 
-/// How the samples of a metric of a point divide by the state of the core; `None` where no gauge was
+/// How many samples of a metric of a point were in each state of the core; `None` if no gauge was
 /// read.
 pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
     core_share(&measured(points, metric).collect::<Vec<_>>())
 }
 
-/// The median of the selected samples of each launch that gave enough of them of a metric of a point.
+/// For each launch with enough selected samples of a metric of a point, their median.
 pub(crate) fn launch_medians(
     points: &[&LaunchPoint],
     metric: &str,
@@ -66,7 +66,7 @@ pub(crate) fn launch_medians(
         .collect()
 }
 
-/// How the samples of a metric divide by the state of the core; `None` where no gauge was read.
+/// How many samples of a metric were in each state of the core; `None` if no gauge was read.
 fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
     let gauged = launches.iter().filter(|launch| launch.gauged.is_some());
     let gauged: Vec<&&Measured> = gauged.collect();
@@ -85,7 +85,7 @@ fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
     })
 }
 
-/// One metric over all launches; `None` where no launch gave it.
+/// Estimates one metric over all launches; `None` if no launch has it.
 pub(super) fn estimate(
     metric: &MetricInfo,
     points: &[&LaunchPoint],
@@ -122,11 +122,11 @@ pub(super) fn estimate(
     })
 }
 
-/// By how much a latency may differ from the middle of its bucket, as a share of it: a histogram of
-/// three digits has 1,024 to 2,048 buckets for each doubling.
+/// By how much a latency may differ from the middle of its bucket, as a share of the latency: a
+/// histogram of three digits has 1,024 to 2,048 buckets per doubling.
 pub(crate) const HALF_BUCKET: f64 = 1.0 / 2048.0;
 
-/// What launches say together, each as the distribution of what it measured.
+/// Summarizes launches, each given as the distribution of its samples.
 pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {
     let medians: Vec<f64> = by_launch.iter().filter_map(Distribution::median).collect();
     let interval = median_interval(&medians);
@@ -156,18 +156,19 @@ fn kind(rule: IntervalRule) -> IntervalKind {
     }
 }
 
-/// Every selected sample, of a histogram the middle of each bucket as often as it counts; `None`
-/// where there are too few.
+/// The selected samples; a histogram counts the middle of each bucket as often as the bucket's
+/// count. `None` if there are too few.
 pub(super) fn distribution(launch: &Measured, selection: Selection) -> Option<Distribution> {
     is_enough(launch, selection).then(|| Distribution::new(launch.selected(selection)))
 }
 
-/// Whether a launch's selected samples stand for it: all of them do, however few they are.
+/// Whether a launch's selected samples represent it. If all samples are selected, they do, however
+/// few they are.
 pub(super) fn is_enough(launch: &Measured, selection: Selection) -> bool {
     selection == Selection::All || launch.suffices(selection)
 }
 
-/// The modes, where there is more than one.
+/// The modes, if there is more than one.
 fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
     let values = by_launch
         .iter()
@@ -180,8 +181,8 @@ fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
     modes.into_iter().map(mode).collect()
 }
 
-/// Those percentiles that there are enough samples for: n ≥ 10 ÷ (1 − p); none
-/// of operations so short that reading the clock is part of them.
+/// The percentiles for which there are enough samples, n ≥ 10 ÷ (1 − p); none for operations so
+/// short that reading the clock is part of them.
 fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
     let long_enough = all
         .median()
@@ -191,7 +192,7 @@ fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
     }
     PERCENTS
         .iter()
-        // 100 - 99.99 is a little less than 0.01.
+        // In floating point, 100 - 99.99 is a little less than 0.01.
         .filter(|percent| all.count() as f64 * (100.0 - **percent) >= 1000.0 - 1e-6)
         .filter_map(|percent| {
             Some(Percentile {
@@ -202,7 +203,7 @@ fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
         .collect()
 }
 
-/// The median over launches without the disturbed batches, where there are any.
+/// The median over launches without the disturbed batches, if any were disturbed.
 fn undisturbed(launches: &[&Measured]) -> Option<f64> {
     if launches.iter().all(|launch| launch.disturbed.is_empty()) {
         return None;

@@ -5,7 +5,7 @@ use costof_model::facts::{Activity, Pressure};
 use super::folder::Folder;
 use crate::processor_ticks;
 
-/// Load, shares since the start, and stalls.
+/// Load, shares of time since boot, and stalls.
 pub(super) fn activity(root: &Folder) -> Activity {
     let load = root.text("/proc/loadavg").unwrap_or_default();
     let mut load = load.split_whitespace().map(|word| word.parse().ok());
@@ -24,7 +24,7 @@ pub(super) fn activity(root: &Folder) -> Activity {
     }
 }
 
-/// Steal and busy as shares of all time.
+/// Steal and busy time as shares of all time.
 fn shares(stat: &str) -> Option<(f64, f64)> {
     let all = processor_ticks::sum(stat)?;
     let share = |ticks: u64| ticks as f64 / all.total as f64;

@@ -4,7 +4,7 @@ use costof_model::facts::{Cache, CacheKind, CacheSource, CpuSet};
 
 use super::folder::{Folder, bytes_of};
 
-/// The caches of the processors that are online, those that are alike in one entry, by level.
+/// The caches of the online CPUs by level; identical ones share an entry.
 pub(super) fn caches(root: &Folder, online: &CpuSet) -> Vec<Cache> {
     let mut caches: Vec<Cache> = Vec::new();
     for cpu in online.iter() {
@@ -17,8 +17,8 @@ pub(super) fn caches(root: &Folder, online: &CpuSet) -> Vec<Cache> {
     caches
 }
 
-/// Adds one cache of a processor. The first processor of a shared one has added it already; `level` and
-/// `type` distinguish two caches that share the same processors.
+/// Adds one cache of a CPU. If CPUs share a cache, the first of them has already added it. `level`
+/// and `type` distinguish two caches that the same CPUs share.
 fn add(caches: &mut Vec<Cache>, folder: &Folder, cpu: u32) -> Option<()> {
     let mut shared = folder.set("shared_cpu_list");
     if shared.is_empty() {

@@ -1,4 +1,4 @@
-//! What the groups around this process allow: the tightest of all that can be seen.
+//! What the control groups around this process allow: the tightest limit of all visible groups.
 //! Source: Documentation/admin-guide/cgroup-v2.rst, Documentation/admin-guide/cgroup-v1/.
 
 use costof_model::facts::Cgroup;
@@ -50,14 +50,14 @@ pub(super) fn cgroup(root: &Folder) -> Cgroup {
     }
 }
 
-/// What the files of a version are called.
+/// The names of the files of a version.
 struct Files {
     quota: &'static str,
-    /// v1's period has a file of its own.
+    /// In v1, the period has its own file.
     period: Option<&'static str>,
     memory_limits: &'static [&'static str],
     memory_used: &'static str,
-    /// The file pages among what is used that the kernel drops first.
+    /// The part of the used memory that the kernel drops first: file pages.
     droppable: &'static str,
     weight: &'static str,
     default_weight: f64,
@@ -87,8 +87,8 @@ const V2: Files = Files {
 };
 
 impl Files {
-    /// Microseconds of processor time, and in how many they may be used. No quota (`max`, or −1 in v1) is
-    /// none that reads as a number.
+    /// Microseconds of CPU time per period, and the period in microseconds. Without a quota (`max`,
+    /// or −1 in v1) the value does not read as a number.
     fn quota(&self, folder: &Folder) -> Option<(u64, u64)> {
         let (quota, period): (u64, u64) = match self.period {
             Some(period) => (folder.value(self.quota)?, folder.value(period)?),
@@ -101,7 +101,7 @@ impl Files {
         (period > 0).then_some((quota, period))
     }
 
-    /// What a group uses, less the file pages that the kernel drops first.
+    /// The memory that a group uses, minus the file pages that the kernel drops first.
     fn used_bytes(&self, folder: &Folder) -> Option<u64> {
         let used: u64 = folder.value(self.memory_used)?;
         let stat = folder.text("memory.stat").unwrap_or_default();
@@ -110,8 +110,8 @@ impl Files {
     }
 }
 
-/// Adds what one more group further out allows, whose files are in this folder: of limits the smallest
-/// counts, of what is none that of the innermost.
+/// Adds the limits of the next outer group, whose files are in this folder. Of limits, the smallest
+/// counts; of other values, that of the innermost group.
 fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&str) -> bool) {
     if has("cpu") {
         if let Some((quota_us, period_us)) = files.quota(folder) {
@@ -144,7 +144,7 @@ fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&st
         }
     }
     if has("pids") {
-        // `max` is no limit.
+        // `max` means no limit.
         let limits = [cgroup.task_limit, folder.value("pids.max")];
         cgroup.task_limit = limits.into_iter().flatten().min();
     }
@@ -154,13 +154,13 @@ fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&st
 struct Mount {
     /// The controllers of v1; none for v2.
     controllers: Option<Vec<String>>,
-    /// The group that is seen at the mount point.
+    /// The group that the mount point shows.
     root: String,
     point: String,
 }
 
 impl Mount {
-    /// Whether a line of `/proc/self/cgroup` with these controllers speaks of this hierarchy.
+    /// Whether a line of `/proc/self/cgroup` with these controllers refers to this hierarchy.
     fn serves(&self, controllers: &str) -> bool {
         let Some(own) = &self.controllers else {
             return controllers.is_empty();
@@ -169,14 +169,14 @@ impl Mount {
         !controllers.is_empty() && controllers.split(',').all(has)
     }
 
-    /// The folders from the process's group up to the highest that can be seen.
+    /// The folders from the process's group up to the highest visible group.
     fn folders(&self, root: &Folder, path: &str) -> Vec<Folder> {
         let below = match self.root.as_str() {
             "/" => path,
             root => path.strip_prefix(root).unwrap_or("/"),
         };
         let mut folders = vec![root.folder(&self.point)];
-        // A group outside of this namespace's root is written with "..", and is out of sight.
+        // A group outside this namespace's root starts with ".." and is not visible.
         let names = below.split('/').filter(|name| !name.is_empty());
         for name in names.take_while(|name| *name != "..") {
             let inner = folders[folders.len() - 1].folder(name);
@@ -209,8 +209,8 @@ fn mounts(mountinfo: &str) -> Vec<Mount> {
         .collect()
 }
 
-/// The nanoseconds for which a group's quota has held it back so far, by its
-/// `cpu.stat`: `throttled_usec` in v2, `throttled_time` in v1.
+/// For how many nanoseconds the quota has throttled a group so far, from its `cpu.stat`:
+/// `throttled_usec` in v2, `throttled_time` in v1.
 pub(super) fn throttled_ns(stat: &str) -> Option<f64> {
     parsed(stat, "throttled_usec", ' ')
         .map(|us: f64| us * 1000.0)

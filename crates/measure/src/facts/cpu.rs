@@ -1,4 +1,4 @@
-//! The processors: `/proc/cpuinfo` and `/sys/devices/system/cpu`.
+//! The CPUs: `/proc/cpuinfo` and `/sys/devices/system/cpu`.
 //! Source: Documentation/ABI/testing/sysfs-devices-system-cpu, Documentation/admin-guide/cputopology.rst,
 //! Documentation/arch/arm64/cpu-feature-registers.rst.
 
@@ -10,16 +10,16 @@ use super::caches;
 use super::cpuid::Cpuid;
 use super::folder::{Folder, field, is_word_of};
 
-/// Where the kernel describes the processors.
+/// Where the kernel describes the CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
-/// Its performance monitoring units.
+/// Where the kernel describes its performance monitoring units.
 const UNITS: &str = "/sys/bus/event_source/devices";
 
-/// Enough of `/proc/cpuinfo` for the first processors; on old kernels each further one is asked for
-/// its clock by an interrupt.
+/// Enough of `/proc/cpuinfo` for the first CPUs. For each further CPU, old kernels send an
+/// interrupt to ask for its clock.
 const CPUINFO_BYTES: u64 = 16 << 10;
 
-/// Extensions and properties that change what things cost or which instructions can be measured.
+/// Extensions and properties that change costs, or which instructions can be measured.
 const FLAGS: &str = "\
     sse4_2 popcnt aes avx avx2 avx512f avx512bw avx512vl avx512_vnni avx10 amx_tile bmi2 sha_ni \
     vpclmulqdq clflushopt clwb clzero erms fsrm fzrm fsrs movdiri movdir64b constant_tsc \
@@ -28,7 +28,7 @@ const FLAGS: &str = "\
     ibrs_enhanced ibpb stibp arch_perfmon perfctr_core perfmon_v2 hypervisor \
     asimd atomics crc32 dcpop ecv lrcpc mops sha2 sve sve2 wfxt";
 
-/// Everything about the processors.
+/// Everything about the CPUs.
 pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
     let info = root.start("/proc/cpuinfo", CPUINFO_BYTES);
     let info = info.unwrap_or_default();
@@ -76,7 +76,7 @@ pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
     cpu
 }
 
-/// Who the first processor says that it is.
+/// The identity of the first CPU.
 fn identity(info: &str) -> Cpu {
     let first = info.split("\n\n").next().unwrap_or("");
     let text = |name| {
@@ -97,7 +97,7 @@ fn identity(info: &str) -> Cpu {
             model_name: text("model name").or_else(|| arm_part(implementer, part)),
             model: Some(part),
             stepping: number("CPU revision"),
-            // The generic timer runs at one rate by definition (Arm ARM, section D12).
+            // The generic timer runs at a constant rate by definition (Arm ARM, section D12).
             tsc_invariant: Some(true),
             flags,
             ..Cpu::default()
@@ -126,7 +126,7 @@ fn flags(all: &str) -> Vec<String> {
         .collect()
 }
 
-/// The distinct sets of processors that a topology file names, or an older kernel's name of it.
+/// The distinct sets of CPUs in a topology file, or in the file with its name on older kernels.
 fn groups(cpus: &Folder, online: &CpuSet, file: &str, older: &str) -> Vec<CpuSet> {
     let mut seen = CpuSet::default();
     let mut groups = Vec::new();
@@ -144,8 +144,8 @@ fn groups(cpus: &Folder, online: &CpuSet, file: &str, older: &str) -> Vec<CpuSet
     groups
 }
 
-/// The kinds of cores where there are several: Intel's from the names of their performance
-/// monitoring units, others' from part number and capacity.
+/// The kinds of cores, if there are several: on Intel from the names of their performance
+/// monitoring units, on others from part number and capacity.
 fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
     let intel = ["core", "atom", "lowpower"].map(|name| intel_kind(root, name));
     let intel: Vec<CoreKind> = intel.into_iter().flatten().collect();
@@ -164,7 +164,7 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
     if kinds.len() < 2 {
         return Vec::new();
     }
-    // The units that count on cores have a file `cpus`, unlike those beside the cores, which have a
+    // The units that count on cores have a file `cpus`; the units outside the cores have a file
     // `cpumask`.
     let units: Vec<(String, CpuSet)> = (root.folder(UNITS).folders())
         .map(|(unit, folder)| (unit, folder.set("cpus")))
@@ -205,8 +205,8 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// The part that an aarch64 main identification register names: implementer in bits 31 to 24, part
-/// in bits 15 to 4. Source: Arm ARM, MIDR_EL1.
+/// The part in an aarch64 main identification register: the implementer in bits 31 to 24, the part
+/// number in bits 15 to 4. Source: Arm ARM, MIDR_EL1.
 fn part_of(identification: u64) -> Option<String> {
     let implementer = ((identification >> 24) & 0xff) as u32;
     let part = ((identification >> 4) & 0xfff) as u32;
@@ -231,7 +231,7 @@ fn arm_implementer(implementer: u32) -> String {
     name.to_owned()
 }
 
-/// The parts that one meets in servers and boards. Source: the kernel's
+/// The parts that are common in servers and boards. Source: the kernel's
 /// `arch/arm64/include/asm/cputype.h`.
 fn arm_part(implementer: u32, part: u32) -> Option<String> {
     let name = match (implementer, part) {
@@ -270,8 +270,9 @@ fn advertised(hz: u64, source: &str) -> Advertised {
     }
 }
 
-/// The kernel's delay loop counts TSC ticks (aarch64: ticks of the generic timer), and prints twice
-/// their rate. Source: `tsc_init` in arch/x86/kernel/tsc.c, `time_init` in arch/arm64/kernel/time.c.
+/// The kernel's delay loop counts TSC ticks (on aarch64 ticks of the generic timer), and the kernel
+/// prints twice their rate. Source: `tsc_init` in arch/x86/kernel/tsc.c, `time_init` in
+/// arch/arm64/kernel/time.c.
 fn bogus_mips(info: &str) -> Option<Advertised> {
     let text = field(info, "bogomips", ':').or_else(|| field(info, "BogoMIPS", ':'))?;
     let millions: f64 = text.parse().ok()?;

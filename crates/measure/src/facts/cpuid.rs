@@ -1,11 +1,12 @@
-//! What the CPUID instruction reports, for where the kernel's files do not.
+//! What the CPUID instruction reports, for facts that the kernel's files do not give.
 //!
-//! Each CPUID leaves a virtual machine for microseconds; this is read once a gathering and never
-//! beside a measurement. Source: Intel SDM volume 2A "CPUID"; AMD APM volume 3 appendix E.
+//! Each CPUID exits to the hypervisor, which takes microseconds. So it is read once per gathering
+//! of facts, and never during a measurement. Source: Intel SDM volume 2A "CPUID"; AMD APM volume 3
+//! appendix E.
 
 use costof_model::facts::{Advertised, Cache};
 
-/// The leaves that matter here, as plain data; nothing in it where the processor has no CPUID.
+/// The leaves that matter here, as plain data; empty if the CPU has no CPUID.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cpuid {
     /// The name in leaf 40000000h.
@@ -18,13 +19,13 @@ pub(super) struct Cpuid {
     pub(super) base: Option<Advertised>,
     /// Leaf 16h.
     pub(super) max: Option<Advertised>,
-    /// Leaf 4 or 8000001Dh of the processor that this ran on.
+    /// Leaf 4 or 8000001Dh, of the CPU on which this ran.
     pub(super) caches: Vec<Cache>,
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Cpuid {
-    /// Nothing: only x86 has the instruction.
+    /// Empty: only x86 has the instruction.
     pub(super) fn read() -> Self {
         Self::default()
     }
@@ -32,7 +33,7 @@ impl Cpuid {
 
 #[cfg(target_arch = "x86_64")]
 impl Cpuid {
-    /// Asks the processor that this runs on.
+    /// Queries the CPU on which this runs.
     pub(super) fn read() -> Self {
         let cpuid = raw_cpuid::CpuId::new();
         let hypervisor = cpuid.get_hypervisor_info();

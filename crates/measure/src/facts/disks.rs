@@ -1,4 +1,4 @@
-//! Block devices and what is mounted from them. Source: Documentation/ABI/stable/sysfs-block,
+//! Block devices and mounted file systems. Source: Documentation/ABI/stable/sysfs-block,
 //! proc_pid_mountinfo(5).
 
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use super::folder::{Folder, is_word_of};
 
 const BLOCK: &str = "/sys/block";
 
-/// The kernel counts disks in sectors of this size whatever the disk's own are.
+/// The kernel counts in sectors of this size, regardless of the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// File systems that hold the kernel's own things and no files of anybody.
+/// File systems that hold kernel objects and no user files.
 const KERNEL_FILE_SYSTEMS: &str = "\
     autofs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl \
     hugetlbfs mqueue nsfs proc pstore ramfs rpc_pipefs securityfs selinuxfs sysfs tracefs";
 
-/// The block devices that have a size.
+/// The block devices with a size.
 pub(super) fn disks(root: &Folder) -> Vec<Disk> {
     let disks = root.folder(BLOCK).folders();
     disks
@@ -46,7 +46,8 @@ fn disk(name: String, folder: &Folder) -> Option<Disk> {
     })
 }
 
-/// By the driver's naming; what a virtual disk says of turning is the hypervisor's default.
+/// The kind of disk, from the names of device and driver: the rotational flag of a virtual disk is
+/// only the hypervisor's default.
 fn kind(
     name: &str,
     driver: Option<&str>,
@@ -74,8 +75,8 @@ fn kind(
     }
 }
 
-/// What is mounted, other than the kernel's own; of several mounts at one point the last, which
-/// hides the others.
+/// The mounted file systems, without those of the kernel. Of several mounts at one point only the
+/// last counts, which hides the others.
 pub(super) fn file_systems(root: &Folder) -> Vec<FileSystem> {
     let disks = disks_by_number(root);
     let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
@@ -109,7 +110,7 @@ fn file_system(line: &str, disks: &BTreeMap<String, String>) -> Option<FileSyste
     })
 }
 
-/// Both lists of options without repetition.
+/// Both lists of options, without duplicates.
 fn merged(options: &str, own: &str) -> String {
     let mut all: Vec<&str> = Vec::new();
     for option in options.split(',').chain(own.split(',')) {
@@ -120,13 +121,14 @@ fn merged(options: &str, own: &str) -> String {
     all.join(",")
 }
 
-/// Blanks, tabs, line ends and backslashes stand as three octal digits.
+/// Replaces the three octal digits that stand for blanks, tabs, line ends and backslashes.
 fn unescape(text: &str) -> String {
     let text = text.replace("\\040", " ").replace("\\011", "\t");
     text.replace("\\012", "\n").replace("\\134", "\\")
 }
 
-/// From `major:minor` and from `/dev/name` to the disk's name, partitions to the disk they lie on.
+/// Maps `major:minor` and `/dev/name` to the disk's name, and partitions to the disk that holds
+/// them.
 fn disks_by_number(root: &Folder) -> BTreeMap<String, String> {
     let mut numbers = BTreeMap::new();
     for (disk, folder) in root.folder(BLOCK).folders() {

@@ -6,7 +6,7 @@ use costof_model::facts::Dimm;
 const MEMORY_DEVICE: u8 = 17;
 const END_OF_TABLE: u8 = 127;
 
-/// The modules that are plugged in, in the order of the table; what is cut short is left out.
+/// The installed modules, in the order of the table; a truncated entry is left out.
 pub(super) fn dimms(table: &[u8]) -> Vec<Dimm> {
     let mut dimms = Vec::new();
     let mut rest = table;
@@ -21,7 +21,7 @@ pub(super) fn dimms(table: &[u8]) -> Vec<Dimm> {
     dimms
 }
 
-/// A head and a formatted part of the length that the head names, then strings, each ended by a
+/// A header, a formatted part of the length that the header gives, then strings, each ended by a
 /// zero, and one more zero.
 struct Structure<'a> {
     formatted: &'a [u8],
@@ -59,7 +59,7 @@ impl<'a> Structure<'a> {
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// A field that holds the number of a string, from 1; 0 is none.
+    /// A field that holds the number of a string, counted from 1; 0 means no string.
     fn string(&self, offset: usize) -> Option<String> {
         let number = usize::from(*self.formatted.get(offset)?).checked_sub(1)?;
         let bytes = self.strings.split(|&byte| byte == 0).nth(number)?;
@@ -68,7 +68,7 @@ impl<'a> Structure<'a> {
     }
 }
 
-/// None: an empty slot.
+/// `None` for an empty slot.
 fn dimm(structure: &Structure<'_>) -> Option<Dimm> {
     let size = size_bytes(structure);
     if size == Some(0) {
@@ -93,8 +93,8 @@ fn dimm(structure: &Structure<'_>) -> Option<Dimm> {
     })
 }
 
-/// Section 7.18.1: FFFFh is unknown, 7FFFh refers to the extended size in megabytes, bit 15 counts
-/// in kilobytes.
+/// Section 7.18.1: FFFFh is unknown, 7FFFh refers to the extended size in megabytes, bit 15 means
+/// kilobytes.
 fn size_bytes(structure: &Structure<'_>) -> Option<u64> {
     match structure.word(0x0c)? {
         u16::MAX => None,
@@ -104,7 +104,7 @@ fn size_bytes(structure: &Structure<'_>) -> Option<u64> {
     }
 }
 
-/// Section 7.18.4: 0 is unknown, FFFFh refers to the extended field; millions a second.
+/// Section 7.18.4: 0 is unknown, FFFFh refers to the extended field; in millions per second.
 fn speed(structure: &Structure<'_>, offset: usize, extended: usize) -> Option<u64> {
     let millions = match structure.word(offset)? {
         0 => return None,

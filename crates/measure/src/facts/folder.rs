@@ -1,7 +1,8 @@
-//! Where facts are read from: folders of this machine's `/proc`, `/sys` and the like, or of a copy of
-//! another's.
+//! The folders from which facts are read: this machine's `/proc`, `/sys` and the like, or a copy of
+//! another machine's.
 //!
-//! What is not there is no error; what is there and is refused is remembered with the reason.
+//! A missing file is not an error. A file that exists but cannot be read is recorded with the
+//! reason.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,14 +14,14 @@ use std::str::FromStr;
 
 use costof_model::facts::{CpuSet, Unread};
 
-/// No file of facts is longer; a longer one is cut.
+/// At most this much of a file is read; no file of facts is longer.
 const FILE_LIMIT_BYTES: u64 = 4 << 20;
 
-/// A folder of the machine whose facts are read: this one, or one of which there is a copy of files.
+/// A folder of the machine whose facts are read: this machine, or one whose files were copied.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     tree: Rc<Tree>,
-    /// Below the tree's root; nothing for the root itself.
+    /// The path below the tree's root; empty for the root itself.
     path: String,
 }
 
@@ -36,7 +37,7 @@ impl Folder {
         Self::copied("/")
     }
 
-    /// The root of a tree of files copied from a machine, or made up for a test.
+    /// The root of a tree of files that were copied from a machine, or made up for a test.
     pub(super) fn copied(root: impl Into<PathBuf>) -> Self {
         let (root, unread) = (root.into(), RefCell::default());
         Self {
@@ -45,7 +46,7 @@ impl Folder {
         }
     }
 
-    /// A folder below this one. It need not exist: then all in it is absent.
+    /// A folder below this one. If it does not exist, everything in it is absent.
     pub(super) fn folder(&self, path: &str) -> Self {
         Self {
             tree: Rc::clone(&self.tree),
@@ -53,17 +54,17 @@ impl Folder {
         }
     }
 
-    /// Whether this machine itself is read, so that its tools and instructions can be asked too.
+    /// Whether this machine itself is read, so that its tools and CPUID can be used too.
     pub(super) fn is_live(&self) -> bool {
         self.tree.root == Path::new("/")
     }
 
-    /// What was there and was refused, so far, anywhere in the tree.
+    /// What existed but could not be read so far, anywhere in the tree.
     pub(super) fn unread(&self) -> Vec<Unread> {
         self.tree.unread.borrow().clone()
     }
 
-    /// Remembers that something could not be read.
+    /// Records that something could not be read.
     pub(super) fn refuse(&self, what: &str, reason: impl ToString) {
         let refused = Unread {
             what: what.to_owned(),
@@ -75,14 +76,14 @@ impl Folder {
         }
     }
 
-    /// A file's text without the blanks around it. None: not there, refused, or empty.
+    /// A file's text without surrounding blanks. `None` if it is missing, unreadable, or empty.
     pub(super) fn text(&self, file: &str) -> Option<String> {
         let bytes = self.bytes(file)?;
         let text = String::from_utf8_lossy(&bytes).trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The first bytes of a file whose whole is long or slow to make.
+    /// The first bytes of a file that is long, or slow to generate as a whole.
     pub(super) fn start(&self, file: &str, limit_bytes: u64) -> Option<String> {
         let bytes = self.first_bytes(file, limit_bytes)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -93,12 +94,12 @@ impl Folder {
         self.first_bytes(file, FILE_LIMIT_BYTES)
     }
 
-    /// A file that holds one value of a plain type. A value that is none of it reads as absent.
+    /// A file that holds one value of a plain type. A value that does not parse counts as absent.
     pub(super) fn value<T: FromStr>(&self, file: &str) -> Option<T> {
         self.text(file)?.parse().ok()
     }
 
-    /// A file that holds a number in a unit of so many of ours: of kilohertz 1000.
+    /// A file that holds a number in a unit of `unit` base units: 1000 for kilohertz.
     pub(super) fn scaled(&self, file: &str, unit: u64) -> Option<u64> {
         self.value::<u64>(file)?.checked_mul(unit)
     }
@@ -108,7 +109,7 @@ impl Folder {
         flag(&self.text(file)?)
     }
 
-    /// A file that holds a set of processors or nodes; a set with nothing in it where it is absent.
+    /// A file that holds a set of CPUs or nodes; an empty set if it is absent.
     pub(super) fn set(&self, file: &str) -> CpuSet {
         let text = self.text(file);
         text.and_then(|text| CpuSet::parse(&text))
@@ -121,19 +122,19 @@ impl Folder {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// A file that holds numbers; what is none among them is left out.
+    /// A file that holds numbers; words that do not parse are left out.
     pub(super) fn numbers<T: FromStr, C: FromIterator<T>>(&self, file: &str) -> C {
         let words = self.words(file).into_iter();
         words.filter_map(|word| word.parse().ok()).collect()
     }
 
-    /// A file that holds all choices with the chosen one in brackets: `always [madvise] never`.
-    /// One that holds a single word reads as that word.
+    /// A file that holds all choices, the selected one in brackets: `always [madvise] never`. A
+    /// file with a single word reads as that word.
     pub(super) fn chosen(&self, file: &str, open: char, close: char) -> Option<String> {
         chosen(&self.text(file)?, open, close)
     }
 
-    /// The names in this folder, sorted, numbers in the order of their values; none where it is absent.
+    /// The names in this folder, sorted, numbers by value; none if the folder is absent.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = match fs::read_dir(self.place("")) {
             Ok(entries) => entries,
@@ -149,13 +150,13 @@ impl Folder {
         names
     }
 
-    /// The folders in this one, by their names.
+    /// The folders in this one, with their names.
     pub(super) fn folders(self) -> impl Iterator<Item = (String, Self)> {
         let names = self.names().into_iter();
         names.map(move |name| (name.clone(), self.folder(&name)))
     }
 
-    /// The folders `prefixN` in this one, by their numbers N, rising.
+    /// The folders `prefixN` in this one, with their numbers N, ascending.
     pub(super) fn numbered(self, prefix: &str) -> impl Iterator<Item = (u32, Self)> {
         let names = self.names();
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
@@ -164,18 +165,18 @@ impl Folder {
         numbers.into_iter().map(folder)
     }
 
-    /// The last part of what a symbolic link points to.
+    /// The last part of a symbolic link's target.
     pub(super) fn link_name(&self, file: &str) -> Option<String> {
         let target = fs::read_link(self.place(file)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// Whether there is such a file or folder.
+    /// Whether this file or folder exists.
     pub(super) fn has(&self, file: &str) -> bool {
         self.place(file).exists()
     }
 
-    /// The path of a file as the machine has it.
+    /// The path of a file on its machine.
     pub(super) fn path(&self, file: &str) -> String {
         let separator = if file.is_empty() || file.starts_with('/') {
             ""
@@ -198,8 +199,8 @@ impl Folder {
         Some(bytes)
     }
 
-    /// Only a refusal is worth reporting. Drivers answer "invalid argument" or "not supported" where
-    /// they do not have a value, and files vanish with what they describe.
+    /// Only a denied access is worth reporting. Drivers answer "invalid argument" or "not
+    /// supported" if they have no value, and files vanish together with what they describe.
     fn judge(&self, file: &str, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.refuse(&self.path(file), "permission denied");
@@ -216,7 +217,7 @@ pub(super) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// The choice in brackets among several, or the only one there is.
+/// The choice in brackets among several, or the only choice.
 pub(super) fn chosen(text: &str, open: char, close: char) -> Option<String> {
     let mut words = text.split_whitespace();
     let bracketed = words

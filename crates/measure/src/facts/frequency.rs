@@ -1,11 +1,11 @@
-//! Who chooses the processors' clock. Source: Documentation/admin-guide/pm/cpufreq.rst,
+//! What determines the CPUs' clock. Source: Documentation/admin-guide/pm/cpufreq.rst,
 //! intel_pstate.rst, amd-pstate.rst.
 
 use costof_model::facts::{Frequency, FrequencyPolicy};
 
 use super::folder::Folder;
 
-/// The driver, its policies, and what else bounds the clock.
+/// The driver, its policies, and other bounds on the clock.
 pub(super) fn frequency(root: &Folder) -> Frequency {
     let cpus = root.folder("/sys/devices/system/cpu");
     let mut frequency = Frequency {
@@ -40,7 +40,7 @@ fn policy(folder: &Folder) -> FrequencyPolicy {
     }
 }
 
-/// Puts processors under the same rules into one entry.
+/// Merges CPUs with the same policy into one entry.
 fn merge(policies: &mut Vec<FrequencyPolicy>, new: FrequencyPolicy) {
     let same = policies.iter_mut().find(|policy| {
         FrequencyPolicy {
@@ -59,8 +59,8 @@ fn turbo_enabled(cpus: &Folder) -> Option<bool> {
     off.map(|off| !off).or_else(|| cpus.flag("cpufreq/boost"))
 }
 
-/// Supplies of other things than the machine (a mouse's battery) say `scope: Device`.
-/// Source: Documentation/ABI/testing/sysfs-class-power.
+/// Supplies of peripherals (the battery of a mouse) report `scope: Device`. Source:
+/// Documentation/ABI/testing/sysfs-class-power.
 fn on_battery(root: &Folder) -> Option<bool> {
     let mut mains = None;
     let mut discharging = None;

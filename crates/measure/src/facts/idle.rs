@@ -1,11 +1,11 @@
-//! What idle processors do. Source: Documentation/admin-guide/pm/cpuidle.rst,
+//! What idle CPUs do. Source: Documentation/admin-guide/pm/cpuidle.rst,
 //! Documentation/virt/guest-halt-polling.rst.
 
 use costof_model::facts::{Idle, IdleState};
 
 use super::folder::Folder;
 
-/// Driver, governor and the first processor's states.
+/// Driver, governor and the first CPU's states.
 pub(super) fn idle(root: &Folder) -> Idle {
     let cpus = root.folder("/sys/devices/system/cpu");
     let chosen = |file: &str| cpus.text(&format!("cpuidle/{file}"));

@@ -1,5 +1,5 @@
-//! What this process was given by whoever started it. Source: proc_pid_status(5), proc_pid_stat(5),
-//! proc_pid_limits(5), sched(7), numa(7), personality(2).
+//! What this process inherited from the one that started it. Source: proc_pid_status(5),
+//! proc_pid_stat(5), proc_pid_limits(5), sched(7), numa(7), personality(2).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
 use super::cgroup;
 use super::folder::{Folder, bytes_of, field, flag, is_word_of, parsed};
 
-/// Capabilities that matter for measuring, by their bits. Source: linux/capability.h.
+/// Capabilities that matter for measuring, by bit number. Source: linux/capability.h.
 const CAPABILITIES: &[(u32, &str)] = &[
     (12, "net_admin"),
     (13, "net_raw"),
@@ -21,19 +21,19 @@ const CAPABILITIES: &[(u32, &str)] = &[
     (39, "bpf"),
 ];
 
-/// Environment variables that change how a program is loaded and gets its memory.
+/// Environment variables that change how a program is loaded or allocates memory.
 /// Source: ld.so(8), mallopt(3).
 const ENVIRONMENT: &str = "\
     GLIBC_TUNABLES LD_AUDIT LD_BIND_NOW LD_DEBUG LD_PRELOAD LD_PROFILE";
 
-/// The first user namespace has the same number on every machine. Source: linux/proc_ns.h,
+/// The first user namespace has the same inode number on every machine. Source: linux/proc_ns.h,
 /// `PROC_USER_INIT_INO`.
 const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
-/// Enough of `numa_maps` for its first line; making the whole walks all page tables.
+/// Enough of `numa_maps` for its first line; for the whole file the kernel walks all page tables.
 const FIRST_LINE_BYTES: u64 = 512;
 
-/// No random layout of the address space. Source: linux/personality.h.
+/// The flag that disables address space layout randomization. Source: linux/personality.h.
 const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
 
 /// Everything that this process inherited.
@@ -51,7 +51,7 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
         seccomp: text("Seccomp").map(seccomp),
         seccomp_filter_count: parsed(&status, "Seccomp_filters", ':'),
         no_new_privileges: text("NoNewPrivs").and_then(flag),
-        // Real, effective, saved, file system.
+        // Real, effective, saved, and file-system user id.
         effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
         capabilities: text("CapEff").and_then(capabilities),
         initial_user_namespace: root
@@ -104,13 +104,13 @@ struct Schedule {
     real_time_priority: Option<u32>,
 }
 
-/// The policies by their numbers; 4 is none. Source: linux/sched.h.
+/// The policies by number; 4 is unused. Source: linux/sched.h.
 const POLICIES: [&str; 8] = [
     "other", "fifo", "rr", "batch", "", "idle", "deadline", "ext",
 ];
 
-/// Fields 19, 40 and 41 of `/proc/self/stat`. The second is the program's name in parentheses, and
-/// may hold anything; field 3 follows the last of them.
+/// Fields 19, 40 and 41 of `/proc/self/stat`. Field 2 is the program's name in parentheses, and may
+/// contain anything; field 3 follows the last closing parenthesis.
 fn schedule(stat: &str) -> Schedule {
     let Some((_, rest)) = stat.rsplit_once(')') else {
         return Schedule::default();
@@ -164,7 +164,7 @@ fn environment(root: &Folder) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// By the kernel's setting and by this process's flag; None where either is not known.
+/// From the kernel's setting and this process's flag; `None` if either is unknown.
 fn randomized(root: &Folder, personality: Option<&str>) -> Option<bool> {
     let setting: u32 = root.value("/proc/sys/kernel/randomize_va_space")?;
     let flags = u32::from_str_radix(personality?, 16).ok()?;

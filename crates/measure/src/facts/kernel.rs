@@ -1,4 +1,4 @@
-//! The kernel: what it was built with, started with and configured to since.
+//! The kernel: its build options, its command line, and its settings.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use super::folder::{Folder, is_word_of};
 
-/// Options of the build that change what things cost, or what can be measured.
+/// Build options that change costs, or what can be measured.
 const OPTIONS: &str = "\
     ARM64_4K_PAGES ARM64_16K_PAGES ARM64_64K_PAGES BPF_SYSCALL CFI_CLANG CFS_BANDWIDTH CPU_FREQ \
     CPU_IDLE CPU_MITIGATIONS DEBUG_OBJECTS DEBUG_PREEMPT FTRACE HARDENED_USERCOPY \
@@ -22,7 +22,7 @@ const OPTIONS: &str = "\
     TRANSPARENT_HUGEPAGE_MADVISE TUN UBSAN USER_NS VETH VIRT_CPU_ACCOUNTING_GEN X86_FRED \
     X86_KERNEL_IBT ZSWAP";
 
-/// Settings that change what things cost, or what can be measured.
+/// Settings that change costs, or what can be measured.
 /// Source: Documentation/admin-guide/sysctl/, Documentation/networking/ip-sysctl.rst.
 const SETTINGS: &str = "\
     fs.aio-max-nr fs.nr_open fs.pipe-max-size kernel.apparmor_restrict_unprivileged_userns \
@@ -57,7 +57,7 @@ pub(super) fn kernel(root: &Folder) -> Kernel {
     }
 }
 
-/// What names this boot and no other. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.
+/// Identifies this boot. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.
 pub(super) fn boot_id(root: &Folder) -> Option<String> {
     root.text("/proc/sys/kernel/random/boot_id")
 }
@@ -79,7 +79,7 @@ fn sysctls(root: &Folder) -> BTreeMap<String, String> {
     SETTINGS.split_whitespace().filter_map(setting).collect()
 }
 
-/// The options that matter, from the first file that holds them.
+/// The options that matter, from the first file that contains them.
 fn config(root: &Folder, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
     let compressed = "/proc/config.gz";
     if let Some(bytes) = root.bytes(compressed) {
@@ -112,11 +112,11 @@ fn options(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Larger than any kernel's configuration.
+/// Larger than the configuration of any kernel.
 const CONFIG_LIMIT_BYTES: usize = 4 << 20;
 
-/// The text in a gzip file of one member whose head has no optional fields, as the kernel's build
-/// makes it (`gzip -n`), or with the file's name. Source: RFC 1952 section 2.3.
+/// The text of a gzip file with one member, whose header has no optional fields, as the kernel's
+/// build makes it (`gzip -n`), or only the file's name. Source: RFC 1952 section 2.3.
 fn gunzip(bytes: &[u8]) -> Option<String> {
     const NAME: u8 = 8;
     let (head, rest) = bytes.split_at_checked(10)?;

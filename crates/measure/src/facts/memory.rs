@@ -8,7 +8,7 @@ use costof_model::facts::{Dimm, HugePagePool, HugePages, Memory};
 use super::dmi;
 use super::folder::{Folder, bytes_of, field};
 
-/// What the kernel manages, and the modules that the firmware lists.
+/// The memory that the kernel manages, and the modules that the firmware lists.
 pub(super) fn memory(root: &Folder) -> Memory {
     let info = root.text("/proc/meminfo").unwrap_or_default();
     let amount = |name| bytes_of(field(&info, name, ':')?);
@@ -27,7 +27,7 @@ pub(super) fn memory(root: &Folder) -> Memory {
     }
 }
 
-/// `AT_PAGESZ` of the vector that the kernel gave this process: pairs of words. Source: getauxval(3).
+/// `AT_PAGESZ` of the auxiliary vector, which is pairs of words. Source: getauxval(3).
 fn page_bytes(root: &Folder) -> Option<u64> {
     const AT_PAGESZ: u64 = 6;
     let vector = root.bytes("/proc/self/auxv")?;
@@ -37,15 +37,16 @@ fn page_bytes(root: &Folder) -> Option<u64> {
     word(size)
 }
 
-/// The channels with a module in them: `P0 CHANNEL A`, `ChannelB-DIMM0`. Only places that say
-/// "channel" count; names such as `DIMM_A1` mean a different thing with each maker.
+/// How many channels have a module: `P0 CHANNEL A`, `ChannelB-DIMM0`. Only locators with the word
+/// "channel" count; names such as `DIMM_A1` mean something different with each vendor.
 fn channel_count(dimms: &[Dimm]) -> Option<u32> {
     let channels: Option<BTreeSet<String>> = dimms.iter().map(channel).collect();
     let count = u32::try_from(channels?.len()).ok();
     count.filter(|&count| count > 0)
 }
 
-/// What stands before and just after the word "channel", in the bank or else in the place.
+/// The text before and just after the word "channel", in the bank locator or else in the device
+/// locator.
 fn channel(dimm: &Dimm) -> Option<String> {
     [&dimm.bank, &dimm.place]
         .into_iter()

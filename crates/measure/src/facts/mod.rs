@@ -1,6 +1,7 @@
-//! Reading what a machine says of itself: one file a topic, from `/proc`, `/sys` and CPUID.
+//! Reads what a machine reports about itself: one file per topic, from `/proc`, `/sys` and CPUID.
 //!
-//! Nothing here fails: what is not reported is absent, and what is refused is listed with the reason.
+//! Nothing here fails: what is not reported is absent, and what the kernel refuses is listed with
+//! the reason.
 //! Nothing here measures or judges.
 
 mod activity;
@@ -31,23 +32,23 @@ use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
 use cpuid::Cpuid;
 use folder::Folder;
 
-/// Everything that this machine says of itself. Takes some milliseconds, part of them for starting
-/// `ip` (and `ethtool`), so it is called before anything is measured.
+/// Everything that this machine reports about itself. Takes some milliseconds, partly to start `ip`
+/// (and `ethtool`), so call it before anything is measured.
 pub fn gather() -> Facts {
     gather_from(&Folder::live(), &Cpuid::read())
 }
 
-/// What this process inherited, without the rest: cheap enough for each launch.
+/// Only what this process inherited: cheap enough for each launch.
 pub fn inherited() -> Inherited {
     inherited::inherited(&Folder::live())
 }
 
-/// What names this boot of this machine and no other, where it is to be read.
+/// Identifies this boot of this machine, if it can be read.
 pub fn boot_id() -> Option<String> {
     kernel::boot_id(&Folder::live())
 }
 
-/// The caches of one processor, without the rest: cheap enough for each launch.
+/// Only the caches of one CPU: cheap enough for each launch.
 pub fn caches_of(cpu: u32) -> Vec<Cache> {
     let found = caches::caches(&Folder::live(), &CpuSet::from_iter([cpu]));
     if found.is_empty() {
@@ -57,7 +58,7 @@ pub fn caches_of(cpu: u32) -> Vec<Cache> {
     }
 }
 
-/// The disks and what is mounted, without the rest: cheap enough for each launch.
+/// Only the disks and the mounted file systems: cheap enough for each launch.
 pub fn storage() -> Facts {
     let root = Folder::live();
     Facts {
@@ -67,14 +68,14 @@ pub fn storage() -> Facts {
     }
 }
 
-/// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;
-/// `None` where there is no quota. Reads one small file.
+/// For how long the CPU quota of `cgroup` has throttled its processes so far, in nanoseconds;
+/// `None` if there is no quota. Reads one small file.
 pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
     let folder = Path::new(cgroup.cpu_quota_file.as_deref()?).parent()?;
     cgroup::throttled_ns(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
 }
 
-/// Everything that a tree of files and the processor say of the machine that they belong to.
+/// Everything that a tree of files and CPUID report about the machine that they belong to.
 fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
     let facts = Facts {
         host_name: root.text("/proc/sys/kernel/hostname"),
@@ -104,13 +105,14 @@ fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
     }
 }
 
-/// Where a nameless file can be made, without symbolic links.
+/// Where an unnamed temporary file can be created, with symbolic links resolved.
 fn temporary_folder() -> Option<String> {
     let folder = costof_os::file::scratch::folder()?.canonicalize().ok()?;
     folder.into_os_string().into_string().ok()
 }
 
-/// The kernel always has some (`software`), so an empty folder is one that cannot be read.
+/// The kernel always has at least one (`software`), so an empty folder means one that cannot be
+/// read.
 fn performance_units(root: &Folder) -> Option<Vec<String>> {
     let units = root.folder("/sys/bus/event_source/devices").names();
     (!units.is_empty()).then_some(units)

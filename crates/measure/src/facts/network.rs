@@ -1,4 +1,4 @@
-//! Network devices: `/sys/class/net`, and `ip` and `ethtool` where they are installed.
+//! Network devices: `/sys/class/net`, and `ip` and `ethtool` if they are installed.
 //! Source: Documentation/ABI/testing/sysfs-class-net, ip-link(8), ethtool(8).
 
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use super::folder::{Folder, field, is_word_of};
 
-/// Offloads that change what sending and receiving cost, by `ethtool -k`'s names.
+/// Offloads that change the cost of sending and receiving, named as in `ethtool -k`.
 const OFFLOADS: &str = "\
     generic-receive-offload generic-segmentation-offload hw-tc-offload large-receive-offload \
     receive-hashing rx-checksumming rx-gro-hw rx-udp-gro-forwarding scatter-gather \
     tcp-segmentation-offload tls-hw-tx-offload tx-checksumming tx-nocache-copy tx-udp-segmentation";
 
-/// Each `ethtool` takes about a millisecond; a machine with hundreds of container links does not
-/// need all of them.
+/// At most this many devices are queried: each `ethtool` takes about a millisecond, and a machine
+/// with hundreds of container links does not need all of them.
 const ASKED_DEVICES_MOST: usize = 8;
 
 /// The devices of this network namespace.
@@ -42,7 +42,7 @@ pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
     devices
 }
 
-/// None: a file among the folders (`bonding_masters`).
+/// `None` for a file among the folders (`bonding_masters`).
 fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
     let mtu_bytes = folder.value("mtu")?;
     let queues = folder.folder("queues").names();
@@ -54,7 +54,7 @@ fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
         name,
         kind: kind(folder),
         driver: folder.link_name("device/driver"),
-        // −1, which does not read as a u64, where the device has no rate.
+        // A device without a rate reports −1, which does not read as a u64.
         speed_bits_per_s: (folder.scaled("speed", 1_000_000)).filter(|&rate| rate > 0),
         mtu_bytes: Some(mtu_bytes),
         state: folder.text("operstate"),
@@ -64,7 +64,7 @@ fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
     })
 }
 
-/// The kind that the driver names (`DEVTYPE=bridge`), or the link's. Source: linux/if_arp.h.
+/// The kind that the driver reports (`DEVTYPE=bridge`), or the link type. Source: linux/if_arp.h.
 fn kind(folder: &Folder) -> Option<String> {
     let event = folder.text("uevent").unwrap_or_default();
     let kind = match field(&event, "DEVTYPE", '=') {
@@ -81,7 +81,7 @@ fn kind(folder: &Folder) -> Option<String> {
     Some(kind.to_owned())
 }
 
-/// Adds what only `ip -json -details link` reports; output of another form adds nothing.
+/// Adds what only `ip -json -details link` reports; ignores output in another format.
 fn add_link_details(devices: &mut [NetworkDevice], json: &str) {
     let Ok(Value::Array(links)) = serde_json::from_str(json) else {
         return;
@@ -116,7 +116,7 @@ fn offloads(text: &str) -> BTreeMap<String, bool> {
         .collect()
 }
 
-/// What a tool prints; None with the reason remembered.
+/// The output of a tool; `None` if it fails, and the reason is recorded.
 fn output(root: &Folder, tool: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(tool)
         .args(arguments)

@@ -4,7 +4,7 @@ use costof_model::facts::NumaNode;
 
 use super::folder::{Folder, bytes_of};
 
-/// The nodes that are online, by their numbers.
+/// The nodes that are online, by number.
 pub(super) fn nodes(root: &Folder) -> Vec<NumaNode> {
     let nodes = root.folder("/sys/devices/system/node").numbered("node");
     nodes.map(|(id, folder)| node(id, &folder)).collect()

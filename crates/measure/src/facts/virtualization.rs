@@ -1,11 +1,11 @@
-//! The hypervisor and the container around this process.
+//! The hypervisor and the container in which this process runs.
 
 use costof_model::facts::Virtualization;
 
 use super::cpuid::Cpuid;
 use super::folder::{Folder, field, is_word_of};
 
-/// Makers of machines that are none. Source: systemd's `src/basic/virt.c`, DMI table.
+/// Vendor names that mean a virtual machine. Source: systemd's `src/basic/virt.c`, DMI table.
 const VIRTUAL_MAKERS: &[(&str, &str)] = &[
     ("KVM", "KVM"),
     ("OpenStack", "KVM"),
@@ -24,7 +24,7 @@ const VIRTUAL_MAKERS: &[(&str, &str)] = &[
     ("Google Compute Engine", "KVM"),
 ];
 
-/// What surrounds this process, and which source says so.
+/// What this process runs in, and which source says so.
 pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     let machine_vendor = root.text("/sys/class/dmi/id/sys_vendor");
     let machine_model = root.text("/sys/class/dmi/id/product_name").or_else(|| {
@@ -61,8 +61,8 @@ pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     }
 }
 
-/// A sign of a container. A machine started from a container's image keeps the image's marks, so
-/// they count only where the kernel's own threads are out of sight.
+/// A sign of a container. A machine that booted from a container's image keeps the image's marker
+/// files. So they count only if the kernel's own threads are not visible.
 fn container(root: &Folder) -> Option<String> {
     if let Some(manager) = root.text("/run/systemd/container") {
         return Some(manager);

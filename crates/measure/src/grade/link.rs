@@ -1,6 +1,6 @@
-//! What an emulated link did that nobody asked for: it moves numbers as other
-//! disturbances do. And what its relay used of the measured processors: that is
-//! no work of strangers, and where there are few processors there is no other place.
+//! What an emulated link did that the user did not ask for: it changes numbers as other
+//! disturbances do. Also what its relay used of the measured CPUs: that is not the work of other
+//! processes, and with few CPUs there is no other place for it.
 
 use super::{grade, warning};
 use costof_model::link_report::{LinkReport, Traffic};
@@ -10,28 +10,28 @@ use costof_model::unit::Unit;
 use costof_stats::mean;
 use std::collections::BTreeSet;
 
-/// How late packets may be, as a share of the delay that was asked for; half of
-/// it decides what a number is.
+/// How late packets may be, as a share of the requested delay. At half of the delay, lateness
+/// decides the number.
 const LATE_SHARE: [f64; 3] = [0.03, 0.1, 0.5];
-/// How late they may be beside any delay, in nanoseconds.
+/// How late packets may be with any delay, in nanoseconds.
 const LATE_NS: [f64; 3] = [0.3e6, 1e6, 10e6];
-/// For how much of the time the relay may have had a processor: near all of it,
-/// what passes is what it can carry.
+/// For how much of the time the relay may have had a CPU. Near 100 %, the relay limits the
+/// throughput.
 const BUSY_SHARE: [f64; 3] = [0.7, 0.9, 0.97];
-/// How many packets may be lost unasked, as a share: one is as bad as one that
-/// the network lost, one in a hundred is what a flow settles by.
+/// How many packets may be lost without being asked for, as a share. One such packet is as bad as
+/// one that the network lost; one in a hundred determines the rate of a flow.
 const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 
-/// How much of the measured processors the relay may have used, in the mean over
-/// them: what it does while the ends wait for it costs them little.
+/// How much of the measured CPUs the relay may have used, as a mean over them. What it does while
+/// the ends wait for it costs them little.
 const SHARED: [f64; 3] = [0.03, 0.15, f64::INFINITY];
 
 const OWN_PROCESSOR: &str = "measure where the link has a CPU of its own";
 const FASTER: &str = "measure where the link has a CPU of its own, or ask for a lower rate";
 
-/// What in the links of a point's launches costs it a grade: in the mean over
-/// them, so that one bad launch among many is diluted and not hidden, and by
-/// the direction that did worse.
+/// The causes in the links of a point's launches that cost it a grade. They use the mean over the
+/// launches, so that one bad launch among many is diluted and not hidden, and the worse of the two
+/// directions.
 pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
     let links: Vec<&LinkReport> = launches
         .iter()
@@ -79,14 +79,14 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
         .collect()
 }
 
-/// The mean of these, where it costs a grade.
+/// The mean of these values, if it costs a grade.
 fn graded_mean(values: impl Iterator<Item = f64>, limits: [f64; 3]) -> Option<(Grade, f64)> {
     let mean = mean(&values.collect::<Vec<_>>())?;
     Some((grade(mean, limits)?, mean))
 }
 
-/// What disturbed a launch beside what its own link's relay used, which the
-/// kernel counts as others' work.
+/// What disturbed a launch, without what the relay of its own link used, which the kernel counts as
+/// other processes' work.
 pub fn without_relay(launch: &LaunchRow) -> Noise {
     let mut noise = launch.noise.clone();
     if let Some((mean_ns, processors)) = on_measured(launch) {
@@ -97,8 +97,8 @@ pub fn without_relay(launch: &LaunchRow) -> Noise {
     noise
 }
 
-/// What the relay used of the measured processors, in nanoseconds, in the mean
-/// over them, and how many they are; `None` where it was seen on another one.
+/// What the relay used of the measured CPUs, in nanoseconds, as a mean over them, and how many CPUs
+/// they are; `None` if the relay was seen on another CPU.
 fn on_measured(launch: &LaunchRow) -> Option<(f64, usize)> {
     let relay = launch.link.as_ref()?.relay.as_ref()?;
     let measured = measured(launch);
@@ -106,7 +106,7 @@ fn on_measured(launch: &LaunchRow) -> Option<(f64, usize)> {
     on_these.then(|| (relay.cpu_ns / measured.len() as f64, measured.len()))
 }
 
-/// The share of all other processors' time that the relay used, if it was seen on these alone.
+/// The share of all other CPUs' time that the relay used, if it was seen only on these.
 fn on_others(launch: &LaunchRow) -> Option<f64> {
     let relay = launch.link.as_ref()?.relay.as_ref()?;
     let measured = measured(launch);
@@ -117,7 +117,7 @@ fn on_others(launch: &LaunchRow) -> Option<f64> {
     (on_these && time_ns > 0.0).then(|| relay.cpu_ns / time_ns)
 }
 
-/// The processors of the roles of a launch.
+/// The CPUs of the roles of a launch.
 fn measured(launch: &LaunchRow) -> BTreeSet<usize> {
     let roles = launch.placement.0.iter();
     roles

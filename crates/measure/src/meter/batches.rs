@@ -1,4 +1,5 @@
-//! Operations that are timed in batches: how long a batch is, when it is warm, and the timed loop.
+//! Operations that are timed in batches: how long a batch is, when the warm-up is over, and the
+//! timed loop.
 
 use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent, Work};
@@ -10,16 +11,17 @@ use costof_stats::drift::has_settled;
 
 /// A batch lasts at least this many clock resolutions.
 const RESOLUTIONS_PER_BATCH: f64 = 1000.0;
-/// Reading the clock, twice a batch, stays below 0.1 % of a batch.
+/// Reading the clock twice per batch takes less than 0.1 % of the batch.
 const READS_PER_BATCH: f64 = 2000.0;
-/// Into how many batches a point's time is cut, as far as they last long enough.
+/// Into how many batches a point's time is divided, as long as they are long enough.
 const BATCHES_PER_POINT: f64 = 64.0;
-/// The most: where batches stay short, a launch is still a line of reasonable length.
+/// At most this many batches: with short batches, the row of a launch still has a reasonable
+/// length.
 const BATCHES_MAX: usize = 4096;
-/// How much shorter than a batch such a run is.
+/// How many times shorter a settling run is than a batch.
 const SETTLING_PART: u64 = 64;
-/// Where a batch has fewer operations than that, but so many, one goes before it: the first one after a
-/// pause took 1.4 times as long where it wakes somebody.
+/// If a batch has fewer operations than that, but at least this many, one operation runs before it.
+/// The first operation after a pause took 1.4 times as long if it wakes another thread.
 const SETTLED_LEAST: u64 = 3;
 
 impl Meter<'_> {
@@ -36,12 +38,12 @@ impl Meter<'_> {
         Ok(())
     }
 
-    /// How many operations make a batch that is long enough to be timed.
+    /// How many operations a batch needs to be long enough to be timed.
     fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
         let cut_ns = self.time_ns / BATCHES_PER_POINT / 1.5;
-        // What batches last whose operations take this long.
+        // The duration of batches whose operations take this long.
         let wanted_ns = |each_ns: f64| {
             let gauged_ns = GAUGED_BATCH_NS.max(OPERATIONS_PER_GAUGED_BATCH * each_ns);
             let cut_ns = match self.gauge {
@@ -50,21 +52,22 @@ impl Meter<'_> {
             };
             least_ns.max(cut_ns).max(self.batch_least_ns)
         };
-        // Twice as many must fit too.
+        // A batch of twice as many operations must fit too.
         let most = operation.most.div_ceil(2);
         let mut operations = 1;
         loop {
             let mut ns = self.batch(operations, operation)?;
             let wanted_ns = wanted_ns(ns / operations as f64);
             if ns >= wanted_ns {
-                // An interruption may have made it long, so it has to be long again.
+                // An interruption may have made the batch long, so it must be long again.
                 ns = ns.min(self.batch(operations, operation)?);
             }
             if ns >= wanted_ns {
                 return Ok(operations);
             }
             if operations >= most {
-                // Shorter than the clock can measure, at as many operations as there can be.
+                // The operation is too short for the clock, even with the most operations that a
+                // batch can have.
                 self.record.below_resolution |= ns < least_ns;
                 return Ok(most);
             }
@@ -133,8 +136,8 @@ impl Meter<'_> {
         Ok(())
     }
 
-    /// Runs the operation a few times briefly before a batch, of which the shorter ones have `operations`,
-    /// and says how many operations that were.
+    /// Runs the operation a few times briefly before a batch, and returns how many operations that
+    /// were. `operations` is the size of the shorter batches.
     fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
         let (runs, part) = match operations {
             SETTLING_PART.. => (operation.settling_runs, operations / SETTLING_PART),
@@ -147,13 +150,13 @@ impl Meter<'_> {
         runs * part
     }
 
-    /// One prepared batch without bookkeeping, in nanoseconds.
+    /// The time of one prepared batch without bookkeeping, in nanoseconds.
     fn batch(&self, operations: u64, operation: &mut Batched<'_>) -> Result<f64, Failure> {
         operation.work.prepare(operations)?;
         Ok(self.timed(operations, operation.work))
     }
 
-    /// What a batch takes, in nanoseconds.
+    /// The time of a batch, in nanoseconds.
     #[inline]
     fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
         let start = self.clock.start();

@@ -1,4 +1,4 @@
-//! What the meter keeps of a point: batches, latencies and values.
+//! What the meter records of a point: batches, latencies and values.
 
 use crate::gauge::state;
 use costof_model::Text;
@@ -10,24 +10,24 @@ use costof_stats::median;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// The longest single operation that is recorded as such, in nanoseconds.
+/// The longest single operation that can be recorded, in nanoseconds.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// Single operations in picoseconds, three digits. It grows with the longest of
-/// them, since all of it is touched: a fork would copy what is not needed.
+/// Single operations in picoseconds, to three digits. The histogram grows with the longest one,
+/// since all of its memory is written: after a fork, the kernel would copy unused memory too.
 type Latencies = Histogram<u32>;
 
-/// Latencies, and the part of them during which the core was in one state.
+/// Latencies: all of them, and those with the core in one state.
 #[derive(Debug)]
 pub(super) struct Singles {
     all: Latencies,
     alone: Latencies,
     shared: Latencies,
-    /// Whether the state is known of all of them.
+    /// Whether the state is known for all of them.
     gauged: bool,
 }
 
-/// What a point gave so far in this launch, over all its rounds.
+/// The results of a point so far in this launch, over all its rounds.
 #[derive(Debug, Default)]
 pub struct Record {
     pub(super) batches: BTreeMap<Text, Batches>,
@@ -42,11 +42,11 @@ pub struct Record {
 
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Operations in a batch, found in the first round.
+    /// Operations per batch, determined in the first round.
     pub(super) operations: u64,
     pub(super) samples: Vec<(u64, f64)>,
     pub(super) disturbed: Vec<u32>,
-    /// The gauge before and after each sample, where it was read.
+    /// The gauge before and after each sample, if it was read.
     pub(super) readings: Vec<(f64, f64)>,
 }
 
@@ -91,7 +91,7 @@ impl Singles {
 }
 
 impl Batches {
-    /// With the states of the core by this floor.
+    /// Adds the states of the core according to this floor.
     fn measured(self, name: Text, floor: f64) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
         let states = self.readings.iter();
@@ -105,18 +105,17 @@ impl Batches {
 }
 
 impl Record {
-    /// What the gauge showed during what was measured so far.
+    /// What the gauge showed during the samples so far.
     pub fn core(&self) -> CoreGauge {
         self.core
     }
 
-    /// Operations that were done while the counters counted: those of the batches of the primary
-    /// metric.
+    /// Operations done while the counters counted: those in the batches of the primary metric.
     pub fn counted_operations(&self) -> u64 {
         self.counted_operations
     }
 
-    /// What the point gave in this launch. `failed` where it has no number.
+    /// The point's result in this launch. `failed` means that it has no number.
     pub fn into_report(self, failed: bool, counted: Vec<(Text, f64)>) -> Report {
         let state = match (failed, self.below_resolution) {
             (true, _) => State::Failed,
@@ -143,7 +142,7 @@ impl Record {
     }
 }
 
-/// The middle of each bucket, in nanoseconds, and how many are in it.
+/// The middle of each bucket, in nanoseconds, and its count.
 fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
     let recorded = histogram.iter_recorded().map(|bucket| {
         let middle = histogram.median_equivalent(bucket.value_iterated_to());

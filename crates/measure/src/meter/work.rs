@@ -1,4 +1,4 @@
-//! What a batch does, and when a point has enough of them.
+//! The work of a batch, and when a point has enough batches.
 
 use crate::crew::Crew;
 use crate::gauge::Gauge;
@@ -7,24 +7,24 @@ use costof_model::metric::CoreState;
 
 /// The fewest measured batches of a point in a launch, however long they last.
 pub(super) const BATCHES_MIN: usize = 6;
-/// A point is done when the core was alone for this share of its time ...
+/// A point is done if the core was alone for this share of its time ...
 const ALONE_SHARE: f64 = 0.5;
-/// ... or when this many times its time is over.
+/// ... or if this many times its time is over.
 const SHARED_TIMES: f64 = 1.5;
 
 /// An operation that is timed in batches.
 pub(super) struct Batched<'o> {
     pub(super) metric: &'static str,
-    /// Operations that fit into one batch, at most.
+    /// At most this many operations fit into one batch.
     pub(super) most: u64,
-    /// How often it runs briefly before each timed batch.
+    /// How many short runs precede each timed batch.
     pub(super) settling_runs: u64,
     pub(super) work: &'o mut dyn Work,
 }
 
-/// What a batch does.
+/// The work of a batch.
 pub(super) trait Work {
-    /// Provides for `n` operations, untimed.
+    /// Prepares `n` operations, untimed.
     fn prepare(&mut self, n: u64) -> Result<(), Failure> {
         let _ = n;
         Ok(())
@@ -33,7 +33,7 @@ pub(super) trait Work {
     /// Does `n` operations.
     fn run(&mut self, n: u64);
 
-    /// Reads the gauge of each core that does them: the worst of them.
+    /// Reads the gauge of each core that does the work, and returns the worst reading.
     fn read(&mut self, own: &Gauge) -> f64 {
         own.read()
     }
@@ -69,7 +69,7 @@ impl Work for Crew {
     }
 }
 
-/// What was measured so far of a point, and in which state of the core.
+/// The time measured so far for a point, by state of the core.
 #[derive(Default)]
 pub(super) struct Spent {
     all_ns: f64,
@@ -88,7 +88,7 @@ impl Spent {
         }
     }
 
-    /// Whether a point that is to take `time_ns` needs no more.
+    /// Whether a point that should take `time_ns` has enough.
     pub(super) fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
         let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
         let times = if is_gauged { SHARED_TIMES } else { 1.0 };

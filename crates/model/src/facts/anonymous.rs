@@ -2,7 +2,7 @@
 
 use super::Facts;
 
-/// Parts of the kernel's command line that change what things cost and name nobody.
+/// Parts of the kernel's command line that change costs and identify nobody.
 const COST_PARAMETERS: &str = "\
     clocksource cpuidle.governor cpuidle.off cpuidle_haltpoll.force default_hugepagesz \
     haltpoll.guest_halt_poll_ns hugepages hugepagesz idle intel_idle.max_cstate intel_iommu \
@@ -12,9 +12,9 @@ const COST_PARAMETERS: &str = "\
     spec_store_bypass_disable spectre_v2 threadirqs transparent_hugepage tsc";
 
 impl Facts {
-    /// The same without what names a machine, a person or a network: host name, boot id, paths
-    /// (cgroups, mount points, libraries), and all of the kernel's command line that is not known
-    /// to change costs.
+    /// The same without whatever identifies a machine, a person or a network: host name, boot id,
+    /// paths (cgroups, mount points, libraries), and every part of the kernel's command line that
+    /// is not known to change costs.
     #[must_use]
     pub fn anonymous(&self) -> Self {
         let mut facts = self.clone();
@@ -46,8 +46,8 @@ impl Facts {
     }
 }
 
-/// The parts of the kernel's command line that change costs; a value that is no plain word, number
-/// or list goes too.
+/// The parts of the kernel's command line that change costs, unless their value is something other
+/// than a plain word, number or list.
 fn cost_parameters(line: &str) -> String {
     let changes_costs = |part: &&str| {
         let name = part.split('=').next();
@@ -64,7 +64,7 @@ fn without_folders(value: &str) -> String {
     names.collect::<Vec<_>>().join(":")
 }
 
-/// Mount options; those whose value is a path, an address or a list of them keep their name only.
+/// Mount options; those whose value is a path, an address or a list of these keep only their name.
 fn without_values(options: &str) -> String {
     let without_value = |option| match str::split_once(option, '=') {
         Some((name, value)) if value.contains(['/', '.', ':']) => name,
@@ -74,8 +74,7 @@ fn without_values(options: &str) -> String {
     options.collect::<Vec<_>>().join(",")
 }
 
-/// `enx…` names carry the hardware address.
-/// Source: systemd.net-naming-scheme(7).
+/// `enx…` names contain the hardware address. Source: systemd.net-naming-scheme(7).
 fn without_hardware_address(name: &str) -> String {
     match name.get(..3) {
         Some(prefix @ ("enx" | "wlx" | "wwx")) => format!("{prefix}…"),
@@ -83,7 +82,7 @@ fn without_hardware_address(name: &str) -> String {
     }
 }
 
-/// A file's path without the parts that users, containers and hardware addresses name.
+/// A file's path without the parts that come from users, containers and hardware addresses.
 fn without_names(path: &str) -> String {
     if let Some((before, _)) = path.split_once("/cgroup/") {
         return format!("{before}/cgroup/…");

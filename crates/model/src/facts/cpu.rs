@@ -1,4 +1,4 @@
-//! The processors and their caches.
+//! The CPUs and their caches.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::CpuSet;
 
-/// A frequency and who claims it.
+/// A frequency and its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Advertised {
-    /// The claim.
+    /// The frequency.
     pub hz: u64,
-    /// Who claims it: `CPUID leaf 15h`, `cpufreq cpuinfo_max_freq`.
+    /// The source: `CPUID leaf 15h`, `cpufreq cpuinfo_max_freq`.
     pub source: String,
 }
 
-/// The processors.
+/// The CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
@@ -40,7 +40,7 @@ pub struct Cpu {
     pub socket_count: Option<u32>,
     /// Which hardware threads are online.
     pub online: CpuSet,
-    /// Those kept from the scheduler (`isolcpus`).
+    /// Those excluded from scheduling (`isolcpus`).
     pub isolated: CpuSet,
     /// Those without a scheduling tick while they run one thread (`nohz_full`).
     pub tickless: CpuSet,
@@ -49,26 +49,26 @@ pub struct Cpu {
     /// `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
     /// Source: Documentation/ABI/testing/sysfs-devices-system-cpu, `smt/control`.
     pub smt_control: Option<String>,
-    /// One entry a core: the hardware threads that share it.
+    /// One entry per core: the hardware threads that share it.
     pub cores: Vec<CpuSet>,
-    /// One entry a socket.
+    /// One entry per socket.
     pub sockets: Vec<CpuSet>,
-    /// The kinds of cores where they differ (hybrid, big.LITTLE); empty where all are alike.
+    /// The kinds of cores, if they differ (hybrid, big.LITTLE); empty if all are alike.
     pub core_kinds: Vec<CoreKind>,
-    /// The caches, one entry for all those that are alike.
+    /// The caches; identical ones share an entry.
     pub caches: Vec<Cache>,
-    /// Whether the time stamp counter ticks at one rate in all states of clock and sleep.
-    /// On aarch64 the generic timer does by definition.
+    /// Whether the time stamp counter ticks at one rate in all states of clock and sleep. On
+    /// aarch64, the generic timer does so by definition.
     pub tsc_invariant: Option<bool>,
-    /// The rate that the time stamp counter (aarch64: the generic timer) is said to have.
+    /// The advertised rate of the time stamp counter (aarch64: of the generic timer).
     pub tsc: Option<Advertised>,
-    /// The clock that is promised without turbo.
+    /// The guaranteed clock without turbo.
     pub base: Option<Advertised>,
-    /// The highest clock that is advertised.
+    /// The highest advertised clock.
     pub max: Option<Advertised>,
-    /// The instruction set extensions and properties that change what things cost.
+    /// The instruction set extensions and properties that change costs.
     pub flags: Vec<String>,
-    /// What the kernel says of each known vulnerability: `Not affected`, `Vulnerable`,
+    /// What the kernel reports about each known vulnerability: `Not affected`, `Vulnerable`,
     /// `Mitigation: …`. Source: Documentation/ABI/testing/sysfs-devices-system-cpu.
     pub vulnerabilities: BTreeMap<String, String>,
 }
@@ -87,7 +87,7 @@ pub struct CoreKind {
     pub capacity: Option<u32>,
 }
 
-/// A cache, or all those that are alike.
+/// A cache, or several identical ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
@@ -95,15 +95,16 @@ pub struct Cache {
     pub level: u32,
     /// What it holds.
     pub kind: CacheKind,
-    /// Bytes of each one.
+    /// Bytes of each cache.
     pub size_bytes: u64,
     /// Bytes of a line.
     pub line_bytes: Option<u32>,
-    /// Ways of associativity; 0 says fully associative.
+    /// Ways of associativity; 0 means fully associative.
     pub ways: Option<u32>,
-    /// One entry a cache: the hardware threads that share it. Empty where the source does not say.
+    /// One entry per cache: the hardware threads that share it. Empty if the source does not report
+    /// it.
     pub shared_by: Vec<CpuSet>,
-    /// Who says so.
+    /// The source.
     pub source: CacheSource,
 }
 

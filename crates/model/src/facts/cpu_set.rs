@@ -1,21 +1,21 @@
-//! Sets of processors and memory nodes, as the kernel writes them.
+//! Sets of CPUs and memory nodes, as the kernel writes them.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set of processors or memory nodes, written as the kernel writes it: `0-3,8`.
+/// A set of CPUs or memory nodes, written as the kernel writes it: `0-3,8`.
 /// Source: cpuset(7), "List format".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuSet(BTreeSet<u32>);
 
-/// The highest number that a list may name; a larger one is a mistake, and a range up to it would
-/// eat the memory.
+/// The highest number in a list; a larger one is a mistake, and a range up to it would use up the
+/// memory.
 const CPU_LIMIT: u32 = 1 << 16;
 
 impl CpuSet {
-    /// Reads the kernel's list format, strides (`0-6:2/3`) left out. None: it is not one.
+    /// Reads the kernel's list format, without strides (`0-6:2/3`). `None` if it is not a list.
     pub fn parse(text: &str) -> Option<Self> {
         let mut cpus = BTreeSet::new();
         for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -44,7 +44,7 @@ impl CpuSet {
         self.0.contains(&cpu)
     }
 
-    /// In rising order.
+    /// In ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }

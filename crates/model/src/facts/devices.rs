@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Disk {
     /// The kernel's name: `nvme0n1`.
     pub name: String,
-    /// The maker's name for it.
+    /// The vendor's name for it.
     pub model: Option<String>,
     /// What it is.
     pub kind: DiskKind,
-    /// `raid1`, where it is an array of the kernel's.
+    /// `raid1`, if it is an array of the kernel's.
     pub raid: Option<String>,
     /// The disks that it is made of (an array, an encrypted or logical volume).
     pub parts: Vec<String>,
@@ -22,13 +22,13 @@ pub struct Disk {
     pub size_bytes: Option<u64>,
     /// The I/O scheduler in use: `none`, `mq-deadline`.
     pub scheduler: Option<String>,
-    /// What the device says of seeking; a virtual disk's word on it means nothing.
+    /// Whether the device reports rotating platters; for a virtual disk this means nothing.
     pub rotational: Option<bool>,
     /// `write back` or `write through`: whether a flush has work to do.
     pub write_cache: Option<String>,
     /// The smallest unit that may be addressed.
     pub logical_block_bytes: Option<u64>,
-    /// The smallest unit that is written without reading.
+    /// The smallest unit that is written without a read.
     pub physical_block_bytes: Option<u64>,
     /// How far the kernel reads ahead.
     pub read_ahead_bytes: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Disk {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskKind {
-    /// Platters that turn.
+    /// Rotating platters.
     Rotational,
     /// Solid state behind SATA or SAS.
     Ssd,

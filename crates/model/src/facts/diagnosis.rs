@@ -1,19 +1,19 @@
-//! What only trying shows, and what facts and trials mean for numbers.
+//! Facts that only a trial shows, and what facts and trials mean for numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// What only trying shows: may costof do this here, and what does waking up cost?
-/// `None` says that it was not tried.
+/// The results of trials: may costof do this here, and what does waking up cost? `None` means that
+/// it was not tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probed {
-    /// Counting cycles by perf_event_open(2).
+    /// Counting cycles with perf_event_open(2).
     pub hardware_events: Option<Trial>,
-    /// Counting page faults by perf_event_open(2), at least those of user space.
+    /// Counting page faults with perf_event_open(2), at least those of user space.
     pub software_events: Option<Trial>,
     /// Counting what happens inside the kernel: context switches.
     pub kernel_events: Option<Trial>,
-    /// Counting a tracepoint, which takes reading its number first.
+    /// Counting a tracepoint, whose number must be read first.
     pub tracepoints: Option<Trial>,
     /// Making a user namespace, with this user as its root.
     pub user_namespaces: Option<Trial>,
@@ -29,33 +29,34 @@ pub struct Probed {
     pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
-    /// The time from waking a thread that waits in the kernel until it runs, its processor idle.
+    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle.
     pub wake_idle_ns: Option<f64>,
-    /// The time until a thread that spins on another processor sees a change.
+    /// The time until a thread that spins on another CPU sees a change.
     pub wake_spinning_ns: Option<f64>,
-    /// The share of the time that the hypervisor gave to others while two processors were kept
-    /// busy; on idle processors there is nothing to take.
+    /// The share of the time that the hypervisor gave to others while two CPUs were busy; it takes
+    /// nothing from idle CPUs.
     pub steal_share: Option<f64>,
-    /// The share of all processors' time that others used while this process slept.
+    /// The share of all CPUs' time that other processes used while this process slept.
     pub busy_share: Option<f64>,
-    /// Who else used the core of the CPU that is measured on.
+    /// What else used the core of the measured CPU.
     pub core: Option<CoreLook>,
 }
 
-/// What the gauge of a core saw in a short look.
+/// What the gauge of a core showed in a short look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CoreLook {
-    /// The CPU that was looked from.
+    /// The CPU on which the gauge ran.
     pub cpu: usize,
-    /// The gauge's floor, core cycles per addition while the core is alone. `None`: it is not known,
-    /// and nothing was seen.
+    /// The gauge's floor: core cycles per addition while the core is alone. `None` if it is
+    /// unknown; then there are no readings.
     pub floor: Option<f64>,
     /// The share of the time in which something else used the core.
     pub shared: Option<f64>,
-    /// The share of the core's execution slots that was taken meanwhile.
+    /// The share of the core's execution slots that was taken during that time.
     pub taken: Option<f64>,
-    /// The thread that used most of the core's other CPUs meanwhile, where this machine sees those.
+    /// The thread that used most of the time of the core's other CPUs, if this machine shows those
+    /// CPUs.
     pub sibling: Option<SiblingThread>,
 }
 
@@ -69,11 +70,11 @@ pub struct SiblingThread {
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// The CPU time that it used, as a share of the look (in ticks of 10 ms).
+    /// The CPU time that it used, as a share of the time of the look (in ticks of 10 ms).
     pub used: f64,
 }
 
-/// What came of trying.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Trial {
@@ -86,22 +87,22 @@ pub enum Trial {
     },
 }
 
-/// What stands here in the way of good numbers, or does not.
+/// A property of this machine that affects the quality of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// The thing looked at: `governor`, `idle states`.
+    /// The property: `governor`, `idle states`.
     pub topic: String,
-    /// How it stands.
+    /// Its state.
     pub state: DiagnosisState,
-    /// What is so here, or why it could not be checked.
+    /// What was found, or why it could not be checked.
     pub what: String,
-    /// Which numbers become worse or missing, or what is well.
+    /// Which numbers become worse or missing, or what works well.
     pub effect: String,
     /// What to do about it, as a command where there is one.
     pub advice: Option<String>,
 }
 
-/// How one thing stands.
+/// The state of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiagnosisState {
@@ -109,8 +110,8 @@ pub enum DiagnosisState {
     Good,
     /// Numbers are noisier, or differ from what this machine could do.
     Worse,
-    /// Some numbers cannot be had.
+    /// Some numbers cannot be measured.
     Missing,
-    /// Nothing here shows it.
+    /// This machine does not show it.
     NotChecked,
 }

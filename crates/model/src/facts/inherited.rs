@@ -1,4 +1,4 @@
-//! What a process is given by whoever started it.
+//! What a process inherits from the one that started it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CpuSet;
 
-/// What a process is given by whoever started it, and what changes its costs.
+/// What a process inherits from the one that started it, and what changes its costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inherited {
@@ -16,19 +16,20 @@ pub struct Inherited {
     pub seccomp_filter_count: Option<u32>,
     /// Whether it can gain no privileges by executing a program.
     pub no_new_privileges: Option<bool>,
-    /// The user that it acts as; 0 is root.
+    /// Its effective user id; 0 is root.
     pub effective_user: Option<u32>,
     /// The capabilities in effect that matter for measuring: `ipc_lock`, `net_admin`, `perfmon`,
     /// `sys_admin`, `sys_nice`, `sys_resource` … None: not reported.
     pub capabilities: Option<Vec<String>>,
-    /// Whether its capabilities hold for the whole machine, not only for what belongs to a user
-    /// namespace of its own, as in rootless containers. Source: user_namespaces(7).
+    /// Whether its capabilities apply to the whole machine. In rootless containers, for example,
+    /// they apply only to what belongs to the container's own user namespace. Source:
+    /// user_namespaces(7).
     pub initial_user_namespace: Option<bool>,
-    /// Its cgroup and what that allows.
+    /// Its cgroup and the cgroup's limits.
     pub cgroup: Cgroup,
     /// Its nice value, from −20 to 19.
     pub nice: Option<i32>,
-    /// The autogroup that its nice value counts within. Source: sched(7).
+    /// The autogroup within which its nice value counts. Source: sched(7).
     pub autogroup: Option<String>,
     /// The autogroup's own nice value.
     pub autogroup_nice: Option<i32>,
@@ -40,7 +41,7 @@ pub struct Inherited {
     pub rlimits: Rlimits,
     /// Whether it may have transparent huge pages (`PR_SET_THP_DISABLE` not set).
     pub thp_allowed: Option<bool>,
-    /// How late the kernel may wake it so that timers meet.
+    /// By how much the kernel may delay its timers to combine them with others.
     pub timer_slack_ns: Option<u64>,
     /// `default`, `bind:0`, `interleave:0-1`, `prefer:1`. Source: numa(7).
     pub numa_policy: Option<String>,
@@ -48,7 +49,7 @@ pub struct Inherited {
     pub resident_bytes: Option<u64>,
     /// The most resident memory that it has had.
     pub resident_peak_bytes: Option<u64>,
-    /// The processors that it may run on.
+    /// The CPUs that it may run on.
     pub allowed_cpus: CpuSet,
     /// The memory nodes that it may have memory on.
     pub allowed_nodes: CpuSet,
@@ -59,9 +60,9 @@ pub struct Inherited {
     pub environment: BTreeMap<String, String>,
     /// Its execution domain's flags in hexadecimal. Source: personality(2).
     pub personality: Option<String>,
-    /// Whether its address space is laid out at random.
+    /// Whether its address space layout is randomized.
     pub address_randomized: Option<bool>,
-    /// What the kernel says of speculative store bypass for this process: `vulnerable`,
+    /// What the kernel reports about speculative store bypass for this process: `vulnerable`,
     /// `thread force mitigated`, `not vulnerable`. Seccomp may switch the mitigation on.
     pub store_bypass: Option<String>,
     /// The same for indirect branches.
@@ -84,31 +85,32 @@ pub enum Seccomp {
     Unknown,
 }
 
-/// A process's cgroup and what it allows, the tightest of all groups around it that can be seen.
+/// A process's cgroup and its limits: the tightest of all visible groups around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cgroup {
-    /// `v1`, `v2`, or `hybrid` (v1 controllers beside a v2 tree). None: no cgroups can be seen, and
-    /// nothing is known of limits.
+    /// `v1`, `v2`, or `hybrid` (v1 controllers next to a v2 tree). `None`: no cgroup is visible,
+    /// and no limit is known.
     pub version: Option<String>,
-    /// The group's path (of the processor controller).
+    /// The group's path (of the CPU controller).
     pub path: Option<String>,
-    /// The processors' worth of time that it may use. None: no quota.
+    /// The CPU time that it may use, in CPUs. None: no quota.
     pub cpu_quota_cpus: Option<f64>,
-    /// The file that sets that quota, which may be that of a group further up.
+    /// The file that sets that quota; it may belong to an outer group.
     pub cpu_quota_file: Option<String>,
-    /// The period in which the quota is used up and given again.
+    /// The period after which the quota is renewed.
     pub cpu_quota_period_ns: Option<u64>,
     /// How many periods have ended with the quota used up since the group was made.
     pub cpu_throttled_count: Option<u64>,
     /// Its weight among its siblings, in v2's terms: 100 is the default, from 1 to 10,000
     /// (v1's shares ÷ 10.24).
     pub cpu_weight: Option<f64>,
-    /// The processors that it may run on. None: the controller says nothing.
+    /// The CPUs that it may run on. None: the controller reports nothing.
     pub cpuset: Option<CpuSet>,
     /// The memory that it may use. None: no limit.
     pub memory_limit_bytes: Option<u64>,
-    /// The memory that the limiting group uses now, less the file pages that the kernel drops first.
+    /// The memory that the limiting group uses now, minus the file pages that the kernel drops
+    /// first.
     pub memory_used_bytes: Option<u64>,
     /// The tasks that it may have. None: no limit.
     pub task_limit: Option<u64>,
@@ -130,12 +132,12 @@ pub struct Rlimits {
     pub address_space_bytes: Option<Rlimit>,
 }
 
-/// A resource limit. None inside says unlimited.
+/// A resource limit. `None` inside means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rlimit {
-    /// What holds now.
+    /// The current limit.
     pub soft: Option<u64>,
-    /// How far the process may raise it.
+    /// Up to where the process may raise it.
     pub hard: Option<u64>,
 }

@@ -1,22 +1,22 @@
-//! The kernel, what lies beneath it, and how busy it was.
+//! The kernel, the hypervisor below it, and how busy it was.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The hypervisor and the container around the reading process.
+/// The hypervisor and the container in which the reading process runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Virtualization {
-    /// Whether this is a virtual machine. None: nothing here shows it.
+    /// Whether this is a virtual machine. None: nothing shows it.
     pub virtual_machine: Option<bool>,
-    /// `KVM`, `VMware`, `Hyper-V`, `Xen`, or what it calls itself.
+    /// `KVM`, `VMware`, `Hyper-V`, `Xen`, or the name that it reports.
     pub hypervisor: Option<String>,
     /// Which source says so: `CPUID leaf 40000000h`, `/sys/hypervisor/type`, `DMI`.
     pub hypervisor_source: Option<String>,
-    /// The maker of the machine, as its firmware says.
+    /// The vendor of the machine, according to its firmware.
     pub machine_vendor: Option<String>,
-    /// The model of the machine (on many clouds, the instance type), as its firmware says.
+    /// The model of the machine (on many clouds, the instance type), according to its firmware.
     pub machine_model: Option<String>,
     /// `docker`, `podman`, `kubernetes`, `lxc`, `wsl`, `systemd-nspawn`. None: no sign of one.
     pub container: Option<String>,
@@ -30,22 +30,22 @@ pub struct Kernel {
     pub release: Option<String>,
     /// `#1 SMP PREEMPT_DYNAMIC …`.
     pub version: Option<String>,
-    /// What it was started with.
+    /// Its command line.
     pub command_line: Option<String>,
-    /// The options of its build that change what things cost, without `CONFIG_`; `n` is "not set".
+    /// The build options that change costs, without `CONFIG_`; `n` means "not set".
     pub config: BTreeMap<String, String>,
-    /// The file that holds them. None: no such file is to be read.
+    /// The file that contains them. None: no such file can be read.
     pub config_source: Option<String>,
-    /// The settings that change what things cost or what may be measured, by their dotted names;
-    /// a list's parts stand apart by one blank.
+    /// The settings that change costs or what may be measured, by their dotted names; the parts of
+    /// a list are separated by one blank.
     pub sysctls: BTreeMap<String, String>,
-    /// `none`, `voluntary`, `full`, `lazy`, where the kernel chooses at start and reports it.
+    /// `none`, `voluntary`, `full`, `lazy`, if the kernel chooses it at boot and reports it.
     pub preemption: Option<String>,
     /// Whether it is a real-time kernel (PREEMPT_RT).
     pub real_time: Option<bool>,
     /// `none`, `integrity`, `confidentiality`. Source: kernel_lockdown(7).
     pub lockdown: Option<String>,
-    /// Changes at each start of the machine; two hosts with one boot id are one machine.
+    /// Changes at each boot; two hosts with the same boot id are one machine.
     pub boot_id: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct Kernel {
 pub struct ClockSource {
     /// `tsc`, `kvm-clock`, `hpet`, `arch_sys_counter`.
     pub current: Option<String>,
-    /// Those that it could change to.
+    /// Those to which it could switch.
     pub available: Vec<String>,
 }
 
@@ -63,17 +63,17 @@ pub struct ClockSource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Activity {
-    /// Tasks that ran or waited to, the last minute's average.
+    /// Tasks that ran or waited to run, as an average of the last minute.
     pub load_1min: Option<f64>,
     /// The same over five minutes.
     pub load_5min: Option<f64>,
     /// The same over fifteen minutes.
     pub load_15min: Option<f64>,
-    /// The share of all processor time since the start that the hypervisor gave to others.
+    /// The share of all CPU time since the start that the hypervisor gave to others.
     pub steal_share: Option<f64>,
-    /// The share of all processor time since the start in which processors were not idle.
+    /// The share of all CPU time since the start in which CPUs were not idle.
     pub busy_share: Option<f64>,
-    /// Stalls for a processor.
+    /// Stalls for a CPU.
     pub cpu_pressure: Option<Pressure>,
     /// Stalls for memory.
     pub memory_pressure: Option<Pressure>,
@@ -81,8 +81,8 @@ pub struct Activity {
     pub io_pressure: Option<Pressure>,
 }
 
-/// The share of time, from 0 to 1, in which tasks stood still for want of something.
-/// Source: Documentation/accounting/psi.rst.
+/// The share of time, from 0 to 1, in which tasks stalled because a resource was missing. Source:
+/// Documentation/accounting/psi.rst.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pressure {

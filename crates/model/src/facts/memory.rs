@@ -60,8 +60,8 @@ pub struct HugePagePool {
 pub struct Memory {
     /// What the kernel manages.
     pub total_bytes: Option<u64>,
-    /// What could be had without swapping, as the kernel estimates;
-    /// [`Facts::available_bytes`](super::Facts::available_bytes) also knows the cgroup's limit.
+    /// The memory that is available without swapping, as the kernel estimates it;
+    /// [`Facts::available_bytes`](super::Facts::available_bytes) also applies the cgroup's limit.
     pub available_bytes: Option<u64>,
     /// Bytes of an ordinary page.
     pub page_bytes: Option<u64>,
@@ -69,15 +69,16 @@ pub struct Memory {
     pub swap_total_bytes: Option<u64>,
     /// Swap space that is not used.
     pub swap_free_bytes: Option<u64>,
-    /// The modules in the machine, as its firmware says (SMBIOS type 17). Empty where it does not.
+    /// The memory modules, according to the firmware (SMBIOS type 17). Empty if it does not report
+    /// them.
     pub dimms: Vec<Dimm>,
-    /// Channels with a module in them, where the modules' places name their channel.
+    /// The channels with a module, if the modules' locators name their channel.
     pub channel_count: Option<u32>,
 }
 
 impl Memory {
-    /// Bytes a second that the modules can move together, by the firmware's word: transfers of
-    /// the slowest a second, by its width, on every channel.
+    /// Bytes per second that the modules can transfer together, according to the firmware: the
+    /// transfers per second of the slowest, times its width, on every channel.
     pub fn modules_bytes_per_s(&self) -> Option<f64> {
         let channel = |dimm: &Dimm| {
             let transfers = dimm
@@ -108,9 +109,9 @@ pub struct Dimm {
     pub kind: Option<String>,
     /// The transfers per second that it can do.
     pub speed_transfers_per_s: Option<u64>,
-    /// The transfers per second that it is set to.
+    /// The transfers per second for which it is configured.
     pub configured_transfers_per_s: Option<u64>,
-    /// Bits of data moved at once.
+    /// Bits of data per transfer.
     pub width_bits: Option<u32>,
     /// Its maker.
     pub manufacturer: Option<String>,

@@ -1,9 +1,9 @@
-//! Facts: what a machine says of itself, before anything is measured.
+//! Facts: what a machine reports about itself, before anything is measured.
 //!
-//! Plain data. Reading it is `costof-measure`'s work, judging it is `costof-findings`'. Every field
-//! that a machine may not report is an `Option`, a list or a map, so that what is not known stays
-//! absent; [`Facts::unread`] says why where something stood in the way. Fields that a newer costof
-//! added are ignored on reading.
+//! Plain data. `costof-measure` reads it, `costof-findings` judges it. Every field that a machine
+//! may not report is an `Option`, a list or a map, so that unknown facts stay absent;
+//! [`Facts::unread`] says why, if something prevented reading them. Readers ignore fields that a
+//! newer costof added.
 
 mod anonymous;
 mod cpu;
@@ -28,7 +28,7 @@ pub use storage::{Medium, Storage};
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that one machine says of itself, and what it lets its processes inherit.
+/// Everything that one machine reports about itself, and what its processes inherit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -36,15 +36,15 @@ pub struct Facts {
     pub host_name: Option<String>,
     /// The architecture that the reading process was built for, as Rust names it: `x86_64`.
     pub architecture: Option<String>,
-    /// The processors.
+    /// The CPUs.
     pub cpu: Cpu,
-    /// The memory nodes; one on a machine with uniform memory, none where the kernel says nothing.
+    /// The memory nodes; one on a machine with uniform memory, none if the kernel reports none.
     pub numa: Vec<NumaNode>,
-    /// Who chooses the processors' clock, and within which bounds.
+    /// What determines the CPUs' clock, and within which bounds.
     pub frequency: Frequency,
-    /// What a processor does when it has nothing to do.
+    /// What a CPU does when it has nothing to do.
     pub idle: Idle,
-    /// The hypervisor and the container around the reading process.
+    /// The hypervisor and the container in which the reading process runs.
     pub virtualization: Virtualization,
     /// The operating system's kernel.
     pub kernel: Kernel,
@@ -58,31 +58,31 @@ pub struct Facts {
     pub activity: Activity,
     /// Block devices with a size.
     pub disks: Vec<Disk>,
-    /// Mounted file systems that hold files of their own, `tmpfs` and network ones included.
+    /// Mounted file systems that hold files, including `tmpfs` and network file systems.
     pub file_systems: Vec<FileSystem>,
-    /// The folder in which files lie that a probe makes where none is named: on no file system
-    /// in memory. None: there is none.
+    /// The folder in which a probe creates files if the user names none. It is never on a file
+    /// system in memory. None: there is none.
     pub temporary_folder: Option<String>,
     /// Network devices of the reading process's network namespace.
     pub network_devices: Vec<NetworkDevice>,
     /// The performance monitoring units that the kernel offers. Source:
-    /// `/sys/bus/event_source/devices`. None: that folder is not to be read.
+    /// `/sys/bus/event_source/devices`. None: that folder cannot be read.
     pub performance_units: Option<Vec<String>>,
     /// What the reading process inherited.
     pub inherited: Inherited,
-    /// What is there and could not be read, each with the reason.
+    /// Facts that exist but could not be read, each with the reason.
     pub unread: Vec<Unread>,
-    /// The processors of a run, in the order in which it uses them. No fact of the machine, so it
-    /// is never written down: empty but for those who plan and predict a run.
+    /// The CPUs of a run, in the order in which the run uses them. They are not a fact of the
+    /// machine, so they are never saved: empty except while a run is planned and predicted.
     #[serde(skip)]
     pub run_cpus: Vec<u32>,
 }
 
-/// A fact that is there and was refused or made no sense.
+/// A fact that exists, but was refused or made no sense.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unread {
-    /// The file or command that would have shown it.
+    /// The file or command that should have shown it.
     pub what: String,
     /// Why it did not.
     pub reason: String,
@@ -96,14 +96,14 @@ impl Facts {
         self.cpu.caches.iter().filter(holds_data)
     }
 
-    /// The data cache (own or unified) that the machine claims at a level; the first kind of core
-    /// where they differ.
+    /// The data cache (data only or unified) that the machine advertises at a level; if its cores
+    /// differ, that of the first kind of core.
     pub fn claimed_cache(&self, level: u32) -> Option<&Cache> {
         self.data_caches().find(|cache| cache.level == level)
     }
 
-    /// The data cache that the machine claims at a level for one processor, which on a hybrid
-    /// machine differs between processors.
+    /// The data cache that the machine advertises at a level for one CPU; on a hybrid machine, CPUs
+    /// differ in it.
     pub fn claimed_cache_of(&self, level: u32, cpu: u32) -> Option<&Cache> {
         let is_its = |cache: &&Cache| cache.shared_by.iter().any(|set| set.contains(cpu));
         let mut caches = self.data_caches().filter(is_its);
@@ -118,7 +118,8 @@ impl Facts {
             .max_by_key(|cache| (cache.level, cache.size_bytes))
     }
 
-    /// The memory that this process can have: what the kernel has, or what the cgroup leaves.
+    /// The memory that this process can use: what the kernel has available, or what the cgroup
+    /// leaves.
     pub fn available_bytes(&self) -> Option<u64> {
         let cgroup = &self.inherited.cgroup;
         let left = cgroup
@@ -127,14 +128,15 @@ impl Facts {
         self.memory.available_bytes.into_iter().chain(left).min()
     }
 
-    /// What the kernel may keep of files: the memory that is available, or the control group's limit,
-    /// whichever is less. What the group has used already counts, since files may take its place.
+    /// How much file data the kernel may cache: the available memory or the cgroup's limit,
+    /// whichever is less. What the group already uses is not subtracted, since file pages may
+    /// replace it.
     pub fn most_cached_bytes(&self) -> Option<u64> {
         let limit = self.inherited.cgroup.memory_limit_bytes;
         self.memory.available_bytes.into_iter().chain(limit).min()
     }
 
-    /// The processors that this process can use: those that are online and that it may run on.
+    /// The CPUs that this process can use: those that are online and that it may run on.
     pub fn usable_cpus(&self) -> CpuSet {
         let allowed = &self.inherited.allowed_cpus;
         if allowed.is_empty() {
@@ -149,7 +151,7 @@ impl Facts {
             .collect()
     }
 
-    /// The processors to plan for, in their order: those of the run, or all that are usable.
+    /// The CPUs to plan for, in their order: those of the run, or all that are usable.
     pub fn planned_cpus(&self) -> Vec<u32> {
         match self.run_cpus.as_slice() {
             [] => self.usable_cpus().iter().collect(),
@@ -157,7 +159,7 @@ impl Facts {
         }
     }
 
-    /// Whether the kernel offers a unit that counts cycles. None: it could not be looked up.
+    /// Whether the kernel offers a unit that counts cycles. None: unknown.
     pub fn has_performance_unit(&self) -> Option<bool> {
         let units = self.performance_units.as_ref()?;
         let counts_cycles = |unit: &String| {
@@ -169,7 +171,7 @@ impl Facts {
         Some(units.iter().any(counts_cycles))
     }
 
-    /// Why a fact is absent, by a part of its file's name.
+    /// Why a fact is absent. `what` is a part of its file's name.
     pub fn why_unread(&self, what: &str) -> Option<&str> {
         let mut unread = self.unread.iter();
         let unread = unread.find(|unread| unread.what.contains(what))?;

@@ -1,21 +1,21 @@
-//! What keeps a processor from its full clock, and what it does without work.
+//! What keeps a CPU from its full clock, and what a CPU does when it is idle.
 
 use serde::{Deserialize, Serialize};
 
 use super::CpuSet;
 
-/// Who chooses the processors' clock, and within which bounds.
+/// What determines the CPUs' clock, and within which bounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frequency {
     /// `intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`. None: the kernel does not scale the clock
-    /// here (a virtual machine's never does).
+    /// here (in a virtual machine it never does).
     pub driver: Option<String>,
     /// `active`, `passive`, `guided`, `off`, where the driver has a mode.
     pub driver_mode: Option<String>,
     /// Whether clocks above the base are allowed.
     pub turbo_enabled: Option<bool>,
-    /// One entry for all processors under the same rules.
+    /// One entry for all CPUs with the same policy.
     pub policies: Vec<FrequencyPolicy>,
     /// Whether the machine runs from a battery.
     pub on_battery: Option<bool>,
@@ -23,11 +23,11 @@ pub struct Frequency {
     pub platform_profile: Option<String>,
 }
 
-/// The rules for the clock of some processors.
+/// The policy for the clock of some CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrequencyPolicy {
-    /// Which processors.
+    /// The CPUs.
     pub cpus: CpuSet,
     /// `performance`, `powersave`, `schedutil`, `ondemand`.
     pub governor: Option<String>,
@@ -45,15 +45,15 @@ pub struct FrequencyPolicy {
     pub base_hz: Option<u64>,
 }
 
-/// What a processor does when it has nothing to do.
+/// What a CPU does when it has nothing to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Idle {
-    /// `intel_idle`, `acpi_idle`, `haltpoll`, `psci_idle`. None: the kernel says nothing.
+    /// `intel_idle`, `acpi_idle`, `haltpoll`, `psci_idle`. None: the kernel reports none.
     pub driver: Option<String>,
     /// `menu`, `teo`, `ladder`, `haltpoll`.
     pub governor: Option<String>,
-    /// The states of the first processor that has any, shallow to deep.
+    /// The states of the first CPU that has any, shallow to deep.
     pub states: Vec<IdleState>,
     /// How long a guest polls before it halts; None without haltpoll.
     pub halt_poll_ns: Option<u64>,
@@ -65,9 +65,9 @@ pub struct Idle {
 pub struct IdleState {
     /// `POLL`, `C1E`, `C6`.
     pub name: String,
-    /// The time that leaving it is said to take.
+    /// The advertised time to leave it.
     pub exit_latency_ns: Option<u64>,
-    /// The stay from which it is said to pay.
+    /// The advertised time from which staying in it saves energy.
     pub residency_ns: Option<u64>,
     /// Whether it is switched off.
     pub disabled: Option<bool>,

@@ -1,24 +1,24 @@
-//! On what a folder's files lie.
+//! Which file system and disk hold a folder's files.
 
 use super::{Disk, DiskKind, Facts, FileSystem};
 
-/// What a disk is, to who waits for it.
+/// The kind of storage that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Platters that turn: a read elsewhere waits for the head and for the platter.
+    /// Rotating platters: a read elsewhere waits for the head to seek and the platter to turn.
     Rotational,
     /// Solid state.
     Flash,
-    /// A virtual machine's disk: what lies behind it is unknown, and a cache of the host's may.
+    /// A virtual machine's disk: the real storage is unknown, and the host may cache it.
     Virtual,
     /// Memory.
     Memory,
-    /// None of these is known.
+    /// Unknown.
     Unknown,
 }
 
 impl Medium {
-    /// The word for it.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Medium::Rotational => "rotational",
@@ -30,33 +30,33 @@ impl Medium {
     }
 }
 
-/// What a folder's files lie on.
+/// What holds a folder's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage<'a> {
     /// The file system.
     pub file_system: &'a FileSystem,
-    /// The disk under it, where it has one that is known.
+    /// The disk below it, if it has one that is known.
     pub disk: Option<&'a Disk>,
-    /// What that is.
+    /// The kind of that storage.
     pub medium: Medium,
 }
 
 impl Storage<'_> {
-    /// `vda (virtual)`, or of what has no disk `tmpfs (memory)`.
+    /// `vda (virtual)`, or without a disk `tmpfs (memory)`.
     pub fn name(&self) -> String {
         let name = self.disk.map_or(&self.file_system.kind, |disk| &disk.name);
         format!("{name} ({})", self.medium.name())
     }
 }
 
-/// File systems that keep their files in memory alone.
+/// File systems that keep their files only in memory.
 const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
-/// How many volumes may lie above one another.
+/// At most this many volumes are followed downwards.
 const DEEPEST: usize = 8;
 
 impl Facts {
-    /// What this folder lies on, by its absolute path without symbolic links; none where nothing is
-    /// known to be mounted above it.
+    /// The storage of this folder, given by its absolute path without symbolic links; `None` if no
+    /// known mount contains it.
     pub fn storage_of(&self, folder: &str) -> Option<Storage<'_>> {
         let is_above = |file_system: &&FileSystem| {
             let point = file_system.mount_point.trim_end_matches('/');
@@ -78,7 +78,7 @@ impl Facts {
         })
     }
 
-    /// Of a volume the kind of what it is made of, where that is one.
+    /// The kind of storage; for a volume that of its parts, if they agree.
     fn medium(&self, disk: &Disk, deepest: usize) -> Medium {
         match disk.kind {
             DiskKind::Rotational => Medium::Rotational,
@@ -102,7 +102,7 @@ impl Facts {
         }
     }
 
-    /// The disk that a part of a volume is, or that it is a partition of.
+    /// The disk that a part of a volume is, or whose partition it is.
     fn disk_of_part(&self, part: &str) -> Option<&Disk> {
         let disks = self.disks.iter();
         let disks = disks.filter(|disk| part.starts_with(&disk.name));

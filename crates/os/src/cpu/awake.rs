@@ -1,10 +1,10 @@
-//! Keeping processors awake, so that waking a thread on one does not mean waking the processor.
+//! Keeps CPUs awake, so that waking a thread on one does not mean waking the CPU.
 //!
-//! Two ways, which are not the same. A **spinner** is a process of the lowest policy that never
-//! sleeps: its processor never goes idle, and whoever wakes up there takes the processor from it
-//! at once; the wake-up is an interrupt from the other processor and a switch away from the
-//! spinner. The kernel's **idle loop** can be kept from halting instead: it then polls a flag that
-//! the waking processor sets, and no interrupt is sent.
+//! There are two ways, which differ. A **spinner** is a process of the lowest policy that never
+//! sleeps. Its CPU never goes idle, and a thread that wakes up there takes the CPU from it at once:
+//! the wake-up is an interrupt from the other CPU and a context switch away from the spinner. The
+//! other way is to keep the kernel's **idle loop** from halting: it then polls a flag that the
+//! waking CPU sets, and no interrupt is sent.
 //!
 //! Source: sched(7) on `SCHED_IDLE`; Linux Documentation/power/pm_qos_interface.rst on
 //! /dev/cpu_dma_latency; Documentation/admin-guide/pm/cpuidle.rst.
@@ -22,12 +22,12 @@ use crate::sched::affinity;
 use crate::sched::partner::Startup;
 use crate::system_call::{check, unsupported};
 
-/// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
-/// user may have them.
+/// Processes of the policy `SCHED_IDLE`, one of which spins on each of some CPUs until this is
+/// dropped. Every user may have them.
 ///
-/// Each shares this process's memory, as a thread does, so that to switch to or from it switches no
-/// page tables; it is not a thread: that would share the descriptor table and make calls of the C library
-/// more expensive, which would be in what is measured meanwhile.
+/// Each shares this process's memory, as a thread does, so that a switch to or from it does not
+/// switch page tables. It is not a thread: a thread would share the descriptor table and make calls
+/// of the C library more expensive, which would change what is measured meanwhile.
 #[derive(Debug)]
 pub struct Spinners(Vec<Spinner>);
 
@@ -37,7 +37,7 @@ impl Spinners {
     ///
     /// # Errors
     ///
-    /// Where a process cannot be started, run on its processor or be given the policy.
+    /// If a process cannot be started, run on its CPU or be given the policy.
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
         let spinners: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
         let spinners = Self(spinners?);
@@ -56,7 +56,7 @@ struct Spinner {
     _stack: Box<[u128]>,
 }
 
-/// What a spinner is to do, and how far it has come.
+/// The work of a spinner, and how far it has come.
 #[derive(Debug)]
 struct Task {
     parent: Pid,
@@ -110,7 +110,7 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
         return 0;
     }
     // Until it is killed. Without a pause instruction: a hypervisor that filters pauses (AMD's does
-    // in programs too) would take the processor away after some thousands of them, and whoever
+    // in programs too) would take the CPU away after some thousands of them, and whoever
     // wakes up there waits until one has ended. Without it a switch to another core took 1 to 2 %
     // less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
     loop {
@@ -118,7 +118,7 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
     }
 }
 
-/// The calling thread runs only while no other wants its processor.
+/// The calling thread runs only while no other wants its CPU.
 fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // By its number, since musl's function of this name only fails.
@@ -130,14 +130,14 @@ fn yield_to_all_others() -> io::Result<()> {
     check(answer).map(drop)
 }
 
-/// As long as it lives, idle processors of the whole machine poll instead of halting.
+/// As long as it lives, idle CPUs of the whole machine poll instead of halting.
 #[derive(Debug)]
 pub struct PollingIdle {
     _request: File,
 }
 
 impl PollingIdle {
-    /// Asks the kernel for it: a wake-up latency of 0 µs through /dev/cpu_dma_latency.
+    /// Requests it from the kernel: a wake-up latency of 0 µs, through /dev/cpu_dma_latency.
     ///
     /// # Errors
     ///
@@ -161,12 +161,12 @@ impl PollingIdle {
     }
 }
 
-/// Whether every processor in this folder that has idle states has one that polls as its first,
+/// Whether every CPU in this folder that has idle states has one that polls as its first,
 /// which is what the kernel chooses where no wake-up may take any time.
 fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
     for entry in fs::read_dir(processors)? {
         let state = entry?.path().join("cpuidle/state0/name");
-        // Offline processors have none, and neither has what else is in that folder.
+        // Offline CPUs have none, and neither has what else is in that folder.
         let Ok(name) = fs::read_to_string(&state) else {
             continue;
         };

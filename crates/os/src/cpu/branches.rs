@@ -1,16 +1,17 @@
-//! Measured: conditional branches whose outcomes are data, a given number of them unpredictable.
+//! Measured: conditional branches whose outcomes depend on data; a given number of them is
+//! unpredictable.
 //!
-//! Ten branches stand in a loop, each at a place of its own, and take their outcomes from the ten
-//! low bits of a word: random bits in the first places, in the others a fixed outcome each, taken
-//! and not taken in turn. So half of the branches are always taken, and what changes is only how
-//! many of them a predictor can predict. A random place is predicted right half of the time, by
-//! any predictor; with 0, 2, … 10 random places 0, 10, … 50 % of all branches are mispredicted.
+//! A loop contains ten branches at different addresses. They take their outcomes from the ten low
+//! bits of a word: random bits in the first positions, and in the others a fixed outcome each,
+//! alternately taken and not taken. So half of the branches are always taken, and only the number
+//! of branches that a predictor can predict changes. Any predictor is right about half of the
+//! random ones; with 0, 2, … 10 random positions, 0, 10, … 50 % of all branches are mispredicted.
 //!
 //! Both sides of a branch are alike: an addition to a counter of that side, and one jump over the
-//! other side (the branch itself, or the jump behind the addition), so that being wrong is all that
-//! costs. The words are loaded in order, one round ahead, whether their bits count or not: after a
-//! misprediction a branch on a bit that is loaded only then waits for its load too (5.7 ns instead
-//! of 4.7, on one core of 2023). In assembly, so that no optimiser makes conditional moves of it.
+//! other side (the branch itself, or the jump after the addition). So a misprediction is the only
+//! difference. The words are loaded in order, one round ahead, whether their bits count or not:
+//! otherwise a branch would also wait for its load after a misprediction (5.7 ns instead of 4.7, on
+//! one core of 2023). The code is assembly, so that no optimiser turns it into conditional moves.
 //!
 //! The words repeat after ten million branches, which is more than predictors can remember: they
 //! hold some hundred thousand bits.

@@ -1,14 +1,15 @@
 //! Measured: real procedure calls, by the type and number of their arguments.
 //!
 //! A callee is written in assembly, so the optimiser can neither inline it, nor move it out of the
-//! loop, nor leave out an argument: it adds its arguments up and returns the sum, so that each is
-//! received, and the sum shows that it arrived. The caller is compiled Rust and sets every
-//! argument up again for each call, by the platform's C calling convention.
+//! loop, nor omit an argument. It adds its arguments and returns the sum, which shows that each
+//! argument arrived. The caller is compiled Rust and sets up every argument again for each call, by
+//! the platform's C calling convention.
 //!
-//! In the figure of one call: setting up the arguments, `call` and `ret`, one addition an argument
-//! in the callee, and one eighth of the loop's own subtraction and branch. Calls do not wait for
-//! each other's results, so the figure is a throughput: what the core does in parallel to `call` and `ret`
-//! costs nothing (on Zen 5 a call takes 4 cycles with no argument and with seven integers).
+//! The figure of one call includes: setting up the arguments, `call` and `ret`, one addition per
+//! argument in the callee, and one eighth of the loop's own subtraction and branch. Calls do not
+//! wait for each other's results, so the figure is a throughput: what the core does in parallel
+//! with `call` and `ret` costs nothing (on Zen 5 a call takes 4 cycles with no argument and with
+//! seven integers).
 //!
 //! Source: System V ABI for AMD64, 3.2.3 "Parameter Passing" (six integers and eight
 //! floating-point numbers in registers, larger structures on the stack); Procedure Call Standard

@@ -1,7 +1,7 @@
 //! Measured: reading a clock `n` times.
 //!
-//! Each function reads in a loop and hands every result to `black_box`, so that no read can be
-//! left out; one store and an eighth of the loop's two instructions are in the figure.
+//! Each function reads in a loop and passes every result to `black_box`, so that the compiler
+//! cannot omit a read. The figure includes one store and an eighth of the loop's two instructions.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,11 +1,11 @@
-//! Measured: two chains of dependent instructions whose latency in core cycles is known, so that
-//! time ÷ (n × cycles) is the length of a core cycle where no cycle counter can be read.
+//! Measured: two chains of dependent instructions with known latencies in core cycles. Time ÷ (n ×
+//! cycles) is then the length of a core cycle, on machines where no cycle counter can be read.
 //!
-//! **`rotate` is the yardstick**: one cycle on every core listed below, on both architectures.
-//! **`multiply` is the witness**: another execution unit, and its time over that of `rotate`, at
-//! equal `n`, must be a whole number ([`multiply_cycles`]). If it is not, the core clock changed
-//! between the two, a neighbour took the core's time, or the core folds one of the kinds, and the
-//! estimate is not to be trusted. Additions of constants are no yardstick: Golden Cove and later
+//! **`rotate` is the reference**: one cycle on every core listed below, on both architectures.
+//! **`multiply` is the check**: it uses another execution unit, and the ratio of its time to that
+//! of `rotate`, at equal `n`, must be a whole number ([`multiply_cycles`]). If it is not, the
+//! estimate is wrong: the core clock changed between the two, a neighbour took the core's time, or
+//! the core folds one of the kinds. Additions of constants are not suitable: Golden Cove and later
 //! Intel cores execute them at rename, in zero cycles.
 //!
 //! Latency in cycles, register to register:
@@ -24,8 +24,8 @@
 //! rotate, xor, add, byte swap, population count at 1.000, crc32 and both multiplications at
 //! 3.000 times the same cycle, within 0.05 %.
 //!
-//! The loops are unrolled 32 times and aligned to 64 bytes; their counter runs in parallel to the chain,
-//! not in it.
+//! The loops are unrolled 32 times and aligned to 64 bytes. Their counter runs in parallel with the
+//! chain and is not part of it.
 
 use crate::cpu::repeat::asm_loop;
 

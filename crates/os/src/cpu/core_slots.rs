@@ -1,12 +1,12 @@
-//! Additions that do not wait for each other: how many of a core's execution slots are free.
+//! Independent additions: how many of a core's execution slots are free.
 //!
-//! A core that has a second hardware thread gives it issue slots, not time. What it leaves shows in
-//! how fast independent instructions run, over how fast a chain of dependent ones does
-//! ([`crate::cpu::core_chain::multiply`]), which leaves most slots free either way. Registers only: no
-//! memory is touched and no system call is made.
+//! A second hardware thread on a core takes issue slots from the first, not time. How many slots it
+//! leaves shows in the speed of independent instructions relative to a chain of dependent ones
+//! ([`crate::cpu::core_chain::multiply`]), which leaves most slots free in any case. The code uses
+//! registers only: it touches no memory and makes no system call.
 //!
-//! The loop is six additions and the decrement and branch that close it, aligned to 64 bytes: by
-//! where a compiler puts it, the same loop takes half as long again.
+//! The loop has six additions and the decrement and branch that close it, and is aligned to 64
+//! bytes: depending on its alignment, the same loop takes up to 1.5 times as long.
 
 use std::arch::asm;
 

@@ -1,15 +1,15 @@
-//! Measured: leaving a virtual machine for its hypervisor and coming back, by `cpuid`.
+//! Measured: an exit from a virtual machine to its hypervisor and back, with `cpuid`.
 //!
-//! No hypervisor lets its guest execute `cpuid` by itself: on Intel the instruction always leaves
-//! the machine, on AMD every hypervisor intercepts it, since the guest must see another processor
-//! than there is. Leaf 0x4000_0000 is the hypervisor's own: the answer holds its signature, which
-//! the processor does not know, so the answer shows that the hypervisor ran.
+//! No hypervisor lets its guest execute `cpuid` itself. On Intel the instruction always exits to
+//! the hypervisor; on AMD every hypervisor intercepts it, since the guest must see another CPU than
+//! the real one. Leaf 0x4000_0000 is the hypervisor's own: its answer contains the hypervisor's
+//! signature, which the CPU does not know, and so shows that the hypervisor ran.
 //!
-//! In confidential machines (TDX, SEV-SNP) the guest's kernel takes the instruction first and asks
-//! the hypervisor in another way, which is then in the figure.
+//! In confidential machines (TDX, SEV-SNP), the guest's kernel handles the instruction first and
+//! asks the hypervisor in another way. The figure then includes that.
 //!
-//! aarch64 has no instruction that user space may execute and that leaves the machine by nature, so
-//! there it is absent.
+//! aarch64 has no instruction that user space may execute and that always exits to the hypervisor,
+//! so the measurement is absent there.
 //!
 //! Source: Intel SDM volume 3, 26.1.2 "Instructions That Cause VM Exits Unconditionally"; AMD APM
 //! volume 2, 15.9 "Instruction Intercepts"; Linux Documentation/virt/kvm/x86/cpuid.rst.
@@ -28,12 +28,11 @@ pub struct Hypervisor {
 }
 
 impl Hypervisor {
-    /// The one that answers here.
+    /// The hypervisor of this machine.
     ///
     /// # Errors
     ///
-    /// `Unsupported`, with the reason, where there is none, where it gives no name, and on
-    /// aarch64.
+    /// `Unsupported`, with the reason: without a hypervisor, if it gives no name, and on aarch64.
     pub fn beneath() -> io::Result<Self> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -63,7 +62,7 @@ impl Hypervisor {
         }
     }
 
-    /// What it calls itself: `KVMKVMKVM`, `Microsoft Hv`, `VMwareVMware`, `XenVMMXenVMM`.
+    /// The name that it reports: `KVMKVMKVM`, `Microsoft Hv`, `VMwareVMware`, `XenVMMXenVMM`.
     pub fn name(&self) -> String {
         let printed = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
         let name = self.signature.iter().filter(printed);
@@ -71,8 +70,8 @@ impl Hypervisor {
         name.trim().to_owned()
     }
 
-    /// Leaves the machine `n` times. Whether the last answer was this hypervisor's.
-    /// Allocates nothing. True for no time.
+    /// Exits to the hypervisor `n` times. Returns whether the last answer came from this
+    /// hypervisor; true if `n` is 0. Allocates nothing.
     #[cfg_attr(target_arch = "aarch64", allow(unused_variables))]
     pub fn ask(&self, n: u64) -> bool {
         #[cfg(target_arch = "x86_64")]

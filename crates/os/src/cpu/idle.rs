@@ -1,8 +1,8 @@
-//! How long it takes to wake a thread on another processor: one that spins, and one whose
-//! processor has gone idle.
+//! How long it takes to wake a thread on another CPU: a thread that spins, and a thread whose CPU
+//! is idle.
 //!
-//! Source: futex(2). The difference is what leaving the idle state costs: an inter-processor
-//! interrupt, in a virtual machine an exit and being scheduled again by the host.
+//! Source: futex(2). The difference is the cost of leaving the idle state: an inter-processor
+//! interrupt, and in a virtual machine an exit, after which the host must schedule the CPU again.
 
 use std::hint::spin_loop;
 use std::io;
@@ -19,17 +19,17 @@ use crate::sched::affinity;
 /// clock, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeUp {
-    /// The processor that wakes.
+    /// The CPU that wakes.
     pub waker_cpu: usize,
-    /// The processor that is woken.
+    /// The CPU that is woken.
     pub woken_cpu: usize,
-    /// The woken thread spins on the word: its processor is awake.
+    /// The woken thread spins on the word: its CPU is awake.
     pub spinning_ns: Vec<u64>,
-    /// The woken thread waits on a futex, and its processor has had a millisecond to go idle.
+    /// The woken thread waits on a futex, and its CPU has had a millisecond to go idle.
     pub idle_ns: Vec<u64>,
 }
 
-/// Measures `samples` wake-ups of each kind between the first and the last processor that the
+/// Measures `samples` wake-ups of each kind between the first and the last CPU that the
 /// calling thread may run on; `None` where it has only one. Takes about 2 ms a sample, in two
 /// threads of its own, so the caller's placement stays as it is.
 ///
@@ -63,7 +63,7 @@ struct Exchange {
     woken_at: AtomicU64,
 }
 
-/// How long the other processor is left alone before it is woken.
+/// How long the other CPU is left alone before it is woken.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// In threads of their own, so that the caller's placement stays as it is.

@@ -1,7 +1,7 @@
-//! Measured: what a loop costs by itself.
+//! Measured: the cost of an empty loop.
 //!
-//! In assembly, so that the optimiser neither removes nor unrolls it, and aligned to 64 bytes, so
-//! that it does not straddle cache lines or fetch blocks.
+//! The loop is assembly, so that the optimiser neither removes nor unrolls it. It is aligned to 64
+//! bytes, so that it does not straddle cache lines or fetch blocks.
 
 use crate::cpu::repeat::asm_loop;
 use std::arch::asm;

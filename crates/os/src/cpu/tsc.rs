@@ -1,7 +1,8 @@
-//! The processor's time-stamp counter: the cheapest clock there is, in ticks, not nanoseconds.
+//! The CPU's time-stamp counter: the cheapest clock there is, in ticks, not nanoseconds.
 //!
 //! x86-64: `rdtsc`, fenced by `lfence`. aarch64: the virtual counter `cntvct_el0`, ordered by
-//! `isb`. Never `cpuid` as a fence: it leaves a virtual machine and costs microseconds.
+//! `isb`. `cpuid` is never used as a fence: in a virtual machine it exits to the hypervisor and
+//! costs microseconds.
 //!
 //! Source: Intel SDM volume 2, RDTSC and RDTSCP ("if software requires RDTSC to be executed only
 //! after all previous instructions have executed ..., it can execute LFENCE immediately before");
@@ -59,7 +60,7 @@ pub fn end() -> u64 {
     )
 }
 
-/// Ticks without any fence: the processor may read it some tens of cycles early or late.
+/// Ticks without any fence: the CPU may read it some tens of cycles early or late.
 #[inline(always)]
 pub fn now() -> u64 {
     read_counter!(
@@ -72,7 +73,7 @@ pub fn now() -> u64 {
 /// Whether the counter ticks at one rate in every power state.
 ///
 /// x86-64: CPUID 0x8000_0007 EDX bit 8 (Intel SDM volume 3, 18.17.1; AMD APM volume 3, E.4.6).
-/// aarch64: always, by architecture. `false` where the processor does not say.
+/// aarch64: always, by architecture. `false` where the CPU does not say.
 ///
 /// Executes `cpuid`, which costs microseconds in a virtual machine: not for measured paths.
 pub fn is_invariant() -> bool {
@@ -86,8 +87,8 @@ pub fn is_invariant() -> bool {
     }
 }
 
-/// The counter's rate in Hz as the hypervisor, the processor or the firmware states it; `None`
-/// where none does (most AMD processors). A statement, not a measurement: calibrate, then compare.
+/// The counter's rate in Hz as the hypervisor, the CPU or the firmware states it; `None`
+/// where none does (most AMD CPUs). A statement, not a measurement: calibrate, then compare.
 ///
 /// x86-64, the first that answers: hypervisor leaf 0x4000_0010 (EAX, kHz; KVM, VMware and
 /// Firecracker), CPUID 0x15 (crystal × ratio), CPUID 0x16 (base frequency in MHz, which the

@@ -1,4 +1,4 @@
-//! The page cache: how much of a file is in it, and evicting that.
+//! The page cache: how much of a file is in it, and evicting the file from it.
 //!
 //! Source: posix_fadvise(2), cachestat(2) (Linux 6.5), mincore(2), Linux mm/filemap.c.
 
@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How much is mapped at a time where there is no cachestat.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Evicts the file from the page cache and checks that it is gone: how many bytes are left, 0 where all
-/// went. What is dirty, mapped or in flight stays, so the file must be synced and unmapped; what is
-/// still being read ahead is waited for.
+/// Evicts the file from the page cache, and returns how many bytes are left: 0 if all are gone.
+/// Dirty, mapped and in-flight pages stay, so the file must be synced and unmapped. Waits for pages
+/// that are still being read ahead.
 ///
 /// # Errors
 ///
-/// What posix_fadvise(2) says, and as [`cached_bytes`].
+/// The errors of posix_fadvise(2), and as [`cached_bytes`].
 pub fn evict(file: &File, len: u64) -> io::Result<u64> {
     let mut left = 0;
     for attempt in 0..ATTEMPTS {
@@ -49,8 +49,8 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which answers only
-/// processes that own the file or may write to it.
+/// The errors of cachestat(2); before Linux 6.5 those of mmap(2) and of mincore(2), which answers
+/// only processes that own the file or may write to it.
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
         // EPERM: a seccomp filter that does not know it yet.

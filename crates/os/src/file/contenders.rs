@@ -1,9 +1,9 @@
-//! Other processes that read the same device: each rereads a file of its own, past the page cache,
-//! until it ends. They end when this process does, however that ends: the kernel kills them
-//! (`PR_SET_PDEATHSIG`), and each checks whether its parent was gone before.
+//! Other processes that read the same device: each reads its own file again and again, bypassing
+//! the page cache, until it ends. They end when this process does, however it ends: the kernel
+//! kills them (`PR_SET_PDEATHSIG`), and each checks whether its parent had already ended.
 //!
-//! A child runs one function that makes system calls alone, on memory that was there before the fork,
-//! and ends by _exit(2): no lock of another thread can hold it up.
+//! A child runs one function that only makes system calls, on memory allocated before the fork, and
+//! ends with _exit(2). So a lock that another thread held cannot block it.
 //!
 //! Source: fork(2), prctl(2), pread(2), sched_setaffinity(2).
 
@@ -42,7 +42,7 @@ struct Status {
 
 impl Contenders {
     /// One for each of these files, which are read from the beginning to the end over and over,
-    /// `block_bytes` at a time. They run on these processors, in turn; anywhere where there is none.
+    /// `block_bytes` at a time. They run on these CPUs, in turn; anywhere where there is none.
     ///
     /// # Errors
     ///

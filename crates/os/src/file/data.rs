@@ -1,5 +1,5 @@
-//! A file without a name, so that nothing is left of it however this process ends, whose every
-//! word is known from where it stands.
+//! A file without a name, so that nothing is left of it however this process ends. The value of
+//! every word follows from its position.
 //!
 //! Source: open(2) on `O_TMPFILE`, proc_pid_fd(5), statvfs(3), fsync(2).
 
@@ -15,12 +15,12 @@ use crate::file::scratch;
 
 /// What is written at a time, at most.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// A file has whole steps of so many bytes.
+/// A file's length is a multiple of this.
 pub const STEP_BYTES: u64 = 4096;
-/// The part of what its disk has free that a file may take; the rest stays for others.
+/// A file may take at most this share of its disk's free space; the rest stays for others.
 const MAX_SHARE_OF_FREE: f64 = 0.9;
 
-/// A nameless file: at byte `offset`, where a word begins, stands [`word_at`].
+/// An unnamed file: at byte `offset`, where a word begins, it contains [`word_at`].
 #[derive(Debug)]
 pub struct DataFile {
     file: File,
@@ -91,20 +91,20 @@ impl DataFile {
         self.len == 0
     }
 
-    /// Bytes that it may have, so that its disk is never filled: nine tenths of what is free for
-    /// this user, and what it has.
+    /// How long it may become, so that it never fills its disk: nine tenths of the space that is
+    /// free for this user, plus its own length.
     ///
     /// # Errors
     ///
-    /// What fstatvfs(3) says.
+    /// The errors of fstatvfs(3).
     pub fn most_bytes(&self) -> io::Result<u64> {
         let free = fstatvfs(&self.file)?;
         let bytes = free.f_bavail as f64 * free.f_frsize as f64;
         Ok(self.len + (MAX_SHARE_OF_FREE * bytes) as u64)
     }
 
-    /// Makes it at least `len` bytes long, all written and on its device: `len` rounded up to whole
-    /// [steps](STEP_BYTES). One that is longer stays as it is.
+    /// Makes it at least `len` bytes long, with everything written and on its device: `len` rounded
+    /// up to whole [steps](STEP_BYTES). A longer file stays unchanged.
     ///
     /// # Errors
     ///
@@ -126,11 +126,11 @@ impl DataFile {
         self.file.sync_all()
     }
 
-    /// Another descriptor of the file, with an offset, flags and read-ahead of its own.
+    /// Another descriptor of the file, with its own offset, flags and read-ahead.
     ///
     /// # Errors
     ///
-    /// What open(2) says: `EINVAL` where the file system knows no `O_DIRECT`. One in memory may
+    /// The errors of open(2): `EINVAL` where the file system knows no `O_DIRECT`. One in memory may
     /// accept the flag all the same. What posix_fadvise(2) says.
     pub fn open(&self, access: Access) -> io::Result<File> {
         let flags = match access {
@@ -176,7 +176,7 @@ pub fn word_at(offset: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Fills bytes with what stands from `offset` on.
+/// Fills a buffer with the contents from `offset` on.
 pub(crate) fn fill(bytes: &mut [u8], offset: u64) {
     let (words, rest) = bytes.as_chunks_mut();
     debug_assert!(rest.is_empty(), "blocks are whole words");
@@ -185,7 +185,7 @@ pub(crate) fn fill(bytes: &mut [u8], offset: u64) {
     }
 }
 
-/// Whether bytes are those from `offset` on.
+/// Whether a buffer has the contents from `offset` on.
 pub fn is_content(bytes: &[u8], offset: u64) -> bool {
     let (words, rest) = bytes.as_chunks();
     let mut numbered = (0..).zip(words);

@@ -1,4 +1,4 @@
-//! The block device under a file, by its numbers, and what the kernel counts for it.
+//! The block device of a file, by its major and minor number, and the kernel's counters for it.
 //!
 //! Source: stat(2), makedev(3), Linux Documentation/ABI/stable/sysfs-block and
 //! block/stat.rst.
@@ -9,33 +9,33 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
 
-/// How often this disk was told to flush its cache so far, by any process (Linux 5.5). As
-/// [`read_bytes`], of a disk alone: a partition has none.
+/// How often the kernel has told this disk to flush its cache, for any process (Linux 5.5). As for
+/// [`read_bytes`], but only for disks: a partition has no such counter.
 pub fn flushes(name: &str) -> Option<u64> {
     count(name, 15)
 }
 
-/// The kernel counts in sectors of this size, whatever the device's own are.
+/// The kernel counts in sectors of this size, regardless of the device's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// The numbers of the device that a file system says it lies on: of one without a device of its
-/// own (btrfs, overlay, NFS), major 0.
+/// The major and minor number of the file system's device; major 0 for a file system without its
+/// own device (btrfs, overlay, NFS).
 ///
 /// # Errors
 ///
-/// What fstat(2) says.
+/// The errors of fstat(2).
 pub fn numbers(file: &File) -> io::Result<(u32, u32)> {
     let device = file.metadata()?.dev();
     Ok((major(device), minor(device)))
 }
 
-/// Bytes that were read from this block device so far, by any process; `name` is the kernel's,
-/// of a disk or a partition. None where it has no such counter. Allocates.
+/// How many bytes were read from this block device so far, by any process. `name` is the kernel's
+/// name of a disk or a partition. `None` if it has no such counter. Allocates.
 pub fn read_bytes(name: &str) -> Option<u64> {
     sectors(name, 2)
 }
 
-/// The same of bytes written.
+/// The same for written bytes.
 pub fn written_bytes(name: &str) -> Option<u64> {
     sectors(name, 6)
 }

@@ -1,4 +1,4 @@
-//! How reads and writes past the page cache must be aligned.
+//! The alignment that reads and writes need to bypass the page cache.
 //!
 //! Source: open(2) on `O_DIRECT`, statx(2) on `STATX_DIOALIGN` (Linux 6.1).
 
@@ -16,7 +16,7 @@ const ASSUMED_BYTES: u32 = 4096;
 ///
 /// # Errors
 ///
-/// What statx(2) says.
+/// The errors of statx(2).
 pub fn alignment(file: &File) -> io::Result<Option<u32>> {
     let status = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     if status.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {

@@ -1,4 +1,4 @@
-//! A file in memory, or a part of it.
+//! A mapping of a file, or of a part of it.
 //!
 //! Source: mmap(2), munmap(2), madvise(2).
 

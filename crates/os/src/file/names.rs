@@ -1,15 +1,15 @@
-//! Measured: making, looking up, renaming and removing files that have names, in a folder of its
-//! own. When this process ends, however it does, a child of it removes the folder with all that is
-//! in it: a killed process removes nothing itself.
+//! Measured: creating, looking up, renaming and removing named files in a folder of their own. When
+//! this process ends, however it does, a child of it removes the folder with everything in it: a
+//! killed process cannot do so itself.
 //!
-//! The child only waits until a pipe closes, which the kernel does when the process that holds its other
-//! end is gone. It leaves the process group, so that it is not ended with the group, and ends by itself
-//! as soon as it has removed what there is.
+//! The child waits until a pipe closes; the kernel closes it when the process at its other end is
+//! gone. The child leaves the process group, so that it is not killed with the group. It ends as
+//! soon as it has removed everything.
 //!
-//! ext4 without a journal passes over inodes that were removed within the last minutes, one by one: making
-//! a file took 8 µs, and 50 to 650 where earlier launches had removed theirs in the same block group. So
-//! each folder lies inside one that asks for its subfolders to be spread over the disk, as those of the
-//! root are.
+//! ext4 without a journal skips inodes that were removed within the last minutes, one by one:
+//! creating a file took 8 µs, and 50 to 650 µs if earlier launches had removed files in the same
+//! block group. So each folder lies inside one that asks the file system to spread its subfolders
+//! over the disk, as it does for those of the root.
 //!
 //! Source: open(2), fstatat(2), renameat(2), unlinkat(2), mkdirat(2), fork(2), pipe(7), setsid(2),
 //! FS_IOC_SETFLAGS(2const); `recently_deleted` and `find_group_orlov` in fs/ext4/ialloc.c.
@@ -55,7 +55,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What mkdir(2), open(2), pipe(2) and fork(2) say.
+    /// The errors of mkdir(2), open(2), pipe(2) and fork(2).
     pub fn new(parent: &Path, most: u64) -> io::Result<Self> {
         let name = format!(
             ".costof-{}-{:032x}",
@@ -89,7 +89,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What unlinkat(2) says.
+    /// The errors of unlinkat(2).
     pub fn clear(&mut self) -> io::Result<()> {
         if self.here != Here::Nothing {
             for name in self.names.iter().chain(&self.others) {
@@ -107,7 +107,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What open(2) and unlinkat(2) say.
+    /// The errors of open(2) and unlinkat(2).
     pub fn provide(&mut self, n: u64) -> io::Result<()> {
         if self.here != Here::Named(n) {
             self.clear()?;
@@ -121,7 +121,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What open(2) and unlinkat(2) say.
+    /// The errors of open(2) and unlinkat(2).
     pub fn provide_to_rename(&mut self, files: u64) -> io::Result<()> {
         match self.here {
             Here::Renamed { files: here, .. } if here == files => Ok(()),
@@ -133,7 +133,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What open(2) says the first time that it fails: `AlreadyExists` where one is there.
+    /// The first error of open(2): `AlreadyExists` where one is there.
     pub fn create(&mut self, n: u64) -> io::Result<()> {
         self.here = Here::Some;
         for name in &self.names[..n as usize] {
@@ -152,7 +152,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What fstatat(2) says the first time that it fails: `NotFound` where one is not there.
+    /// The first error of fstatat(2): `NotFound` where one is not there.
     pub fn stat(&self, n: u64) -> io::Result<()> {
         let folder = self.folder.as_raw_fd();
         for name in &self.names[..n as usize] {
@@ -196,7 +196,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// What unlinkat(2) says the first time that it fails.
+    /// The first error of unlinkat(2).
     pub fn unlink(&mut self, n: u64) -> io::Result<()> {
         self.here = Here::Some;
         for name in &self.names[..n as usize] {

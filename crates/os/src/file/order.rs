@@ -1,4 +1,4 @@
-//! In which order the blocks of a file are read or written.
+//! The order in which the blocks of a file are read or written.
 
 /// Goes through the blocks of a file, round after round. On measured paths.
 #[derive(Clone, Debug)]

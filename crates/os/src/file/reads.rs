@@ -1,10 +1,10 @@
-//! Measured: reading blocks of a file, by pread(2), by io_uring with several reads in flight, or by
-//! copying them from a mapping. What is read goes into memory of this reader's own, as in a program
-//! that uses it.
+//! Measured: reading blocks of a file, with pread(2), with io_uring and several reads in flight, or
+//! by copying them from a mapping. The data goes into the reader's own memory, as in a program that
+//! uses it.
 //!
-//! A ring belongs to the thread that makes it (`IORING_SETUP_SINGLE_ISSUER`,
-//! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1), where the kernel has that, and one io_uring_enter(2)
-//! submits what is to be read next and waits for what is read.
+//! A ring belongs to the thread that creates it, if the kernel supports that
+//! (`IORING_SETUP_SINGLE_ISSUER`, `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). One io_uring_enter(2)
+//! submits the next reads and waits for finished ones.
 //!
 //! Source: pread(2), io_uring_enter(2), `IORING_OP_READ` (Linux 5.6), mmap(2), madvise(2).
 
@@ -211,7 +211,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// What madvise(2) says.
+    /// The errors of madvise(2).
     pub fn unmap_pages(&self) -> io::Result<()> {
         match &self.inner {
             Inner::Map(mapped) => mapped.mapping.unmap_pages(),

@@ -1,5 +1,5 @@
-//! Remote files that are mounted: reading them past the page cache, and asking their server for
-//! attributes.
+//! Files on mounted remote file systems: reading them without the page cache, and asking their
+//! server for attributes.
 //!
 //! Source: open(2) on `O_DIRECT` (Linux 2.4), statx(2) on `AT_STATX_FORCE_SYNC` (Linux 4.11).
 
@@ -27,7 +27,7 @@ pub fn open_direct(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// What statx(2) says: ENOSYS before Linux 4.11.
+/// The errors of statx(2): ENOSYS before Linux 4.11.
 #[inline]
 pub fn ask_for_attributes(file: &File) -> io::Result<()> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;

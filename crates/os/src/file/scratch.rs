@@ -1,5 +1,5 @@
-//! A file without a name on a real file system, so that nothing is left of it however this process
-//! ends, and its mappings.
+//! An unnamed file on a real file system, so that nothing is left of it however this process ends,
+//! and its mappings.
 //!
 //! Source: open(2) on `O_TMPFILE` (Linux 3.11, most file systems), statfs(2), posix_fadvise(2),
 //! mmap(2), madvise(2).
@@ -65,7 +65,7 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// What posix_fadvise(2) says.
+    /// The errors of posix_fadvise(2).
     pub fn evict(&self) -> io::Result<()> {
         Ok(fadvise(&self.file, 0, None, Advice::DontNeed)?)
     }
@@ -74,7 +74,7 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// What mmap(2) and madvise(2) say.
+    /// The errors of mmap(2) and madvise(2).
     pub fn map(&self, sharing: Sharing) -> io::Result<FileMap> {
         let mapping = Mapping::new(&self.file, 0, self.len, sharing)?;
         mapping.disable_read_ahead()?;
@@ -168,7 +168,7 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// What open(2) says.
+/// The errors of open(2).
 pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -189,7 +189,7 @@ pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// What fstatfs(2) says.
+/// The errors of fstatfs(2).
 pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
     // Only the low half is defined on every architecture.
     let kind = fstatfs(file)?.f_type as u32;

@@ -1,5 +1,6 @@
-//! A mapped file that gets shorter: a load behind its end raises SIGBUS, which would end the
-//! process. While a [`Guard`] lives, such a load reads zeroes, and it is remembered that one did.
+//! A mapped file that becomes shorter: a load beyond its end raises SIGBUS, which would end the
+//! process. While a [`Guard`] lives, such a load reads zeroes, and the guard records that it
+//! happened.
 //!
 //! Source: mmap(2) on SIGBUS, sigaction(2), signal-safety(7).
 

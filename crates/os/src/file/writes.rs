@@ -1,4 +1,4 @@
-//! Measured: writing blocks of a file by pwrite(2), and having them on the device, by fsync(2),
+//! Measured: writing blocks of a file with pwrite(2), and making them durable with fsync(2),
 //! fdatasync(2) or `O_DSYNC`.
 //!
 //! Source: pwrite(2), fsync(2), open(2) on `O_DSYNC` and `O_DIRECT`, ftruncate(2).
@@ -56,7 +56,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What open(2) and mmap(2) say.
+    /// The errors of open(2) and mmap(2).
     pub fn new(data: &DataFile, how: How, order: Order) -> io::Result<Self> {
         let dsync = match how.sync {
             Sync::Dsync => libc::O_DSYNC,
@@ -79,7 +79,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What pwrite(2), fsync(2) and fdatasync(2) say; `StorageFull` where a write stops short.
+    /// The errors of pwrite(2), fsync(2) and fdatasync(2); `StorageFull` where a write stops short.
     pub fn write(&mut self, n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.write_one()?;
@@ -115,7 +115,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What fsync(2) and fdatasync(2) say.
+    /// The errors of fsync(2) and fdatasync(2).
     #[inline]
     pub fn sync(&self) -> io::Result<()> {
         let file = self.file.as_raw_fd();
@@ -133,7 +133,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What ftruncate(2) and fsync(2) say.
+    /// The errors of ftruncate(2) and fsync(2).
     pub fn empty(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.sync_all()?;
@@ -151,7 +151,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What pread(2) says.
+    /// The errors of pread(2).
     pub fn is_written(&self, data: &DataFile) -> io::Result<bool> {
         use std::os::unix::fs::FileExt;
         let mut there = vec![0; self.order.block_bytes() as usize];

@@ -1,5 +1,5 @@
-//! What a token or bytes go through between two ends of one machine, and what each end does to send and
-//! to receive.
+//! The channels for tokens and bytes between two ends on one machine, and how each end sends and
+//! receives.
 //!
 //! Source: pipe(7), unix(7), eventfd(2), futex(2).
 
@@ -57,7 +57,7 @@ pub struct Exchange {
     pub wait: Wait,
     /// Bytes of the message that is the token, from 1 to [`MOST_BYTES`]; an eventfd has always 8.
     pub size: usize,
-    /// The partner's processor.
+    /// The partner's CPU.
     pub cpu: usize,
 }
 

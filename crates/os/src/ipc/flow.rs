@@ -1,8 +1,8 @@
-//! Measured: bytes that flow from this process to another, which takes them in.
+//! Measured: a flow of bytes from this process to another one, which reads them.
 //!
-//! Messages of one size are written from one buffer and read into another of the same size, so
-//! that in the figure every byte is copied in and out, or, for a ring in shared memory, copied by
-//! the sender and by the receiver. A batch ends when the receiver has had its last byte.
+//! Messages of one size are written from one buffer and read into another of the same size. So the
+//! figure includes copying every byte in and out; with a ring in shared memory, the sender copies
+//! it and the receiver copies it. A batch ends when the receiver has its last byte.
 //!
 //! Source: pipe(7), unix(7); the flow is that of lmbench's bw_pipe and bw_unix.
 
@@ -25,14 +25,14 @@ pub enum Through {
     /// A connected pair of Unix stream sockets, with the kernel's usual buffers.
     Unix,
     /// A ring of [`RING_BYTES`] in memory that both see. Each end spins while it has to wait, or
-    /// calls sched_yield where both share a processor.
+    /// calls sched_yield where both share a CPU.
     SharedMemory,
 }
 
 /// The longest message.
 pub const MOST_BYTES: usize = 64 << 20;
 
-/// How much fits into the ring: into the second cache level of most processors.
+/// How much fits into the ring: into the second cache level of most CPUs.
 pub const RING_BYTES: usize = 256 << 10;
 
 /// The most that is copied into or out of the ring before the other end may go on with it.
@@ -68,7 +68,7 @@ const RING_AT: usize = 4096;
 /// The sending end of a flow that has begun; dropping it ends the receiver.
 #[derive(Debug)]
 pub struct Flow {
-    /// Both ends run on one processor.
+    /// Both ends run on one CPU.
     shares: bool,
     message: Vec<u8>,
     /// Bytes that were sent.
@@ -91,7 +91,7 @@ struct Drain {
 }
 
 impl Flow {
-    /// Sets up the channel and forks a receiver on processor `cpu`; `shares` says that the calling
+    /// Sets up the channel and forks a receiver on CPU `cpu`; `shares` says that the calling
     /// thread runs there too. A message has `size` bytes, from 1 to [`MOST_BYTES`].
     ///
     /// # Errors

@@ -1,16 +1,15 @@
-//! Measured: a token that goes to and fro between this thread and a partner, another process or
-//! another thread.
+//! Measured: a token that goes back and forth between this thread and a partner, which is another
+//! process or another thread.
 //!
-//! Each round trip the leader sends a token and the partner answers with the next number, so that
-//! an answer shows that the partner has had the token. Of a longer message the last byte carries
-//! the token too, so that all of it has arrived.
+//! In each round trip the leader sends a token and the partner answers with the next number, so an
+//! answer shows that the partner received the token. In a longer message, the last byte carries the
+//! token too, which shows that the whole message arrived.
 //!
-//! A round trip contains: on each side one send and one receive (a write and a read; for shared
-//! memory a store, and where it blocks FUTEX_WAKE and FUTEX_WAIT), and whatever the kernel does so
-//! that the other side runs.
+//! A round trip contains one send and one receive on each side (a write and a read; with shared
+//! memory a store, and FUTEX_WAKE and FUTEX_WAIT if it blocks), and whatever the kernel does to run
+//! the other side.
 //!
-//! Source: the way the token goes is that of lmbench's lat_pipe and lat_unix, and of `perf bench sched
-//! pipe`.
+//! Source: the token works as in lmbench's lat_pipe and lat_unix, and in `perf bench sched pipe`.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -85,7 +84,7 @@ impl Leader {
     }
 
     /// Context switches of both ends since they began: because they waited, and because something
-    /// else got the processor. Takes a round trip.
+    /// else got the CPU. Takes a round trip.
     ///
     /// # Errors
     ///

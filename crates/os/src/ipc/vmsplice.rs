@@ -1,5 +1,5 @@
-//! Measured: lending pages to a pipe, which takes a reference to each instead of copying it, and
-//! having the pipe let them go.
+//! Measured: passing pages to a pipe, which takes a reference to each page instead of copying it,
+//! and making the pipe release them.
 //!
 //! Source: vmsplice(2) (Linux 2.6.17), splice(2), `F_SETPIPE_SZ` in fcntl(2) (Linux 2.6.35).
 
@@ -42,7 +42,7 @@ impl Lender {
     ///
     /// # Errors
     ///
-    /// What vmsplice(2) or splice(2) says the first time that it fails; `Other` where the pipe
+    /// The first error of vmsplice(2) and splice(2); `Other` where the pipe
     /// took or gave only a part.
     pub fn lend_and_discard(&self, memory: &[u8], n: u64) -> io::Result<()> {
         for _ in 0..n {

@@ -112,7 +112,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// What madvise(2) says: `ENOMEM`, `EFAULT` or `EHWPOISON`. The fallback cannot fail; it is
+    /// The errors of madvise(2): `ENOMEM`, `EFAULT` or `EHWPOISON`. The fallback cannot fail; it is
     /// killed where there is not enough memory.
     pub fn populate(&mut self) -> io::Result<()> {
         // SAFETY: the range is this arena's own, and populating changes no content.

@@ -1,8 +1,8 @@
-//! Measured: what others have thrown out of a cache, as the time that an array takes to be read again
-//! which had filled it. It needs no counter.
+//! Measured: how much of a cache others have evicted. An array fills the cache; the time to read it
+//! again shows what is missing. This needs no hardware counter.
 //!
 //! The array's cache lines are read in an order in which neighbours are far apart, so that no
-//! prefetcher fetches them, and none waits for the one before.
+//! prefetcher fetches them. No read waits for the one before.
 
 use std::hint::black_box;
 use std::io;

@@ -1,9 +1,9 @@
-//! Measured: loads that each wait for the one before, along one ring of pointers through memory.
+//! Measured: loads that each wait for the previous one, along one cycle of pointers through memory.
 //!
-//! An element is one word that holds the address of the next element; elements stand a fixed
-//! number of bytes apart, and one lap visits each exactly once. The order of the visits decides
-//! what is measured: random defeats prefetchers (and misses the TLB), page-local takes the TLB out,
-//! ascending lets the prefetcher run.
+//! An element is one word with the address of the next element. Elements are a fixed number of
+//! bytes apart, and one lap visits each exactly once. The order of the visits determines what is
+//! measured: a random order defeats prefetchers (and misses the TLB), a page-local order avoids TLB
+//! misses, and an ascending order lets the prefetcher work.
 //!
 //! Source: S. Sattolo, "An algorithm to generate a random cyclic permutation", Information
 //! Processing Letters 22 (1986); L. McVoy and C. Staelin, "lmbench" (USENIX 1996), `lat_mem_rd`.

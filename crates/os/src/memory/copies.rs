@@ -1,8 +1,8 @@
-//! Measured: the C library's memcpy, from one place over and over, or each time from another.
+//! Measured: the C library's memcpy, from the same source each time, or each time from another one.
 //!
-//! No length is known to the compiler, so that each copy is a call, as the machine code shows. In
-//! the figure of one copy: the call, a few instructions for where the next one comes from, and the
-//! loop's own. Copies do not wait for each other, so where they are short the core works on several.
+//! The compiler does not know the lengths, so each copy is a call; the machine code was checked.
+//! The figure of one copy includes the call, a few instructions to find the next source, and those
+//! of the loop. Copies do not wait for each other, so a core works on several short ones at once.
 
 use std::arch::asm;
 use std::hint::black_box;

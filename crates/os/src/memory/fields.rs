@@ -1,8 +1,8 @@
-//! Messages of several fields, each at a place of its own, on pages of a requested size:
-//! what a program has before it sends a message.
+//! Messages of several fields, each at its own place, on pages of a requested size: what a program
+//! has before it sends a message.
 //!
-//! Every message has other bytes, which follow from its number alone, so that whoever receives them
-//! knows what they have to be. Nothing changes them after they are written: the kernel may read them
+//! Every message has different bytes, which follow from its number alone, so that the receiver
+//! knows what they must be. Nothing changes them after they are written: the kernel may read them
 //! long after a send has returned.
 //!
 //! Source: writev(2) on `struct iovec`.

@@ -1,11 +1,11 @@
-//! Measured: a cache line that goes to another processor and comes back.
+//! Measured: a cache line that goes to another CPU and comes back.
 //!
-//! One word alone in its line. One side writes an odd number and polls until the word is even; the
-//! other polls until it is odd and writes the next even one. So each way the line moves twice: the
-//! one that polls fetches a copy of what the other has written, and then takes the line over, which
-//! invalidates the other's copy, to write in its turn. Neither hints (`pause`) between two polls,
-//! since on some cores the hint takes as long as the journey: each loop is a load, a comparison and
-//! a branch (checked in the disassembly, x86-64).
+//! One word has a cache line to itself. One side writes an odd number and polls until the word is
+//! even; the other polls until it is odd and writes the next even number. So the line moves twice
+//! in each direction: the polling side fetches a copy of what the other has written. It then takes
+//! ownership of the line to write, which invalidates the other's copy. Neither side uses a spin
+//! hint (`pause`) between two polls, since on some cores the hint takes as long as the transfer:
+//! each loop is a load, a comparison and a branch (checked in the disassembly, x86-64).
 //!
 //! Source: D. Molka et al., "Cache Coherence Protocol and Memory Performance of the Intel
 //! Haswell-EP Architecture", ICPP 2015.
@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A word that two threads pass to each other. It has 128 bytes to itself, since adjacent lines
-/// are fetched in pairs on many processors.
+/// are fetched in pairs on many CPUs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Line {

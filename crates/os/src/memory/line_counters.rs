@@ -1,10 +1,11 @@
-//! Measured: counting up in memory, where each thread has a counter of its own, in a cache line
-//! that is its own or in one that it shares with the others' counters.
+//! Measured: increments in memory. Each thread has its own counter, either in its own cache line or
+//! in one that it shares with the others' counters.
 //!
-//! In assembly, so that the counter stays in memory: load, add and store, as a program counts that
-//! needs no atomic instruction, because nobody else writes its counter. A store waits in the core's
-//! store buffer until the line is there, and the next load is answered from that buffer, so a core
-//! counts on while its line is elsewhere: false sharing costs less than a journey an increment.
+//! The code is assembly, so that the counter stays in memory: load, add and store, as in a program
+//! that needs no atomic instruction because only one thread writes each counter. A store waits in
+//! the core's store buffer until the line arrives, and the next load is served from that buffer. So
+//! a core continues to count while its line is elsewhere: false sharing costs less than one
+//! transfer per increment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,7 @@ pub struct LineCounters {
     in_a_block: usize,
 }
 
-/// Lines have 64 bytes, or 128 on some aarch64; where they have 64, many processors fetch adjacent
+/// Lines have 64 bytes, or 128 on some aarch64; where they have 64, many CPUs fetch adjacent
 /// ones in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]

@@ -1,5 +1,5 @@
-//! Measured: mapping anonymous memory, touching one page of it, and unmapping it again, as programs
-//! and allocators do: through libc.
+//! Measured: mapping anonymous memory, touching one page of it, and unmapping it, through libc as
+//! programs and allocators do.
 //!
 //! Source: mmap(2), munmap(2), `PR_SET_THP_DISABLE` in prctl(2) (Linux 3.15).
 
@@ -22,7 +22,7 @@ pub enum Pages {
 ///
 /// # Errors
 ///
-/// What mmap(2) or munmap(2) says the first time that it fails.
+/// The first error of mmap(2) and munmap(2).
 pub fn map_touch_unmap(bytes: usize, pages: Pages, n: u64) -> io::Result<()> {
     for _ in 0..n {
         let start = map(bytes, pages)?;

@@ -1,7 +1,7 @@
 //! A message of eight separately allocated fields, as programs have one before they send it.
 //!
-//! Whoever serialises it copies the fields one behind the other into one buffer; whoever does not
-//! hands the kernel eight places.
+//! To serialise it, a sender copies the fields one after the other into one buffer. Without that,
+//! it passes eight addresses to the kernel.
 
 /// How many fields a message has.
 pub const FIELDS: usize = 8;

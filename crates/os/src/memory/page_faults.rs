@@ -1,5 +1,5 @@
-//! Measured: page faults of a known kind. Memory of which no page is mapped yet, batch after batch,
-//! first touches that are one page fault each, and what the kernel counted for them.
+//! Measured: page faults of a known kind. Each batch gets memory without mapped pages, makes first
+//! touches that cause one page fault each, and compares them with what the kernel counted.
 //!
 //! Source: mmap(2), madvise(2), getrusage(2), proc(5) on smaps and on io; Linux mm/memory.c.
 
@@ -95,7 +95,7 @@ impl Memory {
 ///
 /// The pages that one batch gives back are those that the next one gets, the last ones first. So
 /// every batch touches all offsets: those that are not its own before it, untimed. Whatever its
-/// size, it finds as much of them in the caches, on the processor's list of free pages and in the
+/// size, it finds as much of them in the caches, on the CPU's list of free pages and in the
 /// page tables. Evicted pages alone come from elsewhere, and there only its own are touched.
 pub struct PageFaults {
     pages: Pages,
@@ -172,7 +172,7 @@ impl PageFaults {
     ///
     /// # Errors
     ///
-    /// What mmap(2), madvise(2) and posix_fadvise(2) say.
+    /// The errors of mmap(2), madvise(2) and posix_fadvise(2).
     pub fn prepare(&mut self, count: usize) -> io::Result<()> {
         self.count()?;
         self.memory = None;
@@ -194,7 +194,7 @@ impl PageFaults {
     ///
     /// # Panics
     ///
-    /// Where so many are not prepared.
+    /// If fewer are prepared.
     pub fn touch(&mut self, count: usize) {
         let memory = self.memory.as_mut().expect("a batch is prepared");
         let offsets = match self.pages {
@@ -243,7 +243,7 @@ impl PageFaults {
     ///
     /// # Errors
     ///
-    /// Where the kernel no longer counts what was read from a device.
+    /// If the kernel no longer counts what was read from a device.
     pub fn end(&mut self) -> io::Result<Counted> {
         self.count()?;
         Ok(self.counted)

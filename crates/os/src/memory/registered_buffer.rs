@@ -1,4 +1,4 @@
-//! Measured: registering memory with io_uring, which pins its pages, and letting it go again.
+//! Measured: registering memory with io_uring, which pins its pages, and unregistering it.
 //!
 //! Source: io_uring_setup(2), `IORING_REGISTER_BUFFERS` and `IORING_UNREGISTER_BUFFERS` in
 //! io_uring_register(2) (Linux 5.1); `VmPin` in proc_pid_status(5) (Linux 3.2).
@@ -23,7 +23,7 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// What io_uring_setup(2) says: `ENOSYS` without CONFIG_IO_URING, `EPERM` where
+    /// The errors of io_uring_setup(2): `ENOSYS` without CONFIG_IO_URING, `EPERM` where
     /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it, `ENOMEM` before
     /// Linux 5.12 where the limit of locked memory is too small.
     pub fn open() -> io::Result<Self> {
@@ -42,7 +42,7 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// What io_uring_register(2) says the first time that it fails: `ENOMEM` where the limit of
+    /// The first error of io_uring_register(2): `ENOMEM` where the limit of
     /// locked memory (`RLIMIT_MEMLOCK`, per user) is too small, `EFAULT` for more than 1 GiB.
     pub fn register_unregister(&self, memory: &mut [u8], n: u64) -> io::Result<()> {
         for _ in 0..n {

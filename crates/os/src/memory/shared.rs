@@ -1,4 +1,4 @@
-//! Memory that a process and the children that it forks see alike.
+//! Memory that a process shares with the children that it forks.
 //!
 //! Source: mmap(2), `MAP_SHARED` with `MAP_ANONYMOUS`.
 
@@ -23,7 +23,7 @@ impl SharedMemory {
     ///
     /// # Errors
     ///
-    /// What mmap(2) says: `ENOMEM`, or `EINVAL` for zero bytes.
+    /// The errors of mmap(2): `ENOMEM`, or `EINVAL` for zero bytes.
     pub(crate) fn map(bytes: usize) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
         let start = unsafe {

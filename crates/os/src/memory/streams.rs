@@ -1,14 +1,14 @@
-//! Measured: memory read, written or copied in order, as fast as one core can, by several kernels
-//! of which the fastest here is found by trying.
+//! Measured: reading, writing or copying memory in order, as fast as one core can. There are
+//! several kernels; a trial finds the fastest on this machine.
 //!
-//! A kernel is one loop in assembly, so that the optimiser can neither leave out a load nor turn
-//! stores into a call of `memset`. Reading adds every 64-bit word to a sum, which must come out
-//! right; writing stores one byte everywhere, another one each lap; copying moves words that are
-//! all different.
+//! A kernel is one loop in assembly, so that the optimiser can neither omit a load nor turn stores
+//! into a call of `memset`. Reading adds every 64-bit word to a sum, which is checked. Writing
+//! stores one byte value everywhere, a different one each lap. Copying moves words that are all
+//! different.
 //!
-//! In a write or a copy through the caches, each line is first read from memory and later written
-//! back (write-allocate), so that more moves than what is counted. Non-temporal stores do without
-//! the reading, and so do many processors' string instructions when much is moved.
+//! In a write or a copy through the caches, the CPU first reads each line from memory and later
+//! writes it back (write-allocate), so more bytes move than are counted. Non-temporal stores avoid
+//! the read, as do many CPUs' string instructions for large sizes.
 //!
 //! Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, 3.7.6 "REP prefix and
 //! data movement" (ERMSB) and 9.4.1 "Non-temporal store"; AMD64 Architecture Programmer's Manual,
@@ -46,13 +46,13 @@ pub enum Operation {
 /// The instructions that a kernel is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
-    /// 16-byte vectors of x86-64, which each such processor has.
+    /// 16-byte vectors of x86-64, which each such CPU has.
     Sse2,
     /// 32-byte vectors of x86-64.
     Avx2,
     /// 64-byte vectors of x86-64.
     Avx512,
-    /// `rep stosb` and `rep movsb` of x86-64, where the processor says that they are fast (ERMS).
+    /// `rep stosb` and `rep movsb` of x86-64, where the CPU says that they are fast (ERMS).
     Rep,
     /// 16-byte vectors of aarch64, in pairs: `ldp`, `stp`, `stnp`.
     Neon,
@@ -78,7 +78,7 @@ pub struct Kernel {
 pub const GRAIN_BYTES: usize = 1024;
 
 impl Instructions {
-    /// Whether this processor has them, and the kernel lets them be used.
+    /// Whether this CPU has them, and the kernel lets them be used.
     #[cfg(target_arch = "x86_64")]
     pub fn available(self) -> bool {
         match self {
@@ -90,7 +90,7 @@ impl Instructions {
         }
     }
 
-    /// Whether this processor has them, and the kernel lets them be used.
+    /// Whether this CPU has them, and the kernel lets them be used.
     #[cfg(target_arch = "aarch64")]
     pub fn available(self) -> bool {
         self == Self::Neon
@@ -176,7 +176,7 @@ impl Stream {
         &self.arena
     }
 
-    /// Puts every page of the arena into memory, near the processor of the calling thread.
+    /// Puts every page of the arena into memory, near the CPU of the calling thread.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl Stream {
             let offset = self.next * self.block_bytes;
             // SAFETY: source and target hold `blocks` blocks each inside the arena, which is
             // borrowed mutably, and `next` is one of them; both and every block are aligned to
-            // 64 bytes, as the arena is and `GRAIN_BYTES` is; the processor has the instructions,
+            // 64 bytes, as the arena is and `GRAIN_BYTES` is; the CPU has the instructions,
             // as `take` has seen.
             let sum = unsafe {
                 (kernel.stream)(
@@ -267,7 +267,7 @@ impl Stream {
         }
         #[cfg(target_arch = "x86_64")]
         if kernel.nontemporal {
-            // SAFETY: a fence touches no memory, and each x86-64 processor has it.
+            // SAFETY: a fence touches no memory, and each x86-64 CPU has it.
             unsafe { std::arch::x86_64::_mm_sfence() };
         }
     }

@@ -1,14 +1,14 @@
 //! Measured: first touches of pages, in a given order.
 //!
-//! One byte a page, so that nothing but the page fault takes time. The accesses are volatile: as
-//! many loads or stores are made as there are offsets, in this order. In the figure of one is the
-//! loading of its offset, which is far below a fault.
+//! One byte per page, so that only the page fault takes time. The accesses are volatile: there are
+//! exactly as many loads or stores as offsets, in this order. The figure of one includes loading
+//! its offset, which takes far less than a fault.
 
 /// Writes a byte at each offset, in this order.
 ///
 /// # Panics
 ///
-/// Where an offset lies outside.
+/// If an offset lies outside.
 pub fn write_at(memory: &mut [u8], offsets: &[usize]) {
     for &offset in offsets {
         let byte = &raw mut memory[offset];
@@ -21,7 +21,7 @@ pub fn write_at(memory: &mut [u8], offsets: &[usize]) {
 ///
 /// # Panics
 ///
-/// Where an offset lies outside.
+/// If an offset lies outside.
 pub fn read_at(memory: &[u8], offsets: &[usize]) -> u64 {
     let mut sum = 0;
     for &offset in offsets {

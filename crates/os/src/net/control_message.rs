@@ -1,5 +1,5 @@
-//! Receiving control messages with the bytes of a socket: what the kernel reports of them, and its
-//! error queue.
+//! Receives control messages together with the bytes of a socket: what the kernel reports about
+//! these bytes, and the socket's error queue.
 //!
 //! Source: recvmsg(2), cmsg(3), ip(7) on `IP_RECVERR`.
 

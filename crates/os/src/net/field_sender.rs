@@ -1,10 +1,9 @@
-//! Measured: the ways in which a message of several fields goes into a socket, and how often each
+//! Measured: the ways to send a message of several fields through a socket, and how often each
 //! enters the kernel.
 //!
-//! Each way is a file of its own. What they have in common: the socket blocks, a message is sent
-//! whole or not at all, and what a send allocates nothing for is made beforehand. A message's bytes
-//! stay as they are for as long as the sender lives, so that the kernel may read them whenever it
-//! wants to.
+//! Each way has its own file. In all of them the socket blocks, a message is sent completely or not
+//! at all, and everything is allocated before the first send. A message's bytes stay unchanged as
+//! long as the sender lives, so that the kernel may read them at any time.
 //!
 //! Source: send(2), sendmsg(2), Documentation/networking/msg_zerocopy.rst, io_uring_enter(2),
 //! sendfile(2), vmsplice(2), splice(2).

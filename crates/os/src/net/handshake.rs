@@ -1,7 +1,8 @@
-//! A TCP handshake on its own: begun, and asked later whether it is over and how long it took.
+//! A TCP handshake on its own: started, and queried later whether it is complete and how long it
+//! took.
 //!
-//! The kernels at both ends exchange it without any process: it is the link's round trip, whatever the
-//! server does, and it waits where the link's packets wait.
+//! The kernels at both ends exchange it without any process. So it measures the link's round trip
+//! regardless of the server, and it waits in the same queues as the link's packets.
 //!
 //! Source: connect(2) on non-blocking sockets, tcp(7) on `TCP_INFO`; RFC 9293, section 3.5.
 

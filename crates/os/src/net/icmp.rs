@@ -1,7 +1,7 @@
 //! Measured: ICMP echo, as ping(8) does it. The kernel of the other end answers.
 //!
-//! Two kinds of socket can: a datagram socket of ICMP, which needs no privilege where the process's
-//! group is in net.ipv4.ping_group_range (Linux 3.0, for IPv6 3.11), and a raw socket, which needs
+//! Two kinds of socket can send it. A datagram socket of ICMP needs no privilege if the process's
+//! group is in net.ipv4.ping_group_range (Linux 3.0, for IPv6 3.11). A raw socket needs
 //! `CAP_NET_RAW`.
 //!
 //! Source: RFC 792 and RFC 4443 on echo; icmp(7), raw(7), ipv6(7).

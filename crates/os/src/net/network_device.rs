@@ -1,4 +1,4 @@
-//! What the kernel knows of a network device of the calling thread's network namespace.
+//! What the kernel reports about a network device of the calling thread's network namespace.
 //!
 //! Source: netdevice(7), linux/ethtool.h (`ETHTOOL_GSG`, `ETHTOOL_GTSO`, `ETHTOOL_GGSO`,
 //! `ETHTOOL_GGRO`, `ETHTOOL_GDRVINFO`).

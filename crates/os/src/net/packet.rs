@@ -1,5 +1,5 @@
-//! Sending whole frames through a network device, by a socket that receives none: its protocol is
-//! 0, so the kernel hands it no packets, and nobody else's are copied for it.
+//! Sends whole frames through a network device, with a socket that receives none: its protocol is
+//! 0, so the kernel passes no packets to it, and copies no other packets for it.
 //!
 //! What is in packets of the Internet has a checksum.
 //!

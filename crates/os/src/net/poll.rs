@@ -1,4 +1,4 @@
-//! Waiting until sockets can be read or written, or have an error to report.
+//! Waits until sockets are readable or writable, or have an error to report.
 //!
 //! Source: poll(2), ppoll(2).
 

@@ -1,4 +1,4 @@
-//! Which queue disciplines hold packets before a network device.
+//! Which queue disciplines hold packets in front of a network device.
 //!
 //! Source: rtnetlink(7), netlink(7), linux/rtnetlink.h (`RTM_GETQDISC`, `TCA_KIND`). Linux 2.2.
 

@@ -1,12 +1,12 @@
-//! Measured: messages that come out of a stream, by each of the ways that a receiver has.
+//! Measured: the ways in which a receiver gets messages out of a stream.
 //!
-//! A message ends up as fields that are allocated separately. One way fills one buffer and copies
-//! each field out of it, one has the kernel fill the fields, one has it map the pages in which the
-//! bytes have come, one discards them, one has the kernel fill buffers by itself. The sender repeats
-//! one message as fast as it can; only its first eight bytes change, which are its number. Nothing
+//! A message ends up as fields that are allocated separately. There are five ways: fill one buffer
+//! and copy each field out of it; let the kernel fill the fields; let it map the pages in which the
+//! bytes arrived; discard the bytes; let the kernel choose and fill buffers. The sender repeats one
+//! message as fast as it can; only its first eight bytes change, which are its number. Nothing
 //! reads the bytes while messages are counted, since two of the ways do not have them:
-//! [`Receiver::next_is_right`] does afterwards. The bytes of a stream have their order, so one message
-//! with the right number shows that none before it was lost or duplicated.
+//! [`Receiver::next_is_right`] does so afterwards. A stream keeps the order of its bytes, so one
+//! message with the correct number shows that none before it was lost or duplicated.
 //!
 //! Source: recv(2), recvmsg(2), tcp(7) on `MSG_TRUNC`; each file names its own.
 
@@ -73,7 +73,7 @@ pub struct Counts {
     pub mapped_bytes: u64,
     /// System calls, those included that only waited.
     pub calls: u64,
-    /// Processor time of the thread, in nanoseconds.
+    /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
     /// The time that all of it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
     pub wall_ns: u64,

@@ -1,5 +1,5 @@
-//! TCP connections from a reserved port, one below 1024, which many file servers ask of whoever calls
-//! them: on the caller's machine only root may have one.
+//! TCP connections from a reserved port, one below 1024. Many file servers require this of their
+//! clients, because on the client's machine only root may use such a port.
 //!
 //! Source: ip(7) on `ip_unprivileged_port_start`, exports(5) on `secure`.
 

@@ -1,5 +1,6 @@
-//! Messages that go through a UDP socket at once as several datagrams: the kernel, or a device, cuts
-//! them up (UDP_SEGMENT), and the one that receives has those that came together at once (UDP_GRO).
+//! Messages that go through a UDP socket as several datagrams at once: the kernel, or a device,
+//! splits them (UDP_SEGMENT), and the receiver gets those that arrived together in one call
+//! (UDP_GRO).
 //!
 //! Source: udp(7), linux/udp.h; W. de Bruijn, E. Dumazet, Optimizing UDP for content delivery: GSO,
 //! pacing and zerocopy, Linux Plumbers Conference 2018. `UDP_SEGMENT` is Linux 4.18, `UDP_GRO` 5.0.

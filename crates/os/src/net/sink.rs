@@ -1,9 +1,8 @@
-//! TCP connections of which the sender's half alone exists. What they send is discarded on its way,
-//! and a thread of its own acknowledges it, so that acknowledging is no processor time of the
-//! sender.
+//! TCP connections of which only the sender's half exists. The packets are discarded on the way,
+//! and a separate thread acknowledges them, so that acknowledging takes no CPU time of the sender.
 //!
-//! For a network namespace that is laid out for it: packets that leave by [`DEVICE`] are dropped
-//! before anybody receives them, and what is sent through [`BACK`] arrives at [`DEVICE`].
+//! They need a network namespace prepared for them: packets that leave through [`DEVICE`] are
+//! dropped before anybody receives them, and packets sent through [`BACK`] arrive at [`DEVICE`].
 //!
 //! Source: RFC 9293 (TCP), RFC 7323 (scaled windows).
 
@@ -47,13 +46,13 @@ pub struct Acknowledger {
 }
 
 impl Acknowledger {
-    /// Starts the thread, on these processors where there are any; else it inherits those that the
+    /// Starts the thread, on these CPUs where there are any; else it inherits those that the
     /// caller may run on.
     ///
     /// # Errors
     ///
     /// `PermissionDenied` without `CAP_NET_RAW` over the network namespace; ENODEV where that is
-    /// not laid out for it; `InvalidInput` where it may run on none of the processors.
+    /// not laid out for it; `InvalidInput` where it may run on none of the CPUs.
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
         let back = FrameSender::open(BACK)?;
         let (flows, coming) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! Sockets that are given copies of the packets of a network device: those of tcpdump and its
-//! like, of some DHCP clients and monitoring agents.
+//! Sockets that receive copies of the packets of a network device: those of tcpdump and similar
+//! programs, of some DHCP clients and monitoring agents.
 //!
 //! Source: packet(7), net/packet/af_packet.c (`packet_seq_show`). `CONFIG_PACKET`.
 

@@ -1,5 +1,5 @@
-//! What the kernel knows of a socket, and what can be chosen: congestion control, retransmissions,
-//! buffers, MTU, datagrams that its queue had no room for.
+//! What the kernel reports about a socket, and its settings: congestion control, retransmissions,
+//! buffers, MTU, and datagrams for which its queue had no room.
 //!
 //! Source: socket(7), tcp(7) on `TCP_CONGESTION` and `TCP_INFO`, ip(7) on `IP_MTU`, ipv6(7),
 //! include/uapi/linux/tcp.h, include/uapi/linux/sock_diag.h.

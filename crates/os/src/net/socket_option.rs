@@ -1,4 +1,4 @@
-//! Setting and fetching socket options that neither the standard library nor rustix knows.
+//! Sets and gets socket options that neither the standard library nor rustix supports.
 //!
 //! Source: setsockopt(2), getsockopt(2).
 

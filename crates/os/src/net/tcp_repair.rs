@@ -1,5 +1,5 @@
-//! The sender's half of a TCP connection to nobody: a socket that is put into ESTABLISHED without
-//! a handshake, as if a receiver with a window had answered.
+//! The sender's half of a TCP connection without a peer: a socket that is put into ESTABLISHED
+//! without a handshake, as if a receiver with a window had answered.
 //!
 //! Source: `TCP_REPAIR` (Linux 3.5), `TCP_REPAIR_WINDOW` (Linux 4.8), include/uapi/linux/tcp.h and
 //! net/ipv4/tcp.c of the kernel; criu.org/TCP_connection. `SIOCOUTQNSD` is Linux 2.6.38.

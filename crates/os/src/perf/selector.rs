@@ -71,7 +71,7 @@ pub(super) struct CorePmu {
 }
 
 impl CorePmu {
-    /// Units of cores list their processors in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's
+    /// Units of cores list their CPUs in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's
     /// hybrids, `armv8_…` on Arm. Where there is one unit only, general events find it themselves;
     /// naming it takes Linux 5.13 (Arm: 6.6).
     pub(super) fn here() -> Self {
@@ -121,7 +121,7 @@ fn l2_load_misses(_unit: &str) -> Option<u64> {
     Some(0x52)
 }
 
-/// Whether a list such as `0-3,8` names the processor.
+/// Whether a list such as `0-3,8` names the CPU.
 fn lists(cpus: &str, cpu: usize) -> bool {
     cpus.trim().split(',').any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,4 +1,4 @@
-//! Tracepoints of the kernel, found by their names.
+//! Tracepoints of the kernel, looked up by name.
 
 use std::fs;
 use std::io::{self, Read};

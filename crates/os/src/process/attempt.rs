@@ -1,5 +1,5 @@
-//! What the kernel lets a process do here, tried in a child that ends with it: so no namespace is
-//! left, and a seccomp filter that kills what it forbids kills the child only.
+//! What the kernel lets a process do on this machine, tried in a child that ends afterwards. So no
+//! namespace is left, and a seccomp filter that kills on a forbidden call kills only the child.
 //!
 //! Source: fork(2), unshare(2), user_namespaces(7), io_uring_setup(2), perf_event_open(2),
 //! signal-safety(7).

@@ -1,4 +1,4 @@
-//! A child process that lives no longer than what it was started for.
+//! A child process that does not outlive its purpose.
 //!
 //! Source: fork(2), prctl(2) on `PR_SET_PDEATHSIG`, waitid(2).
 

@@ -1,7 +1,7 @@
-//! A process that reads this process's standard input in its place, so that this one needs no
-//! second thread to be stopped by a message, or to end when its input closes.
+//! A process that reads this process's standard input in its place. So this one needs no second
+//! thread to be stopped by a message, or to end when its input closes.
 //!
-//! A second thread would be in whatever this process measures: calls on file descriptors take a
+//! A second thread would change what this process measures: calls on file descriptors take a
 //! reference while the descriptor table is shared, and the C library's calls become cancellation
 //! points.
 //!
@@ -23,7 +23,7 @@ use crate::sched::affinity;
 /// The name of the process, of at most 15 bytes, in ps(1) and top(1).
 const NAME: &CStr = c"costof commands";
 
-/// A process that passes standard input on, line by line. It is ended when this is dropped, and
+/// A process that passes on standard input, line by line. It is killed when this is dropped, and
 /// ends with this process.
 #[derive(Debug)]
 pub struct CommandReader {
@@ -32,17 +32,17 @@ pub struct CommandReader {
 }
 
 impl CommandReader {
-    /// Forks the reader. From then on this process's standard input is a pipe that the reader
-    /// writes to: every line as it came, but for those that are `stop_line`, white space aside.
-    /// Each of these sets [`CommandReader::stop`] at once.
+    /// Forks the reader. From then on, this process's standard input is a pipe to which the reader
+    /// writes every line unchanged, except lines that equal `stop_line`, ignoring white space. Each
+    /// of these sets [`CommandReader::stop`] at once.
     ///
-    /// When the original standard input ends or cannot be read, the reader kills this process with
-    /// its whole process group if it leads one, else this process alone. Nothing may have been read
-    /// through Rust's `stdin` before.
+    /// When the original standard input ends or cannot be read, the reader kills this process: with
+    /// its whole process group if it leads one, otherwise alone. Nothing may have been read through
+    /// Rust's `stdin` before.
     ///
     /// # Errors
     ///
-    /// What pipe(2), mmap(2), fork(2) or dup2(2) says.
+    /// The errors of pipe(2), mmap(2), fork(2) and dup2(2).
     pub fn start(stop_line: &[u8]) -> io::Result<Self> {
         let memory = SharedMemory::map(size_of::<AtomicBool>())?;
         // SAFETY: the mapping is large enough, aligned to a page and made of zeroes, which is
@@ -62,16 +62,17 @@ impl CommandReader {
         Ok(reader)
     }
 
-    /// What the line to stop sets to true; the caller sets it back. It costs what any memory does.
+    /// The flag that the stop line sets to true; the caller resets it. Reading it costs as much as
+    /// any memory access.
     pub fn stop(&self) -> &'static AtomicBool {
         self.stop
     }
 
-    /// Moves the reader off `cpus`, where it may run on others.
+    /// Moves the reader off `cpus`, if it may run on others.
     ///
     /// # Errors
     ///
-    /// What sched_getaffinity(2) or sched_setaffinity(2) says.
+    /// The errors of sched_getaffinity(2) and sched_setaffinity(2).
     pub fn leave(&self, cpus: &[usize]) -> io::Result<()> {
         let pid = self.child.pid().as_raw_nonzero().get();
         let mut others = affinity::allowed_to(pid)?;

@@ -15,17 +15,17 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 /// A network namespace that exists as long as this value, or a process in it, does.
 #[derive(Debug)]
 pub struct Namespace {
-    /// The user namespace that owns it, where that is not the caller's own.
+    /// The user namespace that owns it, if that is not the caller's own.
     user: Option<OwnedFd>,
     network: OwnedFd,
 }
 
 impl Namespace {
-    /// The one that `ip netns add NAME` has made: /run/netns/NAME.
+    /// The namespace that `ip netns add NAME` has created: /run/netns/NAME.
     ///
     /// # Errors
     ///
-    /// `NotFound` where there is none of that name, `InvalidInput` where that is none.
+    /// `NotFound` if there is none of that name, `InvalidInput` if the file is not a namespace.
     pub fn named(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
             return Err(invalid("that is no name of a network namespace"));
@@ -33,12 +33,12 @@ impl Namespace {
         Self::at(None, &Path::new("/run/netns").join(name))
     }
 
-    /// The one that a file such as /proc/PID/ns/net or /proc/PID/fd/N stands for, owned by the user
-    /// namespace of the other file where that is not the caller's own.
+    /// The namespace of a file such as /proc/PID/ns/net or /proc/PID/fd/N. The user namespace of
+    /// the other file owns it, if that is not the caller's own.
     ///
     /// # Errors
     ///
-    /// What open(2) says.
+    /// The errors of open(2).
     pub fn at(user: Option<&Path>, network: &Path) -> io::Result<Self> {
         Ok(Self {
             user: user.map(File::open).transpose()?.map(OwnedFd::from),
@@ -46,7 +46,7 @@ impl Namespace {
         })
     }
 
-    /// Has a program that is not yet started begin in this namespace.
+    /// Makes a program that is not yet started begin in this namespace.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// What setns(2) says.
+    /// The errors of setns(2).
     pub fn enter(&self) -> io::Result<()> {
         if let Some(user) = &self.user {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
@@ -78,11 +78,12 @@ impl Namespace {
         )?)
     }
 
-    /// Its number, which no other namespace of this machine has as long as it exists (namespaces(7)).
+    /// Its inode number, which no other namespace of this machine has as long as it exists
+    /// (namespaces(7)).
     ///
     /// # Errors
     ///
-    /// What fstat(2) says.
+    /// The errors of fstat(2).
     pub fn number(&self) -> io::Result<u64> {
         Ok(rustix::fs::fstat(&self.network)?.st_ino)
     }

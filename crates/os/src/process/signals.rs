@@ -1,7 +1,7 @@
-//! Measured: installing a signal handler, and having a signal handled.
+//! Measured: installing a signal handler, and handling a signal.
 //!
-//! A handler belongs to the whole process, so one [`Handler`] exists at a time; it puts back what
-//! was there before.
+//! A handler belongs to the whole process, so only one [`Handler`] exists at a time; it restores
+//! the previous one.
 //!
 //! Source: sigaction(2), tgkill(2), sigreturn(2), signal(7), sigaltstack(2).
 
@@ -62,7 +62,7 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// What mmap(2) says; sigaction(2) has nothing to say.
+    /// The errors of mmap(2); sigaction(2) has none.
     pub fn install(cause: Cause) -> io::Result<Self> {
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let page = ReadOnlyPage::map()?;

@@ -1,15 +1,15 @@
 //! Measured: starting a process, and waiting until it has ended.
 //!
 //! A child does nothing: it ends at once, or executes a program that does. It waits for nothing, so
-//! that it cannot outlive its parent by more than that, and needs no signal to end it. Its exit
-//! code shows what it did.
+//! it ends shortly after its parent at the latest, and needs no signal. Its exit code shows what it
+//! did.
 //!
-//! The program is an executable of a dozen instructions' bytes in a memory file: no file system is
-//! behind it, it is linked to nothing, and it ends in its first instructions. So the figure is
-//! execve(2) itself: a new address space, mapping the program, its first page faults, leaving the
-//! old one. (`/bin/true` is mostly its dynamic linker, which opens, maps and relocates the C
-//! library.) It is executed by its path under /proc/self/fd, with one argument and no environment,
-//! since posix_spawn(3) takes a path.
+//! The program is an executable with the bytes of a dozen instructions in a memory file: it has no
+//! file system behind it, it is not linked to anything, and it ends in its first instructions. So
+//! the figure is execve(2) itself: a new address space, mapping the program, its first page faults,
+//! leaving the old address space. (`/bin/true` is mostly its dynamic linker, which opens, maps and
+//! relocates the C library.) It is executed by its path under /proc/self/fd, with one argument and
+//! no environment, since posix_spawn(3) takes a path.
 //!
 //! Source: fork(2), vfork(2), clone(2), posix_spawn(3), execve(2), memfd_create(2), wait(2), elf(5).
 
@@ -159,7 +159,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Where it did not end as it should; `ECHILD` where whoever started this process has it ignore
+    /// If it did not end normally; `ECHILD` if whoever started this process has it ignore
     /// its children's ends (SIGCHLD), which then leave no status.
     #[inline]
     pub fn wait(self) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The kernel's files of sizes by name, as /proc/self/status and /proc/meminfo are.
+//! The kernel's files of named sizes, such as /proc/self/status and /proc/meminfo.
 //!
 //! Source: proc(5).
 

@@ -1,8 +1,8 @@
-//! Measured: system calls, as programs make them: through libc.
+//! Measured: system calls through libc, as programs make them.
 //!
-//! `getppid` is the same definition as `perf bench syscall basic`: libc's function in a loop. The
-//! variants that force a system call go through libc's `syscall()`, which moves six arguments into
-//! place and costs one or two nanoseconds more than a dedicated wrapper.
+//! `getppid` has the same definition as `perf bench syscall basic`: libc's function in a loop. The
+//! variants that force a system call use libc's `syscall()`, which moves six arguments into place
+//! and costs one or two nanoseconds more than a dedicated wrapper.
 //!
 //! Source: syscalls(2), syscall(2), vdso(7).
 
@@ -67,7 +67,7 @@ pub fn time_forced(n: u64) {
 ///
 /// # Errors
 ///
-/// What open(2) or close(2) says the first time that it fails.
+/// The first error of open(2) and close(2).
 pub fn open_close(n: u64, path: &CStr) -> io::Result<()> {
     for _ in 0..n {
         // SAFETY: `path` ends with a zero byte.
@@ -85,7 +85,7 @@ pub fn open_close(n: u64, path: &CStr) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What read(2) says the first time that it fails; `UnexpectedEof` at the end of the file.
+/// The first error of read(2); `UnexpectedEof` at the end of the file.
 pub fn read_one_byte(file: BorrowedFd<'_>, n: u64) -> io::Result<()> {
     let file = file.as_raw_fd();
     let mut byte = 0_u8;

@@ -1,17 +1,17 @@
-//! Which processors the calling thread may run on, and where it runs now.
+//! Which CPUs the calling thread may run on, and where it runs now.
 //!
 //! Source: sched_setaffinity(2), getcpu(2). Sets grow as needed, so machines with more than the
-//! 1,024 processors of libc's `cpu_set_t` are fine.
+//! 1,024 CPUs of libc's `cpu_set_t` are fine.
 
 use crate::system_call::{check, invalid};
 use std::cell::Cell;
 use std::io;
 
-/// The numbers of the processors that the calling thread may run on, ascending.
+/// The numbers of the CPUs that the calling thread may run on, ascending.
 ///
 /// # Errors
 ///
-/// What sched_getaffinity(2) says; a process that may run has none.
+/// The errors of sched_getaffinity(2); a process that may run has none.
 pub fn allowed() -> io::Result<Vec<usize>> {
     allowed_to(0)
 }
@@ -43,7 +43,7 @@ pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
     }
 }
 
-/// Lets the calling thread run on these processors only. Threads that it starts inherit that.
+/// Lets the calling thread run on these CPUs only. Threads that it starts inherit that.
 ///
 /// # Errors
 ///
@@ -58,11 +58,11 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// A set of processors as the kernel takes it, made where memory may be allocated.
+/// A set of CPUs as the kernel takes it, made where memory may be allocated.
 ///
 /// # Errors
 ///
-/// `InvalidInput` for a processor beyond what any kernel knows.
+/// `InvalidInput` for a CPU beyond what any kernel knows.
 pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
     let most = MOST_WORDS * BITS;
     match cpus.iter().find(|&&cpu| cpu >= most) {
@@ -84,7 +84,7 @@ pub(crate) fn pin_process(process: libc::pid_t, set: &[u64]) -> io::Result<()> {
         .map(drop)
 }
 
-/// How often [`pin`] has taken the calling thread to another processor: so many of its migrations
+/// How often [`pin`] has taken the calling thread to another CPU: so many of its migrations
 /// were meant.
 pub fn moves() -> u64 {
     MOVES.get()
@@ -94,7 +94,7 @@ thread_local! {
     static MOVES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The processor that the calling thread runs on; it may be another one already, unless the thread
+/// The CPU that the calling thread runs on; it may be another one already, unless the thread
 /// is pinned to one. Answered by the vDSO.
 #[inline]
 pub fn current_cpu() -> usize {
@@ -103,7 +103,7 @@ pub fn current_cpu() -> usize {
 
 const BITS: usize = u64::BITS as usize;
 
-/// 65,536 processors, far above what any kernel is built for (8,192).
+/// 65,536 CPUs, far above what any kernel is built for (8,192).
 const MOST_WORDS: usize = 1024;
 
 fn members(words: &[u64]) -> Vec<usize> {

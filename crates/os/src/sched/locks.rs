@@ -1,9 +1,10 @@
-//! Measured: locking and unlocking a lock, by its kind.
+//! Measured: locking and unlocking, by the kind of lock.
 //!
-//! What a lock guards stands beside it in one cache line, as it does in a program that is written
-//! for it: a count, and who counted last. Whoever holds the lock reads both and writes the first,
-//! and the second where it was another's turn. That hides behind the lock's own atomic
-//! instructions: on Zen 4, lock and unlock take as long with it as around a plain counter.
+//! The data that a lock guards is in the same cache line, as in a program that is written for this:
+//! a count, and the number of the last thread that counted. The holder reads both and writes the
+//! first, and the second if it was another thread's. The time for that is hidden behind the lock's
+//! own atomic instructions: on Zen 4, lock and unlock take as long with it as around a plain
+//! counter.
 //!
 //! Source: pthread_mutex_lock(3p); U. Drepper, "Futexes Are Tricky", 2011; L. Rudolph, Z. Segall,
 //! "Dynamic Decentralized Cache Schemes for MIMD Parallel Processors", ISCA 1984 (test and
@@ -83,8 +84,8 @@ impl Lock for Std {
 /// the lock, since 2.34, while the process has one thread: a worker of costof always has two.
 pub type Pthread = Around<PthreadMutex>;
 
-/// A spinlock: test and test-and-set, with the processor's hint (`pause`, `isb`) between two polls.
-/// It never enters the kernel, so a holder that loses its processor keeps all others spinning.
+/// A spinlock: test and test-and-set, with the CPU's hint (`pause`, `isb`) between two polls.
+/// It never enters the kernel, so a holder that loses its CPU keeps all others spinning.
 pub type Spin = Around<TestAndSet>;
 
 /// A lock that knows nothing of what it guards, and that.

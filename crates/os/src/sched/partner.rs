@@ -1,5 +1,5 @@
-//! The other end of a measurement between two: a process or a thread that does its duty, on a
-//! processor of its own or on this one, until it is ended.
+//! The other end of a measurement between two: a process or a thread that does its duty until it is
+//! ended, on its own CPU or on this one.
 //!
 //! Source: fork(2).
 
@@ -48,7 +48,7 @@ pub(crate) enum Partner {
 
 impl Status {
     /// Context switches of the partner since it began, when it last published them: because it waited, and
-    /// because something else got its processor.
+    /// because something else got its CPU.
     pub(crate) fn switches(&self) -> (u64, u64) {
         (
             self.voluntary.load(Ordering::Acquire),
@@ -99,14 +99,14 @@ impl Startup {
 }
 
 impl Partner {
-    /// Forks a process that does `duty` on processor `cpu`. Of the parent's descriptors it closes
+    /// Forks a process that does `duty` on CPU `cpu`. Of the parent's descriptors it closes
     /// `not_its_own`, so that it can see the end of what the parent holds alone.
     ///
     /// It is killed when the calling thread ends, however that ends, and when this is dropped.
     ///
     /// # Errors
     ///
-    /// What fork(2) says, or sched_setaffinity(2) in the child.
+    /// The errors of fork(2), or sched_setaffinity(2) in the child.
     pub(crate) fn process(
         duty: impl Duty,
         status: &Status,
@@ -133,11 +133,11 @@ impl Partner {
         }
     }
 
-    /// Starts a thread that does `duty` on processor `cpu`, and closes `its_own` at its end.
+    /// Starts a thread that does `duty` on CPU `cpu`, and closes `its_own` at its end.
     ///
     /// # Errors
     ///
-    /// Where the thread cannot be started, or run on its processor.
+    /// If the thread cannot be started, or run on its CPU.
     ///
     /// # Safety
     ///

@@ -1,16 +1,16 @@
-//! What this process's threads have used, by the names that they were given.
+//! What this process's threads have used, by thread name.
 //!
-//! For threads that a library has started, of which nothing but the name is known.
+//! For threads that a library started, of which only the name is known.
 //!
 //! Source: proc(5) on `/proc/PID/task/TID/comm` and `schedstat`, whose first number is the time that
-//! the thread has spent on a processor, in nanoseconds (Documentation/scheduler/sched-stats.rst; a kernel
+//! the thread has spent on a CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst; a kernel
 //! with `CONFIG_SCHED_INFO`, as all distributions have it).
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Processor time of all threads of this process that have this name now, in nanoseconds; 0 where there
+/// CPU time of all threads of this process that have this name now, in nanoseconds; 0 where there
 /// is none. A thread that has ended is not among them.
 ///
 /// # Errors

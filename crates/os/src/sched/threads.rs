@@ -1,6 +1,6 @@
 //! Measured: starting a thread that does nothing, and joining it.
 //!
-//! Each thread returns the number of the processor that it ran on, which shows that it ran.
+//! Each thread returns the number of the CPU that it ran on, which shows that it ran.
 //!
 //! Source: pthread_create(3), pthread_join(3), `std::thread`.
 
@@ -37,11 +37,11 @@ pub enum Started {
     Pthread(libc::pthread_t),
 }
 
-/// Starts a thread, which inherits the processors that the calling one may run on.
+/// Starts a thread, which inherits the CPUs that the calling one may run on.
 ///
 /// # Errors
 ///
-/// What pthread_create(3) says: `WouldBlock` (EAGAIN) at a limit on threads or memory.
+/// The errors of pthread_create(3): `WouldBlock` (EAGAIN) at a limit on threads or memory.
 #[inline]
 pub fn start(api: ThreadApi) -> io::Result<Started> {
     match api {
@@ -67,7 +67,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 }
 
 impl Started {
-    /// Waits until the thread has ended, and returns the number of the processor that it ran on.
+    /// Waits until the thread has ended, and returns the number of the CPU that it ran on.
     #[inline]
     pub fn join(self) -> usize {
         match self {

@@ -13,7 +13,7 @@ use crate::cpu::clock::{ClockId, now_ns};
 ///
 /// # Errors
 ///
-/// What clock_nanosleep(2) says. A signal that interrupts it lets it sleep on.
+/// The errors of clock_nanosleep(2). A signal that interrupts it lets it sleep on.
 #[inline]
 pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
     const BILLION: u64 = 1_000_000_000;
@@ -46,7 +46,7 @@ pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// What prctl(2) says; since Linux 2.6.28 it has nothing to say.
+/// The errors of prctl(2), which has none since Linux 2.6.28.
 pub fn set_timer_slack(slack_ns: Option<u32>) -> io::Result<()> {
     let slack_ns = slack_ns.and_then(|slack_ns| NonZeroU64::new(slack_ns.into()));
     Ok(rustix::thread::set_current_timer_slack(slack_ns)?)

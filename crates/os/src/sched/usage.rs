@@ -1,4 +1,4 @@
-//! What the kernel counts for a thread or a process: processor time, page faults, context switches.
+//! What the kernel counts for a thread or a process: CPU time, page faults, context switches.
 //!
 //! Source: getrusage(2), proc_pid_io(5). `RUSAGE_THREAD` is Linux 2.6.26.
 
@@ -14,9 +14,9 @@ use crate::system_call::with_context;
 /// (use [`crate::cpu::clock::ClockId::ThreadCpu`] for a fine total).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time in user space, nanoseconds (microsecond resolution at best).
+    /// CPU time in user space, nanoseconds (microsecond resolution at best).
     pub user_ns: u64,
-    /// Processor time in the kernel, nanoseconds (microsecond resolution at best).
+    /// CPU time in the kernel, nanoseconds (microsecond resolution at best).
     pub system_ns: u64,
     /// Page faults served without input or output.
     pub minor_faults: u64,
@@ -24,7 +24,7 @@ pub struct Usage {
     pub major_faults: u64,
     /// Context switches because it waited for something.
     pub voluntary_switches: u64,
-    /// Context switches because something else got the processor.
+    /// Context switches because something else got the CPU.
     pub involuntary_switches: u64,
     /// The largest resident set so far, in bytes; always the whole process's.
     pub max_rss_bytes: u64,
@@ -102,7 +102,7 @@ fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{file} has no {name}")))
 }
 
-/// How often the calling thread has moved to another processor, by /proc/thread-self/sched (Linux
+/// How often the calling thread has moved to another CPU, by /proc/thread-self/sched (Linux
 /// 3.17); none where it does not (`CONFIG_SCHED_DEBUG`). Allocates.
 pub fn migrations() -> Option<u64> {
     migrations_in(&fs::read_to_string("/proc/thread-self/sched").ok()?)

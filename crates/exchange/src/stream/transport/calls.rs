@@ -1,5 +1,5 @@
-//! Streams of calls of procedures over a TCP connection: a client stream of gRPC, one-way calls of
-//! Thrift with an answered one behind the last.
+//! Streams of procedure calls over a TCP connection: a client stream of gRPC, or one-way calls of
+//! Thrift followed by one with an answer.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
 use crate::rendezvous::{Listener, Over};

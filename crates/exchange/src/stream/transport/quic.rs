@@ -1,6 +1,7 @@
-//! QUIC by quinn, with a count back for each message where that is to be known.
+//! QUIC with quinn. If the sender needs to know when each message arrived, the receiver sends a
+//! count back for it.
 //!
-//! The receiver's certificate is made for this launch, and the controller hands it to the sender,
+//! The receiver's certificate is generated for this launch. The controller passes it to the sender,
 //! which trusts no other.
 
 use super::{

@@ -1,4 +1,4 @@
-//! The library `rudp` over its own driver.
+//! The library `rudp` with its own driver.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
 use crate::datagrams;

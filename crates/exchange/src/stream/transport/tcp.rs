@@ -1,4 +1,5 @@
-//! A TCP connection, with a count back for each message where that is to be known.
+//! A TCP connection. If the sender needs to know when each message arrived, the receiver sends a
+//! count back for it.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
 use crate::datagrams::is_passing;

@@ -1,5 +1,5 @@
-//! The protocol of the library `rudp` over stamped datagrams, one at a time, driven as the library's
-//! own socket drives it, which has no stamps.
+//! The protocol of the library `rudp` over time-stamped datagrams, one at a time. It is driven as
+//! by the library's own socket, which has no time stamps.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

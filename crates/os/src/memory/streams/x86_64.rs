@@ -5,7 +5,7 @@ use std::arch::asm;
 
 use super::{Instructions, Kernel, Operation, kernel};
 
-/// Every kernel, whether or not this processor has its instructions.
+/// Every kernel, whether or not this CPU has its instructions.
 pub(super) fn every_kernel() -> impl Iterator<Item = &'static Kernel> {
     VECTORS.iter().flatten().flatten().chain(&STRINGS)
 }

@@ -1,4 +1,5 @@
-//! The fields of a message as the kernel gathers them, and what is left of one that was sent in part.
+//! The fields of a message as the kernel gathers them, and the rest of a message that was sent
+//! partially.
 //!
 //! Source: sendmsg(2).
 

@@ -1,7 +1,7 @@
 //! sendfile(2): the kernel sends pages of the page cache.
 //!
-//! It takes no fields: the messages are in the file before, each with its fields one behind the
-//! other, and what it takes to put them there is not measured.
+//! It takes no fields: the messages are in the file beforehand, each with its fields one after the
+//! other. Writing them there is not measured.
 //!
 //! Source: sendfile(2) (Linux 2.2; to any socket since 2.6.33), memfd_create(2) (Linux 3.17).
 

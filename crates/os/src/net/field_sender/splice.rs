@@ -1,5 +1,5 @@
 //! vmsplice(2) and splice(2): a pipe takes references to the fields' pages, and the socket takes
-//! them out of it. Nothing reports when the kernel is done with them.
+//! them from the pipe. Nothing reports when the kernel no longer uses the pages.
 //!
 //! A message that is larger than the pipe goes through it in several turns.
 //!

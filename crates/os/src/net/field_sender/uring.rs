@@ -1,12 +1,13 @@
-//! io_uring: a message is a request, or a chain of one for each field from registered memory, and
-//! one io_uring_enter(2) submits it. Where it is not sent when that returns, as of a stream that has
-//! no room, another one waits for it. A request of one field without a copy names its memory itself,
-//! registered or not, and needs no message header. When the kernel is done with the bytes of a send
-//! that asked for no copy, it reports that in the ring.
+//! io_uring: a message is one request, or a chain of requests, one for each field in registered
+//! memory; one io_uring_enter(2) submits it. If the message is not sent when the call returns, for
+//! example because a stream has no room, another call waits for it. A request with one field and
+//! without a copy names its memory itself, registered or not, and needs no message header. When the
+//! kernel no longer uses the bytes of a send without a copy, it reports that in the ring.
 //!
-//! From Linux 6.1 on that is put into the ring only when it is asked for, which it is after so many
-//! sends, and never interrupts the sender: programs that want the most set their rings up so, which
-//! belong to the first thread that sends.
+//! From Linux 6.1 on, the kernel puts these reports into the ring only on request, and never
+//! interrupts the sender. This sender asks for them after a fixed number of sends. Programs that
+//! want the highest speed set up their rings this way; such a ring belongs to the first thread that
+//! sends.
 //!
 //! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2);
 //! io_uring_setup(2) on `IORING_SETUP_DEFER_TASKRUN`.

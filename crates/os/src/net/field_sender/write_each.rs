@@ -1,4 +1,4 @@
-//! A call for each field, as programs send that write field by field.
+//! One call for each field, as in programs that write field by field.
 //!
 //! Source: send(2) on `MSG_MORE`.
 

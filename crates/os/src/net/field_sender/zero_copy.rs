@@ -1,4 +1,4 @@
-//! No copy: the kernel sends the fields' own pages, and reports when it is done with them.
+//! No copy: the kernel sends the fields' own pages, and reports when it no longer uses them.
 //!
 //! Source: Documentation/networking/msg_zerocopy.rst of the kernel; poll(2), as errors are ready
 //! without being asked for.

@@ -1,4 +1,4 @@
-//! `recv` into one buffer, out of which each field is copied: two copies.
+//! `recv` into one buffer, from which each field is copied: two copies.
 //!
 //! Source: recv(2).
 

@@ -1,4 +1,4 @@
-//! `recv` with `MSG_TRUNC`: no copy, and nothing left of the bytes. It is what receiving costs
+//! `recv` with `MSG_TRUNC`: no copy, and the bytes are discarded. It shows the cost of receiving
 //! without the copy.
 //!
 //! Source: tcp(7): since Linux 2.4 it causes the received bytes to be discarded. Unix stream sockets

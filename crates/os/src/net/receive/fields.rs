@@ -1,4 +1,4 @@
-//! Where a message's fields end up: an allocation each.
+//! The destination of a message's fields: one allocation each.
 
 use super::Shape;
 

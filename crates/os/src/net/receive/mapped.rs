@@ -1,16 +1,18 @@
-//! `TCP_ZEROCOPY_RECEIVE`: pages in which bytes have come are mapped where the program reads them.
+//! `TCP_ZEROCOPY_RECEIVE`: the kernel maps the pages in which bytes arrived where the program reads
+//! them.
 //!
-//! The kernel maps what fills a whole page that nothing else is in, and nothing else: a page of a
-//! device that puts headers elsewhere, or of a sender on this machine that used `MSG_ZEROCOPY`, whose
-//! copy is made page by page. What plain sends have copied lies in larger pieces of memory, and none
-//! of it is mapped. That copy of a packet begins at a page. So where a packet's payload, which is
-//! the MSS or a multiple of it, is no multiple of a page, the rest fills only a part of the last page
-//! and is copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. Worse is a receiver
-//! that stands in the midst of a page, as behind a message that ended there: the kernel maps nothing
-//! more of that packet (`recv_skip_hint` is all that is left of it). Messages and segments of whole
-//! pages avoid both.
+//! The kernel maps only data that fills a whole page by itself: pages of a device that puts headers
+//! elsewhere, or of a sender on this machine that used `MSG_ZEROCOPY`, whose data the kernel copies
+//! page by page. Plain sends copy data into larger pieces of memory, none of which can be mapped.
+//! The copy of a packet begins at a page boundary. So if a packet's payload, which is the MSS or a
+//! multiple of it, is not a multiple of a page, the rest fills only a part of the last page and is
+//! copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. It is worse if the
+//! receiver's position is inside a page, for example after a message that ended there: the kernel
+//! then maps nothing more of that packet (`recv_skip_hint` is everything that is left of it).
+//! Messages and segments of whole pages avoid both.
 //!
-//! The end of the stream is EIO; nothing to map yet is no error and does not wait.
+//! At the end of the stream the error is EIO. If there is nothing to map yet, there is no error and
+//! no wait.
 //!
 //! Source: Linux 4.18; `tcp_zerocopy_receive` in net/ipv4/tcp.c; include/uapi/linux/tcp.h;
 //! tools/testing/selftests/net/tcp_mmap.c.

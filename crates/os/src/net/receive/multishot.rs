@@ -1,5 +1,6 @@
-//! A multishot receive of io_uring: one request that the kernel fulfils again and again, each time
-//! into the next buffer of a ring that the program gives it; each field is copied out of those.
+//! A multishot receive of io_uring: one request that the kernel completes repeatedly, each time
+//! into the next buffer of a ring that the program provides. Each field is copied out of those
+//! buffers.
 //!
 //! Source: io_uring_prep_recv_multishot(3) (Linux 6.0), io_uring_register_buf_ring(3) (Linux 5.19).
 
