@@ -129,7 +129,8 @@ impl Reader {
         })
     }
 
-    /// Reads into this memory instead. A request names every stretch of it that lies together, so that the pages under it are part of what a large direct read costs.
+    /// Reads into this memory instead. A request names every contiguous part of it, so the pages
+    /// below it are part of the cost of a large direct read.
     ///
     /// # Errors
     ///

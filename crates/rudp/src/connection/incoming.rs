@@ -1,5 +1,5 @@
-//! What a datagram does to a connection. All of it is checked before any of it is
-//! acted upon, so that one that is not in order changes nothing.
+//! How a connection handles a datagram. It checks everything before it acts on anything, so that an
+//! invalid datagram changes nothing.
 
 use super::{ACCEPT_TIMEOUT, Connection, DeferredAck, Finish, State};
 use crate::control::Controller;
@@ -19,7 +19,7 @@ pub(super) struct Checked<'a> {
     pub(super) message: Option<Piece<'a>>,
     /// What follows those, to be read once more.
     pub(super) rest: Reader<'a>,
-    /// Whether any of them is to be acknowledged.
+    /// Whether any of them elicits an acknowledgement.
     pub(super) is_ack_eliciting: bool,
     /// Whether a message is among them, or a part of one.
     pub(super) has_message: bool,

@@ -9,8 +9,8 @@ use crate::time::Time;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where less than this is left of a datagram it is filled, so that datagrams that leave
-/// in one go are of one size (`UDP_SEGMENT`).
+/// A datagram with less than this much room left is padded, so that the datagrams of a batch have
+/// one size (`UDP_SEGMENT`).
 const PAD_BELOW: usize = 100;
 /// With fewer packets than this in flight a sender that sends no more, for now, cannot count
 /// on two to arrive, which would be acknowledged at once.
@@ -27,23 +27,25 @@ const NAGLE_MAX_DELAY: Duration = Duration::from_millis(1);
 /// does not get twice as much; and so many others count.
 const PACKETS_PER_COPY: u32 = 4;
 const MAX_COPY_CREDIT: u32 = 64;
-/// The longest pause between two hellos.
+/// The longest interval between two hellos.
 const MAX_HELLO_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Where the datagrams that [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) wrote are to go.
+/// The destination of the datagrams that
+/// [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The address.
     pub to: SocketAddr,
     /// The size of each datagram in the buffer; the last may be shorter.
     pub datagram_bytes: usize,
-    /// The ECN codepoint to send them with. A caller that sets none is noticed. It loses nothing but
-    /// that queues which fill drop packets instead of marking them.
+    /// The ECN codepoint to send them with. If the caller does not set it, the connection notices.
+    /// The only drawback is that queues that fill then drop packets instead of marking them.
     pub ecn: Option<Ecn>,
 }
 
 impl Connection {
-    /// Appends the next datagrams that may leave in one go: of one size but for the last.
+    /// Appends the next datagrams that may leave together: all of one size except the last, which
+    /// may be shorter.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Time,
@@ -112,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Whether an answer was all that was to be sent. What follows depends on the deferred
+    /// Whether the reply was everything to send. What follows depends on the deferred
     /// acknowledgement.
     fn has_answered(&self) -> bool {
         self.deferred_ack.is_some() && !self.sending.has_unsent()

@@ -1,4 +1,4 @@
-//! In which state a connection is.
+//! The states of a connection.
 
 use crate::time::Time;
 use crate::token::Token;
@@ -14,7 +14,7 @@ pub(super) enum State {
         is_answer_due: bool,
     },
     Open,
-    /// This end aborted. Every packet that still comes is answered with the reason.
+    /// This end aborted. It answers every packet that still arrives with the reason.
     Aborting {
         code: u64,
         is_answer_due: bool,
@@ -34,7 +34,7 @@ pub(super) struct Hello {
     pub(super) count: u32,
 }
 
-/// Whether the other end knows that everything is sent.
+/// Whether the other end knows that everything was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     NotSent,

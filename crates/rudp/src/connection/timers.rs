@@ -1,17 +1,17 @@
-//! What a connection does when nothing comes.
+//! What a connection does when nothing arrives.
 
 use super::{Connection, Finish, MAX_FINISH_TIMEOUTS, Nagle, State};
 use crate::event::Reason;
 use crate::recovery::PROBES;
 use crate::time::{Time, earliest};
 
-/// After so many probe timeouts without an answer the network is taken for congested (RFC 9002 section
-/// 7.6).
+/// After this many probe timeouts without an answer, the network counts as persistently congested
+/// (RFC 9002 section 7.6).
 const PERSISTENT_CONGESTION_TIMEOUTS: u32 = 3;
 
 impl Connection {
-    /// When [`Connection::handle_timeout`] and [`Connection::write_datagram`] are to be called
-    /// though nothing was received.
+    /// When to call [`Connection::handle_timeout`] and [`Connection::write_datagram`] if nothing is
+    /// received.
     pub(crate) fn timeout_at(&self) -> Option<Time> {
         match &self.state {
             State::Connecting(hello) => Some(hello.next_at.min(self.deadline)),

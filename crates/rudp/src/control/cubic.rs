@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438), with the start of HyStart++ (RFC 9406): shares a link fairly
-//! with TCP, and takes every loss for congestion.
+//! CUBIC (RFC 9438), with the slow start of HyStart++ (RFC 9406): shares a link fairly with TCP,
+//! and treats every loss as congestion.
 
 use super::{Acknowledged, INITIAL_PACKETS, MIN_PACKETS};
 use crate::rtt::Rtt;
@@ -22,7 +22,7 @@ pub(crate) struct Cubic {
     threshold: f64,
     /// The window before the last loss.
     before_loss: f64,
-    /// What Reno would have.
+    /// The window that Reno would have.
     reno: f64,
     /// Since when the window grows by the cubic function, and after how many seconds that
     /// reaches `before_loss`.
@@ -62,7 +62,7 @@ impl Cubic {
         let is_recovering = self
             .recovering_since
             .is_some_and(|since| what.sent_at <= since);
-        // A window that was not used says nothing (RFC 9002 section 7.8).
+        // A window that was not used proves nothing (RFC 9002 section 7.8).
         if is_recovering || what.is_window_unused {
             return;
         }

@@ -1,10 +1,10 @@
-//! A model of the path: how fast it delivers, how long it takes when nobody waits,
-//! and which part of what is sent it loses whatever is sent.
+//! A model of the path: how fast it delivers, how long a round trip takes without queues, and which
+//! share of the packets it loses regardless of the rate.
 //!
-//! Packets leave at the delivered rate divided by the part that arrives. So a link
-//! that loses 30 % at random is filled: what is sent exceeds what is delivered by what
-//! is lost. After BBR (draft-ietf-ccwg-bbr): the rate is the highest of the last
-//! rounds, and tried upwards every few rounds.
+//! Packets leave at the delivery rate divided by the share that arrives. So a link that loses 30 %
+//! at random is filled: the sending rate exceeds the delivery rate by what is lost. As in BBR
+//! (draft-ietf-ccwg-bbr), the rate is the highest of the last rounds, and every few rounds a higher
+//! one is tried.
 //!
 //! What keeps it from flooding a link whose loss is of its own making:
 //! - A growing round trip means that a queue grows; it then sends less than is delivered.
@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// For how many rounds the highest rate and the lowest loss count.
 const ROUNDS: usize = 10;
-/// How many packets a measured loss is the share of, at least.
+/// A loss is measured over at least this many packets.
 const LOSS_PACKETS: f64 = 128.0;
 /// So much more than the lowest loss, while there is a queue, is its overflow.
 const LOSS_OVERFLOW: f64 = 0.1;
-/// No more loss than this is made up for.
+/// At most this much loss is compensated for.
 const MAX_LOSS: f64 = 0.6;
 /// How much of what the rate gives in a round trip may be in flight.
 const WINDOW_GAIN: f64 = 2.0;
@@ -43,13 +43,13 @@ const START_ROUNDS: u32 = 3;
 /// Rounds of fewer packets than this are too noisy to judge: so many more are waited for.
 const START_PACKETS: f64 = 64.0;
 const START_ROUNDS_SMALL: u32 = 9;
-/// Trying whether there is more goes on while the rate grows by this factor in a round.
+/// The search for a higher rate continues while the rate grows by this factor in a round.
 const UP_GROWTH: f64 = 1.1;
-/// Rounds at the rate as it is, between trying whether there is more.
+/// Rounds at a constant rate between two searches for a higher one.
 const CRUISE_ROUNDS: u32 = 5;
 const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
-/// The shortest round trip is looked for again after so long.
+/// After this time, the shortest round trip is measured again.
 const MIN_RTT_EXPIRY: Duration = Duration::from_secs(10);
 /// A queue of this part of the shortest round trip, and of this time, is left alone.
 const QUEUE_SHARE: f64 = 0.1;
@@ -227,7 +227,7 @@ impl Rate {
         self.acknowledged_bytes += bytes as f64;
     }
 
-    /// The path may be another one now.
+    /// The path may have changed.
     pub(crate) fn persistent_congestion(&mut self) {
         *self = Rate::new(self.packet as usize);
         self.initial_window = INITIAL_PACKETS * self.packet;

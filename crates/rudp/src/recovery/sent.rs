@@ -1,4 +1,4 @@
-//! A packet that was sent, for as long as something may be learnt of it.
+//! A packet that was sent, kept as long as it matters for recovery.
 
 use crate::outcome::Carried;
 use crate::time::Time;
@@ -20,7 +20,7 @@ pub(super) struct Sent {
     pub(super) state: State,
     /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
     pub(super) is_retransmitted: bool,
-    /// As one whose sender understands marks.
+    /// Whether it was sent as ECN-capable.
     pub(super) is_marked: bool,
     pub(super) carried: Carried,
     pub(super) parts: u32,

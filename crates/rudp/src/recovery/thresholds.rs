@@ -1,4 +1,5 @@
-//! When a packet is declared lost (RFC 9002 section 6.1). The thresholds grow when one arrives after all.
+//! When a packet is declared lost (RFC 9002 section 6.1). The thresholds grow if such a packet
+//! arrives after all.
 
 /// The thresholds.
 #[derive(Clone, Copy, Debug)]

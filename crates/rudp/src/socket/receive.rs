@@ -1,4 +1,4 @@
-//! Receiving: datagrams, what the kernel reports of them, and waiting for them.
+//! Receiving: datagrams, what the kernel reports about them, and waiting for them.
 
 use super::{EXACT_BELOW, Socket};
 use crate::ecn::Ecn;
@@ -11,9 +11,9 @@ use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// The most batches that are received before anything is sent.
+/// At most this many batches are received before anything is sent.
 const MAX_BATCHES: usize = 8;
-/// After a batch of so many bytes another one is received at once.
+/// After a batch of at least this many bytes, another one is received at once.
 const LARGE_BATCH_BYTES: usize = 1 << 14;
 
 impl Socket {
