@@ -39,7 +39,7 @@ use values::{launches, percent, run_file, seconds, time};
     version,
     max_term_width = 100,
     arg_required_else_help = true,
-    after_help = "Begin with `costof run`: it measures this machine in under a minute.\n\
+    after_help = "Begin with `costof run`: it measures this machine in about a minute.\n\
                   `costof list` shows what can be measured, `costof explain PROBE` how.\n\
                   A probe may be named by an everyday word, such as fsync.\n\
                   @1 is the latest run, @2 the one before: `costof runs` lists them.\n\n\
@@ -174,8 +174,8 @@ pub(crate) struct Chosen {
     /// Values for an axis: measure what the probe's own plan has at these. Several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
-    /// Measure only what is named: the other axes at their defaults, and nothing that only predictions
-    /// need
+    /// Measure only the named probes, without the points that only predictions need; with --set, the
+    /// other axes have their defaults
     #[arg(long)]
     pub(crate) only: bool,
     /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as

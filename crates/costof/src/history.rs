@@ -139,9 +139,9 @@ pub(crate) fn last_two() -> Result<([PathBuf; 2], usize), Error> {
     let has_some = |path: &PathBuf| planned(path).is_ok_and(|other| !other.is_disjoint(&points));
     let Some(before) = runs.iter().skip(1).position(has_some) else {
         bail!(
-            "there are no two runs to compare in the history (`costof runs` lists it): name BEFORE and \
-             AFTER, two run files, or measure two hosts by --interleave HOST HOST; no run has a point in \
-             common with the latest one"
+            "no earlier run in the history has a point in common with the latest one: name BEFORE and \
+             AFTER, two run files (`costof runs` lists them), or measure two hosts by --interleave \
+             HOST HOST"
         );
     };
     let position = before + 1;

@@ -59,7 +59,7 @@ pub fn why<'r>(needed: impl IntoIterator<Item = &'r PointRow>) -> Option<String>
     let (sound, unsound): (Vec<_>, Vec<_>) = needed.into_iter().partition(|row| row.is_sound());
     let described = described(&unsound)?;
     Some(format!(
-        "nothing can be concluded from {} of the {} points for it: {described}",
+        "nothing can be concluded: {} of the {} points that this needs have {described}",
         unsound.len(),
         unsound.len() + sound.len()
     ))

@@ -70,7 +70,7 @@ pub(crate) fn only(comparison: &Comparison) -> String {
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
         let probes = by_probe(points.iter());
-        format!("Only the {which} run has a number of {count}: {probes}.\n")
+        format!("{count} with a number only in the {which} run: {probes}.\n")
     });
     lines.collect()
 }

@@ -42,9 +42,15 @@ impl Grid {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|(name, _)| name));
-        // A run file may come from anybody.
+        // A run file may come from anybody. A cell may have several lines.
+        let shown = |cell: &String| {
+            cell.split('\n')
+                .map(printable)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         let rows = self.rows.iter();
-        table.add_rows(rows.map(|row| row.iter().map(|cell| printable(cell))));
+        table.add_rows(rows.map(|row| row.iter().map(shown)));
         for (position, (_, align)) in self.columns.iter().enumerate() {
             let column = table
                 .column_mut(position)

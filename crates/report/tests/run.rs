@@ -64,6 +64,21 @@ fn no_line_is_wider_than_the_terminal_and_wider_ones_show_more() {
 }
 
 #[test]
+fn a_name_takes_several_lines_and_its_row_keeps_its_colours() {
+    let style = Style {
+        ids: true,
+        colour: true,
+        ..terminal(60)
+    };
+    let shown = shown(&run(), style);
+    assert!(!shown.contains('\u{fffd}'), "{shown}");
+    let graded = shown
+        .lines()
+        .filter(|line| line.contains("\u{1b}[") && line.contains(" B"));
+    assert!(graded.count() > 0, "{shown}");
+}
+
+#[test]
 fn colours_are_on_the_grade_and_what_was_missed_and_change_no_letter() {
     let style = Style {
         colour: true,

@@ -154,9 +154,10 @@ fn listed() -> Result<String, Error> {
              answers from a run.\n\nQuestions that a study answers, in minutes:\n\n";
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
+        let _ = writeln!(text, "costof study {name}");
         for asks in study.asks() {
             let asks = asks.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c));
-            let _ = writeln!(text, "costof study {name:<19} {asks}");
+            let _ = writeln!(text, "    {asks}");
         }
     }
     Ok(text)
@@ -399,8 +400,8 @@ mod tests {
             (answer.verdict, answer.sentence, costs.len())
         };
         assert_eq!(reply(|row| row).0, None);
-        let disturbed = "nothing can be concluded from 1 of the 4 points for it: grade D, mostly as steal was \
-                         seen (stop it)";
+        let disturbed = "nothing can be concluded: 1 of the 4 points that this needs have grade D, mostly as \
+                         steal was seen (stop it)";
         let disturbed = (Some("cannot tell"), disturbed.to_owned(), 4);
         assert_eq!(reply(|row| row.warned("steal", Grade::D)), disturbed);
         assert_eq!(reply(|row| row.known_within(0.9)).2, 3);

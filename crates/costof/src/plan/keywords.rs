@@ -128,16 +128,19 @@ fn stems(text: &str) -> Vec<String> {
 
 /// The answer to a word for something that no probe measures.
 fn not_measured(word: &str) -> Option<String> {
-    let word = stems(word).concat();
-    let (_, what, nearest) = NOT_MEASURED
-        .iter()
-        .find(|(words, ..)| stems(words).contains(&word))?;
+    let stem = stems(word).concat();
+    let whole = |words: &str| words.split(' ').any(|known| known == word.to_lowercase());
+    let found = |is_it: &dyn Fn(&str) -> bool| NOT_MEASURED.iter().find(|(words, ..)| is_it(words));
+    // `http` is no plural of `https`.
+    let (_, what, nearest) =
+        found(&whole).or_else(|| found(&|words| stems(words).contains(&stem)))?;
+    let first = nearest.first().map_or("PROBE", |(id, _)| id);
     let nearest: Vec<String> = nearest
         .iter()
         .map(|(id, what)| format!("`{id}` ({what})"))
         .collect();
     Some(format!(
-        "{what} not measured. Nearest: {}. `costof explain PROBE` says more",
+        "{what} not measured. Nearest: {}. `costof explain {first}` says more",
         nearest.join(", ")
     ))
 }
@@ -207,6 +210,8 @@ mod tests {
             ("TLS", "rudp.bandwidth"),
             ("malloc", "os.mmap"),
             ("dns", "net.rtt"),
+            ("https", "rudp.bandwidth"),
+            ("http", "rpc.rtt"),
         ] {
             let error = ids(word, Take::All).unwrap_err();
             assert!(

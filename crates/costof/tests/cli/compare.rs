@@ -172,5 +172,5 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
         .out;
     assert_contains(warns.lines().last().unwrap(), "no number any more");
     let shown = place.run(line).expect_code(0).out;
-    assert_contains(&shown, "Only the earlier run has a number of");
+    assert_contains(&shown, "with a number only in the earlier run");
 }

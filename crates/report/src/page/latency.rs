@@ -259,7 +259,10 @@ fn doubts(warnings: &[Warning]) -> String {
         .iter()
         .partition(|warning| Some(warning.grade) == worst);
     let mut said: Vec<&str> = worst.iter().map(|warning| &*warning.what).collect();
-    let lesser = format!("{} lesser doubts", others.len());
+    let lesser = match others.len() {
+        1 => "1 lesser doubt".to_owned(),
+        count => format!("{count} lesser doubts"),
+    };
     said.extend((!others.is_empty()).then_some(&*lesser));
     said.join("; ")
 }

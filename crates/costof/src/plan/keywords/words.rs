@@ -23,7 +23,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("segfault sigsegv sigaction handler", &["os.signal"]),
     ("nanosleep usleep jitter slack", &["os.timer"]),
     ("exec execve clone subprocess", &["os.process"]),
-    ("scheduler wakeup yield", &["os.context_switch"]),
+    ("scheduler wakeup wake-up yield", &["os.context_switch"]),
     ("cow madvise", &["os.page_fault"]),
     ("mlock", &["os.pin"]),
     (
