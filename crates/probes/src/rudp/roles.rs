@@ -55,7 +55,7 @@ macro_rules! stream_metrics {
 }
 pub(crate) use stream_metrics;
 
-/// What [`Measure`] asks of every transfer: its two ends, for this purpose.
+/// What `Measure` asks of every transfer: its two ends, for this purpose.
 macro_rules! receiver_and_sender {
     ($purpose:expr) => {
         const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
