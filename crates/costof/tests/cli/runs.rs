@@ -45,7 +45,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
         .expect_code(0);
     place
         .run("compare")
-        .expect_wrong(&["no run has a point in common"]);
+        .expect_wrong(&["no earlier run in the history has a point in common"]);
     place.run("run null --quick --only").expect_code(0);
     let compared = place.run("compare");
     assert_contains(&compared.err, "comparing @3 with @1");
