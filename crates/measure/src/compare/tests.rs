@@ -427,7 +427,9 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     assert_eq!((row.before.1, row.after.1), (4, 3));
     new.launches.clear();
     let refused = &primary(&old, &new).refused;
-    let named = refused[0].reason.contains("the run after holds no launch");
+    let named = refused[0]
+        .reason
+        .contains("the run after has no launches of it");
     assert!(named, "{refused:?}");
 }
 
