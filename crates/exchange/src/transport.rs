@@ -120,10 +120,7 @@ pub(crate) mod testing {
 
     /// The server's socket and the client's.
     pub(crate) fn pair(over: Over, wait: Wait) -> (Socket, Socket) {
-        let (listener, address) = listen(over);
-        let server = std::thread::spawn(move || accept(&listener, wait));
-        let client = Socket::connect(over, &address, wait, TOKEN).unwrap();
-        (server.join().unwrap(), client)
+        Socket::pair(over, HERE, wait, TOKEN).unwrap()
     }
 
     /// Answers until the client has gone.

@@ -4,13 +4,11 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
-use std::thread;
 use std::time::Duration;
 
 use super::socket::{SPINS_PER_POLL, Socket};
 use super::{Transport, TryReceive, Wait};
-use crate::rendezvous::{Listener, Over};
+use crate::rendezvous::Over;
 
 /// A client and its server.
 #[derive(Debug)]
@@ -29,19 +27,10 @@ impl OneThread {
     ///
     /// Why there is no socket, or the two do not connect.
     pub fn new(over: Over, address: IpAddr, size: usize, token: &[u8]) -> io::Result<Self> {
-        let listener = Listener::open(over, address, (0, 0), 1, token)?;
-        let address = listener.address()?;
-        let running = AtomicBool::new(false);
-        let (client, server) = thread::scope(|scope| {
-            let server = scope.spawn(|| Socket::accept(&listener, Wait::Spin, &running));
-            let client = Socket::connect(over, &address, Wait::Spin, token);
-            // Without a client, nobody else comes.
-            running.store(client.is_err(), std::sync::atomic::Ordering::Relaxed);
-            (client, server.join().expect("it does not panic"))
-        });
+        let (server, client) = Socket::pair(over, address, Wait::Spin, token)?;
         Ok(Self {
-            client: client?,
-            server: server?,
+            client,
+            server,
             message: vec![0; size],
             is_due: false,
         })

@@ -7,9 +7,10 @@
 //! `MSG_DONTWAIT` and `MSG_TRUNC`.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
@@ -65,6 +66,25 @@ impl Socket {
     pub fn connect(over: Over, address: &Address, wait: Wait, token: &[u8]) -> io::Result<Self> {
         let flow = only(rendezvous::connect(over, address, 1, token)?);
         Self::new(flow, wait, token, true)
+    }
+
+    /// A server and its client, both in this process.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Listener::open`], [`Socket::connect`] and [`Socket::accept`].
+    pub fn pair(over: Over, address: IpAddr, wait: Wait, token: &[u8]) -> io::Result<(Self, Self)> {
+        let listener = Listener::open(over, address, (0, 0), 1, token)?;
+        let address = listener.address()?;
+        let stop = AtomicBool::new(false);
+        let (server, client) = thread::scope(|scope| {
+            let server = scope.spawn(|| Self::accept(&listener, wait, &stop));
+            let client = Self::connect(over, &address, wait, token);
+            // Without a client, nobody else comes.
+            stop.store(client.is_err(), Ordering::Relaxed);
+            (server.join().expect("it does not panic"), client)
+        });
+        Ok((server?, client?))
     }
 
     fn new(flow: Flow, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::transport::testing::{TOKEN, accept, ip, listen, pair, serve};
 use std::net::UdpSocket;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn datagrams_that_are_no_messages_do_not_keep_one_who_receives() {
