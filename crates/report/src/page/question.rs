@@ -12,21 +12,14 @@ use maud::{Markup, html};
 /// A run about more probes has no single question.
 const FEW: usize = 3;
 
-/// The probes that the run was asked about, if they are few. A probe that has only headlines, and that
-/// predictions of others use, was not asked about.
+/// The probes that the run was asked about, if they are few. A probe that predictions of others use counts as
+/// measured for these.
 pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
     let probes = rows.by_probe();
     let infos = || probes.iter().filter_map(|(probe, _)| rows.info(probe));
     let is_base = |probe: &str| infos().any(|info| info.after.iter().any(|id| id == probe));
-    let has_more = |at: &usize| !rows.row(*at).headline;
-    let is_asked = |(probe, positions): &&(&str, Vec<usize>)| {
-        !is_base(probe) || positions.iter().any(has_more)
-    };
-    let mut asked: Vec<&str> = probes
-        .iter()
-        .filter(is_asked)
-        .map(|(probe, _)| *probe)
-        .collect();
+    let asked = probes.iter().map(|(probe, _)| *probe);
+    let mut asked: Vec<&str> = asked.filter(|probe| !is_base(probe)).collect();
     if asked.len() > FEW {
         asked.clear();
     }
