@@ -34,7 +34,7 @@ pub struct CommandReader {
 impl CommandReader {
     /// Forks the reader. From then on, this process's standard input is a pipe to which the reader
     /// writes every line unchanged, except lines that equal `stop_line`, ignoring white space. Each
-    /// of these sets [`CommandReader::stop`] at once.
+    /// of these sets [`CommandReader::stop`] before any later line is passed on.
     ///
     /// When the original standard input ends or cannot be read, the reader kills this process: with
     /// its whole process group if it leads one, otherwise alone. Nothing may have been read through
@@ -123,17 +123,15 @@ fn pass_on_lines(
     stop: &AtomicBool,
 ) {
     let mut buffer = [0; 64 << 10];
-    let mut lines = Lines::new(stop_line);
+    let mut lines = Lines::new(stop_line, stop);
     loop {
         let read = retry_on_intr(|| rustix::io::read(input, &mut buffer));
         let Ok(bytes @ 1..) = read else {
             return;
         };
-        let stops = lines.pass(&buffer[..bytes], |bytes| write_all(output, bytes));
-        match stops {
-            Ok(true) => stop.store(true, Ordering::Release),
-            Ok(false) => {}
-            Err(_) => return,
+        let passed = lines.pass(&buffer[..bytes], |bytes| write_all(output, bytes));
+        if passed.is_err() {
+            return;
         }
     }
 }
@@ -158,6 +156,7 @@ fn end(worker: Pid) {
 /// Lines as they arrive in pieces. A line that may be the one to stop is held until it is whole.
 struct Lines<'a> {
     stop_line: &'a [u8],
+    stop: &'a AtomicBool,
     held: [u8; LONGEST_HELD],
     held_bytes: usize,
     /// Within a line that is longer, part of which was passed on.
@@ -168,22 +167,23 @@ struct Lines<'a> {
 const LONGEST_HELD: usize = 64;
 
 impl<'a> Lines<'a> {
-    fn new(stop_line: &'a [u8]) -> Self {
+    fn new(stop_line: &'a [u8], stop: &'a AtomicBool) -> Self {
         Self {
             stop_line,
+            stop,
             held: [0; LONGEST_HELD],
             held_bytes: 0,
             is_within: false,
         }
     }
 
-    /// Passes on what is known not to be the line to stop; whether that line was among it.
+    /// Passes on what is known not to be the line to stop. That line sets the flag, before what
+    /// follows it is passed on: who has read a later line must find the flag set.
     fn pass(
         &mut self,
         bytes: &[u8],
         mut pass_on: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<bool> {
-        let mut stops = false;
+    ) -> io::Result<()> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let is_end = piece.ends_with(b"\n");
             let all = self.held_bytes + piece.len();
@@ -199,13 +199,13 @@ impl<'a> Lines<'a> {
             if is_end {
                 self.held_bytes = 0;
                 if self.is_stop(&self.held[..all]) {
-                    stops = true;
+                    self.stop.store(true, Ordering::Release);
                 } else {
                     pass_on(&self.held[..all])?;
                 }
             }
         }
-        Ok(stops)
+        Ok(())
     }
 
     fn is_stop(&self, line: &[u8]) -> bool {
@@ -227,14 +227,19 @@ mod tests {
 
     const STOP: &[u8] = br#"{"do":"stop"}"#;
 
-    /// What is passed on of text that comes in pieces of this size, and whether it says stop.
-    fn passed(text: &str, size: usize) -> (String, bool) {
-        let (mut lines, mut out, mut stops) = (Lines::new(STOP), Vec::new(), false);
+    /// What is passed on of text that comes in pieces of this size, before and after the flag is
+    /// set.
+    fn passed(text: &str, size: usize) -> [String; 2] {
+        let stop = AtomicBool::new(false);
+        let (mut lines, mut out) = (Lines::new(STOP, &stop), [Vec::new(), Vec::new()]);
         for piece in text.as_bytes().chunks(size) {
-            let pass_on = |bytes: &[u8]| out.write_all(bytes);
-            stops |= lines.pass(piece, pass_on).unwrap();
+            let pass_on = |bytes: &[u8]| {
+                let after = usize::from(stop.load(Ordering::Acquire));
+                out[after].write_all(bytes)
+            };
+            lines.pass(piece, pass_on).unwrap();
         }
-        (String::from_utf8(out).unwrap(), stops)
+        out.map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
@@ -242,15 +247,15 @@ mod tests {
         let long = "x".repeat(1000);
         let around = format!("one\n\n{long}\n{{\"do\":\"stopped\"}}\n");
         for size in [1, 2, 7, 64, 65, 10_000] {
-            assert_eq!(passed(&around, size), (around.clone(), false));
+            assert_eq!(passed(&around, size), [&*around, ""]);
             for stop in ["{\"do\":\"stop\"}\n", " { \"do\" :\t\"stop\" }\r\n"] {
                 let text = format!("{around}{stop}{around}");
-                assert_eq!(passed(&text, size), (format!("{around}{around}"), true));
+                assert_eq!(passed(&text, size), [&*around, &around]);
             }
         }
         // In the middle of a line it is none.
         let within = format!("{long}{{\"do\":\"stop\"}}\n");
-        assert_eq!(passed(&within, 64), (within.clone(), false));
+        assert_eq!(passed(&within, 64), [&*within, ""]);
     }
 
     /// What one of the `child_` tests writes and how it ends, as a process that leads a group and whose
