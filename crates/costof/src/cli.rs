@@ -61,24 +61,24 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Print the table of a run again
     Show(ShowOptions),
-    /// List the runs that were made, the latest first
+    /// List the runs, the latest first
     Runs(RunsOptions),
     /// Show what can be measured, or search it for a word
     List(ListOptions),
-    /// Say how a probe measures, and where the method comes from
+    /// Explain how a probe measures, and where the method comes from
     Explain(ExplainOptions),
-    /// Answer a question by measuring. Alone: the list of questions
+    /// Answer a question by measuring. Without arguments: the list
     Ask(AskOptions),
     /// Estimate a sum of costs, such as '10 * net.rtt + 3 * file.sync'
     Estimate(EstimateOptions),
-    /// Say what spoils measurements on this machine, and how to fix it
+    /// Find what spoils measurements on this machine, and how to fix it
     Doctor(DoctorOptions),
     /// Make a link between two network namespaces, for your own tools
     #[command(subcommand)]
     Link(LinkCommand),
     /// Send messages between two terminals, as copy.send does
     Send(SendOptions),
-    /// Say what became better or worse between runs
+    /// Show what became better or worse between runs
     Compare(CompareOptions),
     /// Compare costof with other programs that measure the same
     Verify(VerifyOptions),
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Export(ExportOptions),
     /// Print completions for a shell
     Completions {
-        /// For which shell
+        /// The shell
         shell: Shell,
     },
     /// Print the manual page
@@ -291,7 +291,7 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
 }
 
-/// What follows if a point has no number any more.
+/// What follows if a point no longer has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum MissingPoint {
     /// The comparison fails
@@ -324,14 +324,14 @@ pub(crate) struct CompareOptions {
     /// Compare every metric, not only those that answer the probes' questions
     #[arg(long)]
     pub(crate) all_metrics: bool,
-    /// Show all rows, also those that cannot tell whether they changed
+    /// Show all rows, also the unchanged and the inconclusive ones
     #[arg(long)]
     pub(crate) all: bool,
     /// End with PASS or FAIL and the reason; with exit code 1 if anything surely became worse by more
     /// than this many percent. Without it, 5 % is the smallest change that matters
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What --threshold does if a point has no number any more
+    /// What --threshold does if a point no longer has a number
     #[arg(
         long,
         value_name = "WHAT",
@@ -404,7 +404,7 @@ pub(crate) struct ReportOptions {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     /// Write a handout for a course to this file: one sheet of paper with the machine, the numbers
-    /// that everybody knows, and three questions to discuss
+    /// everyone should know, and three questions to discuss
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) handout: Option<PathBuf>,
     /// Write every plot as SVG into this folder, for a paper

@@ -291,8 +291,8 @@ impl Machine {
         let differs = match probes.find(|(id, _)| *id == probe.id) {
             Some((_, method)) if *method == probe.method => return Ok(()),
             Some((_, method)) => format!(
-                "has method {method} of {}, and this one method {}, whose numbers are not \
-                 comparable",
+                "has method {method} of {}, and this one method {}: their numbers cannot be \
+                 compared",
                 probe.id, probe.method
             ),
             None => format!("has no probe {}", probe.id),

@@ -100,7 +100,7 @@ fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<()
         .collect();
     if !missing.is_empty() {
         bail!(
-            "the run was begun on CPUs that this process may not use now: {} (taskset, cpusets and containers limit them; now it may use {})",
+            "the run was started on CPUs that this process may not use now: {} (taskset, cpusets and containers limit them; now it may use {})",
             listed(&missing),
             listed(allowed)
         );

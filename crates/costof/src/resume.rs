@@ -44,18 +44,18 @@ pub(crate) fn check(
     for point in plan.points() {
         let Some(probe) = probe::find(table, &point.probe) else {
             bail!(
-                "this costof has no probe {}: resume with the one that began the run",
+                "this costof has no probe {}: resume with the one that started the run",
                 point.probe
             );
         };
         if !probe.info.allows(&point.axes) {
-            bail!("this costof has no point {point}: resume with the one that began the run");
+            bail!("this costof has no point {point}: resume with the one that started the run");
         }
     }
     for (probe, method) in &machines.measured.description.probes {
         match run.probe(probe).map(|info| info.method) {
             Some(begun) if begun != *method => bail!(
-                "the run was begun with method {begun} of {probe}, and this costof has method \
+                "the run was started with method {begun} of {probe}, and this costof has method \
                  {method}, whose numbers are not comparable: start a new run"
             ),
             _ => {}
@@ -73,7 +73,7 @@ pub(crate) fn check(
     let differences = differences(run, machines);
     if !differences.is_empty() && !force {
         bail!(
-            "the run was begun with another {}, so its launches would not be alike: start a new run (--force resumes all the same)",
+            "the run was started with another {}, so new launches would not be comparable: start a new run (--force resumes anyway)",
             differences.join(" and another ")
         );
     }
@@ -100,7 +100,7 @@ fn differences(run: &Run, machines: &Machines) -> Vec<&'static str> {
     let all = [
         ("costof", is_other_build),
         ("host", differs(|facts| &facts.host_name)),
-        ("processor", differs(|facts| &facts.cpu.model_name)),
+        ("CPU model", differs(|facts| &facts.cpu.model_name)),
         ("kernel", differs(|facts| &facts.kernel.release)),
     ];
     let differing = all.into_iter().filter(|(_, differs)| *differs);

@@ -14,7 +14,7 @@ use costof_model::unit::Better;
 pub(crate) const SENTENCES: &str = r#"
 [core_shared]
 sentence = "core shared: something else used the measured core {share} % of the time[, most likely a process on its other CPU ({sibling})][{virtual}, most likely another virtual machine on the core's second hardware thread][: {longer}]"
-first = "{name} takes {more} % longer then"
+first = "{name} then takes {more} % longer"
 other = "{name} {more} %"
 advice = "{advice}"
 another_cpu = "measure on another core (`--cpu`), keep other processes off both CPUs (`isolcpus={cpu},{sibling}`), or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{sibling}/online`)"

@@ -49,13 +49,13 @@ const COMPOSITES: &[Composite] = &[
         probe: "os.context_switch",
         words: &[("cpus", "same")],
         part: Part::Metric("switch_alone"),
-        is: "waking, choosing and switching, and the rest what hands over the token",
+        is: "waking, scheduling and switching; the rest hands over the token",
     },
     Composite {
         probe: "os.context_switch",
         words: &[("cpus", "same")],
         part: Part::Metric("over_alone"),
-        is: "what hands over the token, and the rest waking, choosing and switching",
+        is: "handing over the token; the rest is waking, scheduling and switching",
     },
     Composite {
         probe: "ipc.latency",

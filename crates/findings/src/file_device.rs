@@ -10,7 +10,7 @@ use costof_model::select::Select;
 
 pub(crate) const SENTENCES: &str = r#"
 [file_device]
-sentence = "files in {folder} lie on {device}[{virtual}, whose host may keep them in memory: what comes from the device has left this kernel, no more is known][{memory}: they are in memory alone]; of what was read, {read}"
+sentence = "files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory]; of what was read, {read}"
 share_read = "{share} % with cache={cache} came from it[{ahead}, including read-ahead]"
 unknown_share = "an unknown share with cache={cache} came from it"
 "#;
@@ -98,7 +98,7 @@ mod tests {
         let findings = file_device(&run);
         assert_eq!(
             findings[0].sentence(),
-            "files in /tmp lie on vda (virtual), whose host may keep them in memory: what comes from the device has left this kernel, no more is known; of what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came from it, including read-ahead, 0 % with cache=warm came from it"
+            "files in /tmp lie on vda (virtual), whose host may cache them: a read from the device leaves this kernel, but may not reach a disk; of what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came from it, including read-ahead, 0 % with cache=warm came from it"
         );
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 3));
     }

@@ -16,16 +16,16 @@ pub(crate) const SENTENCES: &str = r#"
 [modes]
 sentence = "{modes}"
 one = "{point} has two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
-several = "{count} rows have two modes each, and nothing that costof recorded explains them: {points|; }[; and {more} more]"
+several = "{count} rows have two modes each, and costof recorded nothing that explains them: {points|; }[; and {more} more]"
 point = "{point} ({lesser} in {lesser_share} % and {greater} in {greater_share} %)"
 no_launches = "the run file has none of its launches, so the cause cannot be seen"
-preempted = "the greater one is that of preempted batches"
-all_have_both = "all {all} launches have both, so the cause changes within a launch; nothing that costof recorded shows it"
-many_have_both = "{both} of {all} launches have both; nothing that costof recorded shows the cause"
-all_alike = "all {all} launches are mostly in the same mode; nothing that costof recorded shows what causes the other"
-too_few = "{lesser} launches have the lesser one and {greater} the greater: too few to distinguish a cause from chance"
-nothing_separates = "{lesser} launches have the lesser one and {greater} the greater, and nothing that costof recorded separates them: {names}"
-separated = "{lesser} launches have the lesser one and {greater} the greater, and each of the latter had {separating| and } than any of the former"
+preempted = "the higher one is that of preempted batches"
+all_have_both = "all {all} launches have both, so the cause changes within a launch; costof recorded nothing that shows it"
+many_have_both = "{both} of {all} launches have both; costof recorded nothing that shows the cause"
+all_alike = "all {all} launches are mostly in the same mode; costof recorded nothing that shows what causes the other"
+too_few = "{lesser} launches are in the lower mode and {greater} in the higher: too few to distinguish a cause from chance"
+nothing_separates = "{lesser} launches are in the lower mode and {greater} in the higher, and nothing that costof recorded separates them: {names}"
+separated = "{lesser} launches are in the lower mode and {greater} in the higher; each in the higher one had {separating| and } than any in the lower"
 more_of = "more {name}"
 less_of = "less {name}"
 "#;
@@ -349,7 +349,7 @@ mod tests {
         let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         assert_eq!(
             shown,
-            "os.pin has two modes, 100 ns in 50 % and 200 ns in 50 %: 7 launches have the lesser one and 7 the greater, and each of the latter had less core clock than any of the former"
+            "os.pin has two modes, 100 ns in 50 % and 200 ns in 50 %: 7 launches are in the lower mode and 7 in the higher; each in the higher one had less core clock than any in the lower"
         );
         let shown = sentence(&MANY, |_| noise(4e9, 1));
         contains(
@@ -365,7 +365,7 @@ mod tests {
         });
         contains(
             &shown,
-            "3 launches have the lesser one and 3 the greater: too few",
+            "3 launches are in the lower mode and 3 in the higher: too few",
         );
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
         assert_eq!(
             found[0].sentence(),
-            "2 rows have two modes each, and nothing that costof recorded explains them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
+            "2 rows have two modes each, and costof recorded nothing that explains them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
         );
     }
 
@@ -447,7 +447,7 @@ mod tests {
         let shown = of_launches(&[both.clone(), both.clone(), other], &[]);
         ends(
             &shown,
-            "2 of 3 launches have both; nothing that costof recorded shows the cause",
+            "2 of 3 launches have both; costof recorded nothing that shows the cause",
         );
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
             let shown = of_launches(launches, &[]);

@@ -10,11 +10,11 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [small_pages]
-sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} by TLB misses[{virtual} (the host's page tables are part of both)]"
+sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} in TLB misses[{virtual} (the host's page tables are part of both)]"
 advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)"
 
 [tlb_reach]
-sentence = "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the {cache} that is claimed: [it is the reach of a TLB, since on 2MiB pages {to} still cost {huge}][{unknown}it may be the reach of a TLB]"
+sentence = "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the claimed {cache}: [it is the reach of a TLB, since on 2MiB pages {to} still cost {huge}][{unknown}it may be the reach of a TLB]"
 advice = "[{unknown}`costof run memory.latency` shows whether it is]"
 "#;
 
@@ -101,7 +101,7 @@ mod tests {
         };
         assert_eq!(
             finding.sentence(),
-            "with 512MiB in use a random load costs 157 ns on 4KiB pages and 146 ns on 2MiB pages: small pages add 4.94 ns to 17.1 ns by TLB misses (the host's page tables are part of both)"
+            "with 512MiB in use a random load costs 157 ns on 4KiB pages and 146 ns on 2MiB pages: small pages add 4.94 ns to 17.1 ns in TLB misses (the host's page tables are part of both)"
         );
         assert_eq!(sizes_kib(&finding.evidence), [524_288, 524_288]);
     }
@@ -134,7 +134,7 @@ mod tests {
         assert!(
             maybe
                 .sentence()
-                .contains("inside the L2 that is claimed: it may be"),
+                .contains("inside the claimed L2: it may be"),
             "{}",
             maybe.sentence()
         );

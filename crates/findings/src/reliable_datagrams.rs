@@ -15,7 +15,7 @@ sentence = "compared with a plain datagram there and back over {place}: {stacks|
 rudp = "by rudp, it takes {times| and }"
 study = "by the study's protocol, which answers with 8 B, it takes {times| and }"
 longer = "{middle} times as long at {size} ({low} to {high}; {time})"
-as_long = "as long at {size}, as far as can be seen ({low} to {high}; {time})"
+as_long = "no measurably longer at {size} ({low} to {high}; {time})"
 
 [reliable_ends]
 sentence = "by the kernel's timestamps, a datagram by rudp over {place} takes longer than a plain one: {sizes|; }"

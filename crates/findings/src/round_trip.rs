@@ -15,7 +15,7 @@ sentence = "a round trip of {size} by {over} over {link} takes {slow} when both 
 
 [round_trip_resting]
 sentence = "a round trip of {size} by {over} over {link} takes {slow} instead of {fast} where nothing keeps the CPUs awake: waking each idle CPU is {low} to {high} of it[; of a context switch by a pipe it is {switch_low} to {switch_high}]"
-advice = "spin, or keep the CPUs awake (an idle loop that polls), where latency counts"
+advice = "spin, or keep the CPUs awake (an idle loop that polls), where latency matters"
 
 [round_trip_modes]
 sentence = "of a round trip of {size} by {over} over {link} between CPUs that may be idle, {fast_share} % take about {fast}, as between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle and had to be woken"

@@ -11,7 +11,7 @@ use costof_model::select::Group;
 pub(crate) const SENTENCES: &str = r#"
 [rpc_load]
 sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; the 99th percentile is {unloaded_p99} at {unloaded}/s, a tenth of that or less, and grows tenfold between {before}/s ({before_p99}) and {left}/s ({left_p99})"
-advice = "plan for {before}/s at most, where latency counts"
+advice = "plan for {before}/s at most, where latency matters"
 "#;
 
 /// The percentile of the latency.

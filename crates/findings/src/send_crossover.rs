@@ -39,9 +39,9 @@ pub(crate) const SENTENCES: &str = concat!(
     r#"
 [crossover_disturbed]
 sentence = "{what}"
-left_out = "no crossover uses {count} of the {all} points by which ways of sending are compared: [{noise}][{no_room}there was no room to send without a copy (ENOBUFS)]"
-pacing = "bbr paces what TCP sends over {links}: the crossovers include the time that this takes, which in a sink is most of it"
-advice = "[{no_room}more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)][{paced}without it by --set congestion_control=reno]"
+left_out = "no crossover: {count} of the {all} points that compare ways of sending are not used: [{noise}][{no_room}there was no room to send without a copy (ENOBUFS)]"
+pacing = "bbr paces TCP over {links}: the crossovers include that delay, which is most of the time in a sink"
+advice = "[{no_room}raise net.core.optmem_max (sysctl) or the limit of locked memory (ulimit -l)][{paced}`--set congestion_control=reno` measures without it]"
 "#
 );
 
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(
             findings[0].sentence(),
-            "no crossover uses 12 of the 12 points by which ways of sending are compared: grade D, mostly as steal was seen (stop it)"
+            "no crossover: 12 of the 12 points that compare ways of sending are not used: grade D, mostly as steal was seen (stop it)"
         );
     }
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(findings[0], shown[0]);
         assert_eq!(
             findings[1].sentence(),
-            "no crossover uses 4 of the 12 points by which ways of sending are compared: there was no room to send without a copy (ENOBUFS)"
+            "no crossover: 4 of the 12 points that compare ways of sending are not used: there was no room to send without a copy (ENOBUFS)"
         );
     }
 
@@ -301,7 +301,7 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
         let last = &findings[3];
-        begins(&last.sentence(), "bbr paces what TCP sends over sink");
+        begins(&last.sentence(), "bbr paces TCP over sink");
         assert!(last.advice().as_ref().unwrap().contains("reno"));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("congestion_control", "reno");

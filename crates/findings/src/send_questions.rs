@@ -23,7 +23,7 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "1. Why does zero-copy not always give the best throughput?",
         kinds: &[Kind::ZeroCopy, Kind::ZeroCopyPrice],
-        lacks: "no send asked for no copy: --set primitive=two_copy,one_copy,zero_copy",
+        lacks: "no send asked the kernel not to copy: --set primitive=two_copy,one_copy,zero_copy",
     },
     Asked {
         question: "2. Which cache level's misses fall most?",
@@ -39,12 +39,12 @@ const QUESTIONS: [Asked; 6] = [
                 interval, as with a single launch",
     },
     Asked {
-        question: "4. From which size on does one copy beat two?",
+        question: "4. From which size on does one copy beat two copies?",
         kinds: &[Kind::OneCopyCrossover, Kind::CrossoverDisturbed],
         lacks: "nothing can be compared",
     },
     Asked {
-        question: "5. From which size on does none beat two, or one?",
+        question: "5. From which size on does zero copy beat two copies, or one?",
         kinds: &[Kind::ZeroCopyCrossover],
         lacks: "nothing can be compared",
     },

@@ -15,8 +15,8 @@ use costof_model::select::Group;
 pub(crate) const SENTENCES: &str = r#"
 [thread_scaling]
 sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is only a hint]"
-contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other[, with {misses| and }]"
-contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they take cache, memory or locks from each other, or switches between them take it[, with {misses| and }]"
+contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks[, with {misses| and }]"
+contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or switches between them take it[, with {misses| and }]"
 less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {misses| and }]"
 no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so no contention is seen[, with {misses| and }]"
 misses_of_level = "{times} times the {level} misses"
@@ -24,7 +24,7 @@ by_both = "; the limit is the CPUs: the senders used {senders}, the receivers {r
 by_senders = "; the limit is the senders' CPUs: they used {senders}"
 by_receivers = "; the limit is the receivers' CPUs: they used {receivers}"
 by_waiting = "; no CPU was always busy: the senders used {senders}, the receivers {receivers}, and both waited, for each other or the link"
-by_shared_cpus = "; with those that receive, {both} threads share {cpus}"
+by_shared_cpus = "; {both} threads, senders and receivers, share {cpus}"
 used = "{busy} of {cpus}"
 "#;
 
@@ -265,7 +265,7 @@ mod tests {
         let sentence = findings[0].sentence();
         ends(
             &sentence,
-            "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs",
+            "an efficiency of 25 %; 8 threads, senders and receivers, share 2 CPUs",
         );
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let shown = sentence(rows(0.25, 0.1));
         ends(
             &shown,
-            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
+            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they compete for cache, memory or locks, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
         );
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();

@@ -19,7 +19,7 @@ nothing = "nothing about {what} was unexpected: {all} predictions held"
 furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, at least a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
 cheaper = "a part costs less here than where it was measured alone"
 waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part counts"
-busy = "the {ends} had no time left, so no part counts something that it does, or a part costs more here than where it was measured alone"
+busy = "the {ends} had no idle time, so the parts leave out some of its work, or a part costs more here than where it was measured alone"
 "#;
 
 /// Probes whose predictions are sums of costs that other probes measured.

@@ -14,7 +14,7 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "this is a virtual machine: leaving it for {hypervisor} and coming back takes {exit}, as much as {calls} system calls"
 
 [vm_page_faults]
-sentence = "a page fault ({fault} at most) takes less than leaving the virtual machine ({exit} at least), so an ordinary fault probably does not leave it (but an exit for memory may be cheaper than the measured one, by cpuid)"
+sentence = "a page fault ({fault} at most) takes less than leaving the virtual machine ({exit} at least), so an ordinary fault probably does not leave it (but the measured exit is that of cpuid; one for memory may be cheaper)"
 
 [vm_waking]
 sentence = "handing a token to a CPU that may be idle takes {middle} more than to one that is kept awake ({low} to {high}), as much as {exits_low} to {exits_high} times leaving the virtual machine"
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary fault probably does not leave it (but an exit for memory may be cheaper than the measured one, by cpuid)"
+                "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary fault probably does not leave it (but the measured exit is that of cpuid; one for memory may be cheaper)"
             ]
         );
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());

@@ -23,20 +23,20 @@ no_room = "none was sent without a copy, so this measures a copy (ENOBUFS: the s
 by_loopback = "the receiver is on this machine (loopback)"
 by_veth = "the receiver is on this machine, in another namespace (veth)"
 by_emulation = "the packets go through this machine's own emulation"
-by_local_route = "the route is local, by lo"
+by_local_route = "the route is local (lo)"
 by_tun = "{device} is a tun or tap device, which a program reads"
 by_veth_device = "{device} is a veth device, so that the receiver may be on this machine"
 by_sniffer = "a packet sniffer is open on {device} (tcpdump, AF_PACKET)"
-by_gathering = "{device} takes packets in one piece only (no scatter-gather)"
-no_cause = "no cause is seen[: {looked_at}][{no_device}, as the run says nothing of the device] (a filter or driver on the way may copy)"
+by_gathering = "{device} accepts contiguous packets only (no scatter-gather)"
+no_cause = "no cause was found[: {looked_at}][{no_device}: the run does not describe the device] (a filter or driver on the way may copy)"
 cpu_time = "{ratio} at {size}"
-paced = "; that it takes {middle} times ({low} to {high}) what one copy takes at {size} is bbr's pacing (--set congestion_control=reno)"
-like_a_copy = "; doubtful, as it takes the sender {middle} times ({low} to {high}) what one copy takes at {size}, as a copy does: some drivers copy and report that they did not"
-like_no_copy = "; doubtful, as it takes the sender {middle} times ({low} to {high}) what one copy takes at {size}: too little for a copy"
+paced = "; at {size} it takes {middle} times as long as one copy ({low} to {high}), since bbr paces it (--set congestion_control=reno avoids that)"
+like_a_copy = "; doubtful: at {size} the sender takes {middle} times as long as with one copy ({low} to {high}), so it may have copied: some drivers copy and report that they did not"
+like_no_copy = "; doubtful: at {size} the sender takes {middle} times as long as with one copy ({low} to {high}), too little for a copy"
 advice = "[{advice}]"
-more_room = "more room by a larger net.core.optmem_max (sysctl[, {optmem} B here])[, or the limit of locked memory (ulimit -l, {locked} here)]"
+more_room = "raise net.core.optmem_max (sysctl[, {optmem} B here])[, or the limit of locked memory (ulimit -l, {locked} here)]"
 try_sink = "`costof run copy.send --link sink` measures the sender's half where nothing is copied; between two machines the network card decides"
-close_sniffer = "close it (ss --packet --processes names whose it is), and measure again"
+close_sniffer = "close it (`ss --packet --processes` names its process), and measure again"
 "#;
 
 /// From this share on, all sends count as copied: a few at the beginning of a connection may not be.
@@ -434,11 +434,7 @@ mod tests {
             ..device("eth0", Some("8139too"))
         };
         for (link, end, says) in [
-            (
-                "remote",
-                device("lo", None),
-                "the route is local, by lo, so",
-            ),
+            ("remote", device("lo", None), "the route is local (lo), so"),
             (
                 "remote",
                 device("tap0", Some("tun")),
@@ -452,17 +448,17 @@ mod tests {
             (
                 "remote",
                 device("eth0", Some("mlx5_core")),
-                "no cause is seen: no local route, no tun or tap device, no sniffer and the device gathers (a filter",
+                "no cause was found: no local route, no tun or tap device, no sniffer and the device gathers (a filter",
             ),
             (
                 "remote",
                 unknown,
-                "no cause is seen: no local route (a filter",
+                "no cause was found: no local route (a filter",
             ),
             (
                 "remote",
                 LinkEnd::default(),
-                "no cause is seen, as the run says nothing of the device (a filter",
+                "no cause was found: the run does not describe the device (a filter",
             ),
             (
                 "remote",
@@ -503,7 +499,7 @@ mod tests {
         assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
         assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
         assert!(times("sink", 120.0, 0.0).ends_with(
-            "; doubtful, as it takes the sender 1.20 times (1.20 to 1.20) what one copy takes at 1MiB, as a copy does: some drivers copy and report that they did not"
+            "; doubtful: at 1MiB the sender takes 1.20 times as long as with one copy (1.20 to 1.20), so it may have copied: some drivers copy and report that they did not"
         ));
         assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
     }
@@ -521,7 +517,7 @@ mod tests {
         contains(&found.sentence(), "up to 25.0 %");
         assert_eq!(
             found.advice().as_deref(),
-            Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
+            Some("raise net.core.optmem_max (sysctl, 131072 B here)")
         );
     }
 

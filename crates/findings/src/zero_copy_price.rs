@@ -15,12 +15,12 @@ use costof_model::select::Group;
 pub(crate) const SENTENCES: &str = r#"
 [zero_copy_price]
 sentence = "{price}"
-total = "zero_copy instead of two_copy takes the sender, {places|; }: {why}"
-place = "over {place} {sizes}"
+total = "compared with two_copy, zero_copy takes the sender {places|; }: {why}"
+place = "{sizes} over {place}"
 more = "{time} more at {size}"
 less = "{time} less at {size}"
 as_much = "about as much at {size}"
-copied = "pages are held and completions arrive, and the kernel makes the copy later all the same"
+copied = "pages are held, completions are handled, and the kernel still copies later"
 not_copied = "holding pages and handling completions cost something even for the smallest message, while a copy grows with the size"
 of_parts = "parts of this cost: {parts|; }"
 completion = "a completion {first} {first_at}[ to {last} {last_at}]"
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "zero_copy instead of two_copy takes the sender, over sink 1.40 µs more at 4KiB, 60.4 µs less at 1MiB: holding pages and handling completions cost something even for the smallest message, while a copy grows with the size",
+                "compared with two_copy, zero_copy takes the sender 1.40 µs more at 4KiB, 60.4 µs less at 1MiB over sink: holding pages and handling completions cost something even for the smallest message, while a copy grows with the size",
                 "parts of this cost: a completion 600 ns alone to 12.0 ns in batches of 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
             ]
         );

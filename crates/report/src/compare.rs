@@ -38,7 +38,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
         let _ = writeln!(text, "{}", table(&rows, after));
     }
     let hidden = if rows.len() < comparison.rows.len() {
-        ": `--all` shows them"
+        ". `--all` shows them"
     } else {
         ""
     };
@@ -70,7 +70,7 @@ pub(crate) fn only(comparison: &Comparison) -> String {
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
         let probes = by_probe(points.iter());
-        format!("{count} with a number only in the {which} run: {probes}.\n")
+        format!("{count} only in the {which} run: {probes}.\n")
     });
     lines.collect()
 }
@@ -80,9 +80,12 @@ pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
     let missing = comparison.missing.iter();
     let reasons =
         by_reason(missing.map(|missing| (why_missing(missing), named(&missing.point, after))));
-    let lines = reasons
-        .into_iter()
-        .map(|(reason, names)| format!("No number any more, {reason}: {}.\n", names.join("; ")));
+    let lines = reasons.into_iter().map(|(reason, names)| {
+        format!(
+            "No number in the later run, {reason}: {}.\n",
+            names.join("; ")
+        )
+    });
     lines.collect()
 }
 
@@ -100,7 +103,7 @@ fn facts(differences: &[FactDifference]) -> String {
     if differences.is_empty() {
         return String::new();
     }
-    let mut text = "Not the same in both runs:\n".to_owned();
+    let mut text = "Differs between the runs:\n".to_owned();
     for difference in differences {
         let (before, after) = (known(&difference.before), known(&difference.after));
         let _ = writeln!(text, "  {}: {before} → {after}", fact_name(difference));
@@ -157,7 +160,7 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(rows: &[&Compared], after: &Run) -> String {
-    let numbers = ["before", "after", "ratio", "95 % interval", "would be seen"];
+    let numbers = ["before", "after", "ratio", "95 % interval", "detectable"];
     let numbers = numbers.map(|name| (name, Align::Right));
     let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
     for row in rows {
@@ -179,7 +182,7 @@ pub(crate) fn percent(share: f64) -> String {
         share if share.is_nan() => "unknown".to_owned(),
         share if share < 0.1 => format!("{:.1} %", 100.0 * share),
         share if share < 10.0 => format!("{:.0} %", 100.0 * share),
-        _ => "more than tenfold".to_owned(),
+        _ => "over 10x".to_owned(),
     }
 }
 
@@ -216,13 +219,13 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     if is_inconclusive(comparison) {
         let least = rows.iter().map(|row| row.visible).fold(f64::NAN, f64::min);
         return format!(
-            "inconclusive: no row can show {} (the best can show {})",
+            "inconclusive: no row can show a change of {} (the best can show {})",
             share(comparison.matters),
             percent(least)
         );
     }
     let meanings = [
-        (Verdict::Worse, "worse".to_owned()),
+        (Verdict::Worse, worse(comparison)),
         (Verdict::Better, "better".to_owned()),
         (Verdict::Differs, "different".to_owned()),
         (
@@ -237,6 +240,18 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     let parts = parts.filter(|(count, _)| *count > 0);
     let parts = parts.map(|(count, meaning)| format!("{count} {meaning}"));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// `worse`, and how many of these rows are surely beyond a change that matters, if not all are: those alone
+/// fail a threshold.
+fn worse(comparison: &Comparison) -> String {
+    let beyond = outcome::beyond(comparison).len();
+    let matters = share(comparison.matters);
+    match beyond {
+        all if all == count(comparison, Verdict::Worse) => "worse".to_owned(),
+        0 => format!("worse (none surely by more than {matters})"),
+        _ => format!("worse ({beyond} surely by more than {matters})"),
+    }
 }
 
 /// Whether no row shows a result.
@@ -258,21 +273,16 @@ pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
     let (noise, few) = (count(Cause::Noise), count(Cause::FewLaunches));
     let all = noise + few;
     let (main, of_it, advice) = if few > noise {
-        ("few launches", few, "--full, which makes more")
+        ("few launches", few, "Use --full, which makes more")
     } else if comparison.in_turns {
-        ("noise", noise, "a quieter machine")
+        ("noise", noise, "Try a quieter machine")
     } else {
-        ("noise", noise, "a quieter machine, or --interleave")
+        ("noise", noise, "Try a quieter machine, or --interleave")
     };
-    let (rows, they) = if all == 1 {
-        ("row", "it")
-    } else {
-        ("rows", "they")
-    };
+    let rows = if all == 1 { "row is" } else { "rows are" };
     (all > 0).then(|| {
         format!(
-            "{all} {rows} cannot tell whether {they} changed by {}; main cause: {main} ({of_it} of {all}; what \
-             helps: {advice})",
+            "{all} {rows} inconclusive: a change of {} could be missed. Main cause: {main} ({of_it} of {all}). {advice}",
             share(comparison.matters)
         )
     })
@@ -284,14 +294,14 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
         return String::new();
     }
     let machine = if comparison.in_turns {
-        "Both took turns, launch by launch: what the machine did meanwhile affected both alike. A ratio is \
-         that of launches beside each other, so it may differ from that of the two medians."
+        "The runs took turns, launch by launch, so what the machine did meanwhile affected both alike. A ratio \
+         compares neighbouring launches, so it may differ from the ratio of the two medians."
     } else {
-        "What the machine did between the runs is in their ratios: --interleave measures both in turns."
+        "If the machine itself changed between the runs, the ratios contain that: --interleave measures both in turns."
     };
     format!(
-        "Verdicts hold for all rows together: of twenty comparisons of the same thing, one raises a false \
-         alarm. {machine}{}\n",
+        "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
+         false alarm. {machine}{}\n",
         core_shared(comparison)
     )
 }
@@ -304,15 +314,15 @@ fn core_shared(comparison: &Comparison) -> String {
         .filter(|row| row.selection == Selection::Shared)
         .count();
     let meaning = if comparison.in_turns {
-        "Both sides met the same neighbours."
+        "Both runs were disturbed alike."
     } else {
-        "Where such a row differs, the neighbours may be the reason: it is not called better or worse."
+        "If such a row differs, that may be the reason, so it is not called better or worse."
     };
     match count {
         0 => String::new(),
         1 => format!(
-            "\n1 row was compared while something else used the core, since it was not alone for long \
-             enough in both runs ({}). {meaning}",
+            "\n1 row was compared while something else used the core, since too few of its batches had the \
+             core to themselves in both runs ({}). {meaning}",
             if alike == 1 {
                 "shared with shared"
             } else {
@@ -320,8 +330,8 @@ fn core_shared(comparison: &Comparison) -> String {
             }
         ),
         _ => format!(
-            "\n{count} rows were compared while something else used the core, since it was not alone \
-             for long enough in both runs ({alike} shared with shared, {} all batches with all). \
+            "\n{count} rows were compared while something else used the core, since too few of their batches \
+             had the core to themselves in both runs ({alike} shared with shared, {} all batches with all). \
              {meaning}",
             count - alike
         ),
@@ -375,7 +385,7 @@ pub(crate) mod tests {
         let inconclusive = of(vec![blind()]);
         assert_eq!(
             headline(&inconclusive),
-            "inconclusive: no row can show 5 % (the best can show 9.8 %)"
+            "inconclusive: no row can show a change of 5 % (the best can show 9.8 %)"
         );
         let few = Compared {
             cause: Some(Cause::FewLaunches),
@@ -391,12 +401,21 @@ pub(crate) mod tests {
         let text = compared(&some, &run(), false);
         assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let count = "3 rows cannot tell whether they changed by 5 %; main cause: noise (2 of 3;";
+        let count =
+            "3 rows are inconclusive: a change of 5 % could be missed. Main cause: noise (2 of 3).";
         assert!(
             words.contains(count) && words.contains("`--all` shows them"),
             "{text}"
         );
         assert!(!text.contains("a.blind"), "{text}");
+        let slight = row("a.slight", 1.04, 0.01, Verdict::Worse);
+        let of_two = of(vec![
+            slight.clone(),
+            row("a.worse", 1.1, 0.0, Verdict::Worse),
+        ]);
+        assert_eq!(headline(&of_two), "2 worse (1 surely by more than 5 %)");
+        let slight = headline(&of(vec![slight]));
+        assert_eq!(slight, "1 worse (none surely by more than 5 %)");
         let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
         assert!(compared(&evil, &run(), true).contains("a\u{fffd}[2J size="));
         assert!(compared(&some, &run(), true).contains("a.blind"));
@@ -427,7 +446,7 @@ pub(crate) mod tests {
         assert!(
             three
                 .trim_end()
-                .ends_with("Both sides met the same neighbours.")
+                .ends_with("Both runs were disturbed alike.")
         );
     }
 }

@@ -33,7 +33,7 @@ fn draw(of: &str, rungs: &[(String, f64)]) -> String {
         )
     });
     format!(
-        "A call with {}; a bar that is {DECADE} columns longer is ten times as long\n{}",
+        "A call with {}; {DECADE} more columns mean ten times as long\n{}",
         of,
         lines.collect::<String>()
     )
@@ -64,7 +64,7 @@ mod tests {
         let rungs = rungs.map(|(name, ns)| (name.to_owned(), ns));
         assert_eq!(
             draw("string64 over loopback", &rungs),
-            "A call with string64 over loopback; a bar that is 6 columns longer is ten times as long\n\
+            "A call with string64 over loopback; 6 more columns mean ten times as long\n\
              \x20 memcpy of 64B  10.0 ns ██████\n\
              \x20 TCP            9.00 µs ████████████████████████\n"
         );

@@ -25,9 +25,18 @@ pub(crate) const METRICS: [(&str, &str); 18] = [
     ("l1d_load_misses", "first-level cache misses for a message"),
     ("l2_load_misses", "second-level cache misses for a message"),
     ("llc_load_misses", "last-level cache misses for a message"),
-    ("pollution_l1", "what is lost of the first-level cache"),
-    ("pollution_l2", "what is lost of the second-level cache"),
-    ("pollution_l3", "what is lost of the last-level cache"),
+    (
+        "pollution_l1",
+        "added time to read the first-level cache again",
+    ),
+    (
+        "pollution_l2",
+        "added time to read the second-level cache again",
+    ),
+    (
+        "pollution_l3",
+        "added time to read the last-level cache again",
+    ),
     ("copied", ""),
     ("estimated_core_cycles", ""),
 ];

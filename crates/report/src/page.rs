@@ -54,7 +54,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
     let heading = machine
         .lines()
         .next()
-        .unwrap_or("a machine that the file does not describe");
+        .unwrap_or("a machine without a description");
     let (mut chosen, left_out) = probes::chosen(&rows);
     // A study has its own questions.
     let asked = match reproduction {
@@ -95,7 +95,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                 }))
                 @let absent = without_number(run);
                 (folded("absent", "What could not be measured", &html! {
-                    @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
+                    @if absent.trim().is_empty() { p { "Every requested point has a number." } }
                     (lines::list(&absent))
                 }))
                 (folded("made", "How this was made", &made(run)))
@@ -166,10 +166,10 @@ fn head(run: &Run) -> String {
     };
     let end = match &run.end {
         Some(_) => "",
-        None => " The run was interrupted: what is missing was not measured.",
+        None => " The run was interrupted, and some points were not measured.",
     };
     format!(
-        "Begun {}, precision {}. {summary}.{end}",
+        "Started {}, precision {}. {summary}.{end}",
         run.run.started, run.run.plan.precision
     )
 }
@@ -186,10 +186,10 @@ fn made(run: &Run) -> Markup {
         (lines::list(&notes::instruments(run)))
         (lines::list(&notes::links(run)))
         p.quiet {
-            "A number is the median over launches, each a fresh process; the interval beside it is \
-             that of 95 %. Grades run from A (nothing was recorded that could have moved the number) \
-             to D (what was recorded is large enough to decide it). A prediction was written down \
-             before its point was measured."
+            "Each number is the median over several launches, each a fresh process, with its 95 % \
+             interval. Grades run from A (no disturbance that could have changed the number) to D \
+             (disturbances that may account for all of it). A prediction was recorded before its \
+             point was measured."
         }
     }
 }

@@ -40,9 +40,7 @@ pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
         Some(false) if estimate.median < expected.low => "which is less",
         Some(false) => "which is more",
         None if row.is_usable() && !row.is_sound() => "not scored: grade D",
-        None if row.gives_back_setting() => {
-            "not scored: most of it is what the emulated link was set to"
-        }
+        None if row.gives_back_setting() => "not scored: the emulated link's setting is most of it",
         None => "not scored: a range is wider than a factor of ten",
     };
     Some(format!(

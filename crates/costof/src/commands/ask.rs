@@ -103,7 +103,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     }
     let mut reply = asked.reply(&infos, run)?;
     if options.run.is_none() && reply.answer.is_open && asked.has_second_round(options) {
-        log("that cannot tell: measuring again, with more launches");
+        log("inconclusive: measuring again, with more launches");
         let run = measure(&asked, Some(second_round(options)))?;
         reply = asked.reply(&infos, run)?;
     }
@@ -242,7 +242,7 @@ impl Question {
     fn announce(&self, options: &AskOptions) {
         if self.has_second_round(options) {
             log(format!(
-                "up to {} launches of each point, and once up to {} more if these cannot tell",
+                "up to {} launches of each point, then up to {} more if these are inconclusive",
                 options.measuring.precision().launches(),
                 second_round(options)
             ));

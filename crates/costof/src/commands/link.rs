@@ -83,7 +83,7 @@ fn ends() -> String {
 
 fn direction(name: &str, traffic: &Traffic) -> String {
     let mut text = format!(
-        "  {name}: {} packets ({}) passed, {} lost on purpose",
+        "  {name}: {} packets ({}) passed, {} lost as configured",
         traffic.packets,
         display_bytes(traffic.bytes),
         traffic.lost
@@ -96,8 +96,8 @@ fn direction(name: &str, traffic: &Traffic) -> String {
         text += &format!(", {overruns} lost because the relay could not keep up");
     }
     for (what, times) in [
-        ("held up for", traffic.delay_ns),
-        ("later than decided by", traffic.lateness_ns),
+        ("delayed by", traffic.delay_ns),
+        ("behind schedule by", traffic.lateness_ns),
     ] {
         if let Some(times) = times {
             text += &format!("\n    {what} {}", spread(&times));

@@ -48,7 +48,9 @@ fn send(options: &SendOptions, address: &Address) -> Done {
         sent => sent.map_err(refused)?,
     };
     if sent.ended_by_receiver {
-        log(format_args!("the receiver at {address} has ended it"));
+        log(format_args!(
+            "the receiver at {address} ended the connection"
+        ));
     }
     let outcome = sent.outcome;
     if let Err(failure) = &outcome.measured {

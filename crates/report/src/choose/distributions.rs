@@ -49,7 +49,7 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
     Some(Figure {
         name: format!("{probe}-distribution"),
         title: format!("{probe} {}: distribution", first.name),
-        about: "In bins that are evenly wide on the logarithmic axis, up to the 99.9th percentile."
+        about: "In bins of equal width on the logarithmic axis, up to the 99.9th percentile."
             .to_owned(),
         series,
         panels: vec![Panel::new(

@@ -81,7 +81,7 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         panels: vec![Panel::new(
             "",
             Axis::new("launch", Unit::One, Scale::Linear),
-            Axis::new("off the median (%)", Unit::One, Scale::Linear),
+            Axis::new("deviation from the median (%)", Unit::One, Scale::Linear),
             lines,
         )],
         ..Figure::default()

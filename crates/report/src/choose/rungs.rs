@@ -37,7 +37,7 @@ pub(super) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
     let panels = panels(rows);
     (!panels.is_empty()).then(|| Figure {
         name: "call-ladder".to_owned(),
-        title: "A remote procedure call, and what lies beneath it".to_owned(),
+        title: "A remote procedure call and the layers below it".to_owned(),
         about: "On one logarithmic scale: the payload that was asked for first, over each link."
             .to_owned(),
         series: vec![String::new()],

@@ -221,7 +221,7 @@ impl<'a> Probe<'a> {
             let dots = dots(rows, what, &words);
             let every = dots.len().div_ceil(DOTS).max(1);
             if every > 1 {
-                figure.about += &format!(" Of some lines, one point in {every} is drawn.");
+                figure.about += &format!(" Some lines show only one point in {every}.");
             }
             let dots = dots.into_iter().step_by(every);
             panel.lines.push(Line::new(series, kind, dots));
@@ -231,11 +231,11 @@ impl<'a> Probe<'a> {
             figure.about += &format!(" Lines of one panel also differ by {axes}: see the table.");
         }
         if left_out > 0 {
-            figure.about += &format!(" {left_out} more series are in the table alone.");
+            figure.about += &format!(" {left_out} more series are only in the table.");
         }
         if words_left_out > 0 {
             figure.about +=
-                &format!(" {words_left_out} more values of {axis_name} are in the table alone.");
+                &format!(" {words_left_out} more values of {axis_name} are only in the table.");
         }
         for panel in &mut figure.panels {
             // A panel that spans less than the others gets its own axis, so that its differences are visible.
@@ -340,9 +340,9 @@ fn vertically(panels: &[Panel]) -> &'static str {
         .clone()
         .any(|panel| logarithmic(panel) != logarithmic(first))
     {
-        " The panels have vertical axes of their own, some of them logarithmic."
+        " Each panel has its own vertical axis; some are logarithmic."
     } else if others.any(|panel| ends(panel) != ends(first)) {
-        " The panels have vertical axes of their own."
+        " Each panel has its own vertical axis."
     } else {
         ""
     }
@@ -481,7 +481,7 @@ mod tests {
         assert!(
             figures[0]
                 .about
-                .contains("3 more values of way are in the table alone")
+                .contains("3 more values of way are only in the table")
         );
     }
 

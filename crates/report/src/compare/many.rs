@@ -59,7 +59,7 @@ fn facts(differences: &[(String, Vec<&str>)]) -> String {
         let values = values.collect::<Vec<_>>().join(", ");
         wrapped(&format!("{fact}: {values}"), "  ")
     });
-    format!("Not the same in all runs:\n{}\n", lines.collect::<String>())
+    format!("Differs between the runs:\n{}\n", lines.collect::<String>())
 }
 
 /// A metric of a point for which all runs have a number.
@@ -194,7 +194,7 @@ impl<'a> Runs<'a> {
         };
         let mut leading = (0..runs).filter(|run| counts[*run] == most);
         match (leading.next(), leading.next()) {
-            _ if rows.is_empty() => "All runs together have no row in common.".to_owned(),
+            _ if rows.is_empty() => "No row is in all of the runs.".to_owned(),
             _ if rows.iter().all(|row| row.differ.is_empty()) => {
                 format!("No two runs surely differ in any of {} rows.", rows.len())
             }

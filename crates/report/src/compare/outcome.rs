@@ -29,7 +29,7 @@ pub enum Word {
     Pass,
     /// No row could have shown a change that matters.
     CannotTell,
-    /// Something became worse, or, with `missing_fails`, a point has no number any more.
+    /// Something became worse, or, with `missing_fails`, a point no longer has a number.
     Fail,
 }
 
@@ -39,7 +39,7 @@ pub struct Failed {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
-    /// The metric; absent if the point has no number any more.
+    /// The metric; absent if the point no longer has a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<Text>,
     /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
@@ -92,9 +92,7 @@ impl Outcome {
 }
 
 fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Failed> {
-    let is_beyond =
-        |row: &&Compared| row.verdict == Verdict::Worse && worse_by(row).1.0 > comparison.matters;
-    let mut worse: Vec<&Compared> = comparison.rows.iter().filter(is_beyond).collect();
+    let mut worse = beyond(comparison);
     worse.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
     let worse = worse.into_iter().map(|row| Failed {
         point: row.point.clone(),
@@ -106,7 +104,7 @@ fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Fail
         point: missing.point.clone(),
         metric: None,
         why: format!(
-            "{} has no number any more: {}",
+            "{} no longer has a number: {}",
             named(&missing.point, after),
             why_missing(missing)
         ),
@@ -114,11 +112,18 @@ fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Fail
     worse.chain(missing).collect()
 }
 
+/// The rows that are surely worse by more than a change that matters.
+pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
+    let is_beyond =
+        |row: &&Compared| row.verdict == Verdict::Worse && worse_by(row).1.0 > comparison.matters;
+    comparison.rows.iter().filter(is_beyond).collect()
+}
+
 /// Why the run passes, and what the comparison could not check.
 fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
     let percent = share(comparison.matters);
     let mut reason = match verdict {
-        Word::CannotTell => format!("inconclusive, no row can show {percent}"),
+        Word::CannotTell => format!("inconclusive, no row can show a change of {percent}"),
         _ => format!("nothing is surely more than {percent} worse"),
     };
     let blind = super::count(comparison, Verdict::CannotTell);
@@ -132,7 +137,7 @@ fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
     });
     let missing: Vec<String> = missing.collect();
     if !missing.is_empty() {
-        reason.push_str("; no number any more: ");
+        reason.push_str("; no number in the later run: ");
         reason.push_str(&some(&missing));
     }
     reason
@@ -215,19 +220,19 @@ mod tests {
         assert_eq!(word, "pass");
         assert_eq!(
             shown,
-            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; no number any more: \
+            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; no number in the later run: \
              a.blind size=64 (noise)"
         );
         let (shown, word) = line(&passes, true);
         assert_eq!(word, "fail");
         assert!(
-            shown.ends_with("no number any more: it is lost (cause: noise)"),
+            shown.ends_with("no longer has a number: it is lost (cause: noise)"),
             "{shown}"
         );
         assert_eq!(
             line(&comparison(vec![blind]), false),
             (
-                "CANNOT TELL: inconclusive, no row can show 5 %".to_owned(),
+                "CANNOT TELL: inconclusive, no row can show a change of 5 %".to_owned(),
                 "cannot_tell".to_owned()
             )
         );

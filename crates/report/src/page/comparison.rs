@@ -50,7 +50,7 @@ pub fn page(
         }
         (facts_apart(&["before", "after"], &differences))
         @if !plots.is_empty() {
-            (folded("plots", "Both runs, by what was varied", &html! {
+            (folded("plots", "Plots of both runs", &html! {
                 (figures::figures(plots.iter().filter(|figure| !figure.folded)))
                 (figures::figures(plots.iter().filter(|figure| figure.folded)))
                 @if room.left_out > 0 {
@@ -111,8 +111,8 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
         h2 { "After ÷ before" }
         p.key {
             span { i.z {} " the ratio with its 95 % interval" }
-            span { "left of 1 it is less, right of 1 it is more" }
-            span { "a click on a row shows its details" }
+            span { "left of 1: smaller than before; right of 1: larger" }
+            span { "click a row for its details" }
         }
         @if changed.is_empty() { p { "No row surely changed." } }
         @else { (on_axis(&changed, after)) }
@@ -143,17 +143,17 @@ pub(super) fn side(side: Side<'_>) -> Markup {
     html! {
         code { (side.name) }
         @for line in machine(side.run).lines().filter(|line| !line.is_empty()) { div.quiet { (line) } }
-        div.quiet { "begun " (side.run.run.started) ", precision " (side.run.run.plan.precision)
-            @if side.run.end.is_none() { "; it did not come to its end" } }
+        div.quiet { "started " (side.run.run.started) ", precision " (side.run.run.plan.precision)
+            @if side.run.end.is_none() { "; it was interrupted" } }
     }
 }
 
 /// The facts that differ, with the value in each of these runs.
 pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Markup {
     let title = match facts.len() {
-        0 => "Nothing else is different: the machines say the same of themselves".to_owned(),
-        1 => "What else is not the same: 1 fact".to_owned(),
-        count => format!("What else is not the same: {count} facts"),
+        0 => "Nothing else differs: the machines report the same facts".to_owned(),
+        1 => "What else differs: 1 fact".to_owned(),
+        count => format!("What else differs: {count} facts"),
     };
     let shown = facts.iter().take(facts::SHOWN);
     let table = html! {
@@ -194,9 +194,9 @@ fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
                 dl {
                     dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (row.before.1) " launches" }
                     dt { "After" } dd { (row.unit.display(row.after.0)) " in " (row.after.1) " launches" }
-                    dt { "By chance alone" } dd { "a difference as great of what is the same within 1 % comes in "
-                        (format!("{:.2}", 100.0 * row.p)) " % of such rows" }
-                    dt { "Would be seen" } dd { "a change by " (percent(row.visible)) " in nine of ten comparisons" }
+                    dt { "By chance alone" } dd { "where the true change is at most 1 %, a difference this large occurs in "
+                        (format!("{:.2}", 100.0 * row.p)) " % of rows" }
+                    dt { "Smallest detectable change" } dd { (percent(row.visible)) ", found in nine of ten comparisons" }
                     dt { "Point" } dd { (row.point) ": " (row.metric) }
                 }
             }
@@ -229,12 +229,13 @@ pub(super) fn made(side: Side<'_>) -> Markup {
 /// How costof computes ratios and verdicts.
 fn method(comparison: &Comparison) -> &'static str {
     if comparison.in_turns {
-        "The numbers are the medians of the two runs. A launch is one value. Both took turns, so launches of one number are neighbours: the \
-         ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
-         for all rows together (Holm)."
+        "The numbers are the medians of the two runs. The runs took turns, so each launch is compared with the one \
+         next to it. The ratio is the geometric mean of these pairs' ratios; its interval is Student's t on their \
+         logarithms. Verdicts are corrected for the number of rows (Holm)."
     } else {
-        "The numbers are the medians of the two runs. A launch is one value. The ratio is that of the \
-         launches' geometric means, its interval Welch's t on the logarithms. Verdicts hold for all rows together (Holm)."
+        "The numbers are the medians of the two runs. Each launch counts as one value. The ratio is that of the \
+         launches' geometric means; its interval is Welch's t on their logarithms. Verdicts are corrected for the \
+         number of rows (Holm)."
     }
 }
 
@@ -382,7 +383,7 @@ mod tests {
             rows: vec![compared("a.x", 1.0, 0.1, Verdict::NoDifference)],
             ..Comparison::default()
         };
-        assert!(shown(&comparison, &run()).contains("Nothing else is different"));
+        assert!(shown(&comparison, &run()).contains("Nothing else differs"));
         comparison.facts.push(FactDifference {
             host: "only".into(),
             what: "kernel".to_owned(),

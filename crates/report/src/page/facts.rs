@@ -12,17 +12,17 @@ pub(super) const SHOWN: usize = 200;
 pub(super) fn section(run: &Run) -> Markup {
     html! {
         @match run.attempts.last() {
-            None => p { "The file says nothing of it." },
+            None => p { "The run file does not describe it." },
             Some(attempt) => {
                 @for (role, facts) in &attempt.hosts {
                     @if attempt.hosts.len() > 1 {
-                        h3 { @if role == "only" { "Where the leading end ran" } @else { "The other end" } }
+                        h3 { @if role == "only" { "The measuring end" } @else { "The other end" } }
                     }
                     dl.facts { @for (name, value) in costly(facts) {
                         @if let Some(value) = value { dt { (name) } dd { (value) } }
                     } }
                     details.numbers {
-                        summary { "Everything that the run file says of it" }
+                        summary { "All recorded facts" }
                         pre.tree { (tree(&serde_json::to_value(facts).unwrap_or_default(), 0)) }
                     }
                 }

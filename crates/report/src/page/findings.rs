@@ -64,7 +64,7 @@ impl<'a> Found<'a> {
 
     pub(super) fn section(&self, rows: &Rows<'_>) -> Markup {
         html! {
-            @if self.findings.is_empty() { p { "Nothing was found that a line could say." } }
+            @if self.findings.is_empty() { p { "There are no findings." } }
             @else {
                 p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
                            outside what was predicted of them." }
@@ -86,7 +86,7 @@ impl<'a> Found<'a> {
                 }
             }
             @if !self.missed.is_empty() {
-                h3 { "Predictions that were missed, furthest off first" }
+                h3 { "Missed predictions, the largest miss first" }
                 ul.findings {
                     @for (at, sum) in self.missed.iter().take(MISSED) {
                         li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }

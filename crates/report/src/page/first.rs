@@ -13,10 +13,10 @@ use maud::{Markup, html};
 
 /// The meanings of the grades, from A on.
 const MEANINGS: [&str; 4] = [
-    "nothing was recorded that could have moved the number",
+    "no disturbance that could have changed the number",
     "small disturbances",
-    "disturbances that may have moved it",
-    "disturbances large enough to decide what it is",
+    "disturbances that may have changed it",
+    "disturbances that may account for all of it",
 ];
 /// An axis has at most this many rows, however many a hostile file has.
 const MOST: usize = 20;
@@ -52,7 +52,7 @@ fn known(rows: &Rows<'_>) -> Markup {
     let shown = known_times(rows);
     html! {
         @if shown.len() > 2 {
-            h2 { "Numbers that everybody knows" }
+            h2 { "Numbers everyone should know" }
             (latency::key())
             (latency::bars(rows, &shown, (1.0, 1e9), false))
         }

@@ -64,7 +64,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
             (bars(rows, &times, (1.0, 1e9), true))
             @if asked.iter().any(|row| row.headline) && !absent.is_empty() {
                 p.quiet {
-                    "On Dean's list, and not in this run: "
+                    "On Dean's list, but not in this run: "
                     (absent.iter().map(|known| format!("{} ({})", known.what,
                         Unit::Nanoseconds.display(known.ns.0))).collect::<Vec<_>>().join(", "))
                     "."
@@ -98,7 +98,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
 pub(super) fn key() -> Markup {
     html! {
         p.key {
-            span { i.f {} " measured, the dark end its 95 % interval" }
+            span { i.f {} " measured (the dark end: its 95 % interval)" }
             span { i.q {} " predicted" }
             span { i.d {} " Jeff Dean's number (2009)" }
             span { i.c {} " a course's report" }
@@ -217,8 +217,8 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                     @if !cycles.is_empty() { ", " (cycles) " cycles" }
                     @if let Some(estimate) = row.primary() {
                         @for mode in &estimate.modes {
-                            br; "one mode at " (estimate.unit.display(mode.median)) " in "
-                            (format!("{:.0}", mode.share * 100.0)) " %"
+                            br; "a mode at " (estimate.unit.display(mode.median)) ": "
+                            (format!("{:.0}", mode.share * 100.0)) " % of the samples"
                         }
                     }
                 }
@@ -259,11 +259,11 @@ fn doubts(warnings: &[Warning]) -> String {
         .iter()
         .partition(|warning| Some(warning.grade) == worst);
     let mut said: Vec<&str> = worst.iter().map(|warning| &*warning.what).collect();
-    let lesser = match others.len() {
-        1 => "1 lesser doubt".to_owned(),
-        count => format!("{count} lesser doubts"),
+    let minor = match others.len() {
+        1 => "1 minor doubt".to_owned(),
+        count => format!("{count} minor doubts"),
     };
-    said.extend((!others.is_empty()).then_some(&*lesser));
+    said.extend((!others.is_empty()).then_some(&*minor));
     said.join("; ")
 }
 

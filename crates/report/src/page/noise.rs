@@ -30,11 +30,10 @@ const SHARES: &[Kind] = &[
         let core = noise.core?;
         Some(core.shared_ns / core.all_ns()?)
     }),
-    (
-        "time that another end did not have its core to itself",
-        |noise| Some(1.0 - noise.other_core?.alone()?),
-    ),
-    ("change of the distance between CPUs", |noise| {
+    ("the other end shared its core", |noise| {
+        Some(1.0 - noise.other_core?.alone()?)
+    }),
+    ("change of the time between CPUs", |noise| {
         let (before, after) = noise.distance_ns?;
         (before > 0.0).then(|| (after / before - 1.0).abs())
     }),
@@ -76,7 +75,7 @@ pub(super) fn section(run: &Run) -> Markup {
         }
         @if !run.launches.is_empty() {
             div.scroll role="region" tabindex="0" aria-label="What disturbed the launches" { table {
-                thead { tr { th { "share of a launch" } th { "median launch" } th { "worst launch" } th { "known of" } } }
+                thead { tr { th { "share of a launch" } th { "median launch" } th { "worst launch" } th { "recorded for" } } }
                 tbody { @for (name, of) in SHARES {
                     @let values = sorted(run, *of);
                     @if !values.is_empty() { tr {

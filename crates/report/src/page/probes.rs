@@ -42,8 +42,8 @@ pub(super) fn section(
                 (figures::figures(figures.iter().filter(|figure| figure.folded)))
                 @let not_drawn = positions.len() - choose::drawable(rows, positions).len();
                 @if not_drawn > 0 {
-                    p.quiet { (points_counted(not_drawn)) " with more axes than the "
-                        (choose::AXES) " that have room are not drawn." }
+                    p.quiet { (points_counted(not_drawn)) " not drawn: a plot has room for "
+                        (choose::AXES) " axes." }
                 }
                 (table(rows, probe, positions))
             }

@@ -183,8 +183,7 @@ impl Reading<'_> {
             unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
             point,
         };
-        let unit =
-            unit.ok_or_else(|| self.wrong("unit", "there is none, nor has the table one"))?;
+        let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
         let is_asked = |name: &Text| against.metric.as_ref().is_none_or(|asked| asked == name);
         let metrics = info.metrics.iter().filter(|metric| is_asked(&metric.name));
         let may_be_cycles = against
@@ -238,7 +237,7 @@ impl Reading<'_> {
     /// The point that the table, the column and the row define together.
     fn point<'i>(&self, infos: &[&'i ProbeInfo]) -> Result<(&'i ProbeInfo, Point), String> {
         let Some(point) = self.nearest(|said| said.point.clone()) else {
-            let what = "there is none, nor has the table one, nor says `absent` why";
+            let what = "it is missing here and in the table; if there is no such point, say why in `absent`";
             return Err(self.wrong("point", what));
         };
         let mut words = point.split_whitespace();

@@ -246,7 +246,7 @@ fn axes_without_end_are_not_drawn_and_counted() {
     assert!(page.len() < 20_000_000, "{} bytes", page.len());
     assert!(page.contains("a.x cost by size"));
     // One axis is the size, and 31 of the others have room.
-    assert!(page.contains("1979 points with more axes than the 32 that have room are not drawn."));
+    assert!(page.contains("1979 points not drawn: a plot has room for 32 axes."));
     assert!(page.contains("and 21969 more axes in the run file"));
     let summary = csv::summary(&run);
     let head = summary.lines().next().unwrap();

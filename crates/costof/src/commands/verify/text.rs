@@ -58,7 +58,7 @@ fn outcome(row: &Row) -> String {
     let verdict = match agreement.placed(row.expected) {
         Some(Placed::Inside) => "as expected",
         Some(Placed::Outside) => "not as expected",
-        Some(Placed::Across) => "cannot be told yet (more --rounds)",
+        Some(Placed::Across) => "undecided (try more --rounds)",
         None => "too few rounds to tell",
     };
     let statistic = match row.statistic {
@@ -89,13 +89,13 @@ pub(super) fn summary(rows: &[Row]) -> String {
     let count = |placed| compared.iter().filter(|one| **one == Some(placed)).count();
     let (inside, outside) = (count(Placed::Inside), count(Placed::Outside));
     let mut text = format!(
-        "{all} compared: {inside} as expected, {outside} not as expected, {} that cannot be told yet.\n",
+        "{all} compared: {inside} as expected, {outside} not as expected, {} undecided.\n",
         all - inside - outside,
     );
     if let Some(typical) = typical_difference(rows).filter(|_| all >= COMPARISONS) {
         text += &wrapped(
             &format!(
-                "Half of them differ by {:.1} % or more: programs that measure the same thing differ by that much, and no interval shows it.",
+                "Half of them differ by {:.1} % or more. Programs that measure the same thing differ by that much; intervals do not show it.",
                 100.0 * typical
             ),
             "",
@@ -210,7 +210,7 @@ mod tests {
     fn all_together_say_what_no_interval_shows() {
         let some = [1.0, 1.05, 1.05, 0.5].map(compared);
         let text = summary(&some);
-        assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 that"));
+        assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 undecided"));
         assert!(text.contains("differ by 5.0 % or more"), "{text}");
         let text = summary(&some[..3]);
         assert!(
