@@ -69,7 +69,7 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether nothing arrived, or the peer is gone, which no longer matters.
+/// Whether the error only means that nothing arrived, or that the peer is gone: both can be ignored.
 pub fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -97,7 +97,7 @@ pub fn accept(
 ///
 /// # Errors
 ///
-/// `NotFound` where the kernel does not have the congestion control; those of [`rendezvous::connect`] and
+/// `NotFound` if the kernel does not have the congestion control; those of [`rendezvous::connect`] and
 /// [`FieldSender::new`]; `Unsupported` as [`accept`].
 pub fn call(
     transport: Transport,

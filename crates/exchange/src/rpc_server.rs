@@ -14,7 +14,7 @@ impl RpcServer {
     /// Starts its threads where this one runs.
     ///
     /// # Errors
-    /// What the system says of one more thread.
+    /// The system's, if it cannot start another thread.
     pub fn start(stack: Stack) -> Result<RpcServer, RpcError> {
         Ok(RpcServer {
             server: Server::start(stack, &Options::default())?,
@@ -28,14 +28,14 @@ impl RpcServer {
     /// Serves these connections too.
     ///
     /// # Errors
-    /// What the system says of the sockets.
+    /// The system's error about the sockets.
     pub fn serve(&self, sockets: Vec<Socket>) -> Result<(), RpcError> {
         let mut sockets = sockets.into_iter();
         sockets.try_for_each(|socket| self.server.serve(socket))
     }
 
-    /// What its threads have used so far, in nanoseconds: all that serve a connection which the other
-    /// end has not closed. `None` where the kernel does not report it.
+    /// CPU time that its threads have used so far, in nanoseconds: all threads that serve a connection which
+    /// the other end has not closed. `None` if the kernel does not report it.
     pub fn cpu_ns(&self) -> Option<f64> {
         let ns = tasks::cpu_ns(self.threads).ok()?;
         (ns > 0).then_some(ns as f64)

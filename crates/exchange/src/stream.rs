@@ -49,7 +49,7 @@ pub trait MessageReceiver: Send {
     /// Receives until `stop` is set: data that a link loses never arrives.
     ///
     /// # Errors
-    /// The system's; `InvalidData` where something arrived that was not sent.
+    /// The system's; `InvalidData` if something arrived that was not sent.
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()>;
 
     /// Its datagrams; `None` if the transport has none.

@@ -325,7 +325,7 @@ mod tests {
         ];
         assert_eq!(
             cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes 9.00 µs longer instead of no longer to read again (12.6 µs to 15.4 µs more), so that none suffers less (L1, L3 is unknown)"
+            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes 9.00 µs longer instead of no longer to read again (12.6 µs to 15.4 µs more), so that no cache level suffers less (L1, L3 is unknown)"
         );
     }
 

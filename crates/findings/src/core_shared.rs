@@ -203,7 +203,7 @@ mod tests {
         run.points
             .push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
         let expected =
-            format!("{GUEST}: a system call takes 24 % longer then, a context switch 57 %");
+            format!("{GUEST}: a system call then takes 24 % longer, a context switch 57 %");
         assert_eq!(sentence(&run), Some(expected));
     }
 
@@ -218,7 +218,7 @@ mod tests {
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
         let shown = sentence(&run).unwrap();
         let expected =
-            ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, cpu.call type=d 20 %";
+            ": cpu.call type=b then takes 40 % longer, cpu.call type=c 30 %, cpu.call type=d 20 %";
         ends(&shown, expected);
     }
 
@@ -245,7 +245,7 @@ mod tests {
         launch(&mut run, &[]);
         let shown = sentence(&run).unwrap();
         contains(&shown, "the measured core 21 % of the time");
-        ends(&shown, ": a system call takes 24 % longer then");
+        ends(&shown, ": a system call then takes 24 % longer");
     }
 
     #[test]

@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence(),
-            "compared with a plain datagram there and back over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes as long at 56B, as far as can be seen (0.98 to 1.04; 8.10 µs)"
+            "compared with a plain datagram there and back over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes no measurably longer at 56B (0.98 to 1.04; 8.10 µs)"
         );
         assert_eq!(found[0].evidence.len(), 5);
     }

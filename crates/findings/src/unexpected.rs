@@ -154,7 +154,7 @@ mod tests {
             "2 of 3 predictions of copy.send over sink were missed",
         );
         contains(&shown[0], "at least a factor of 3.6 less than the 4");
-        contains(&shown[0], "the sender had no time left");
+        contains(&shown[0], "the sender had no idle time");
         let shown = sentences(rows[..2].to_vec());
         contains(&shown[0], "a factor of 1.1 more than the 4");
         contains(&shown[0], "a part costs less here");
@@ -175,7 +175,7 @@ mod tests {
         contains(&less, "a part costs less here");
         let more = latency(20e9);
         contains(&more, "more than the 4");
-        contains(&more, "the sender had no time left");
+        contains(&more, "the sender had no idle time");
     }
 
     #[test]

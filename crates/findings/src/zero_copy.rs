@@ -463,7 +463,7 @@ mod tests {
             (
                 "remote",
                 in_one_piece,
-                "eth0 takes packets in one piece only",
+                "eth0 accepts contiguous packets only",
             ),
             (
                 "sink",

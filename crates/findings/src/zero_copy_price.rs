@@ -228,6 +228,6 @@ mod tests {
             &sentence,
             "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
         );
-        ends(&sentence, "makes the copy later all the same");
+        ends(&sentence, "the kernel still copies later");
     }
 }

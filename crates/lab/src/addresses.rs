@@ -15,7 +15,7 @@ pub struct Side<'a> {
     pub network: &'a Network,
 }
 
-/// The relation of two hosts, and the addresses by which they connect.
+/// How two hosts are related, and the addresses by which they connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meet {
     /// The address of the leading role's end.

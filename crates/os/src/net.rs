@@ -22,7 +22,7 @@ pub mod timestamps;
 pub mod tun;
 pub mod zerocopy;
 
-/// What this kernel, this limit or this socket does not offer: why, and what to do about it.
+/// The error for something that this kernel, limit or socket does not offer: why, and what to do about it.
 #[cold]
 pub fn unsupported(why: impl Into<String>) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::Unsupported, why.into())

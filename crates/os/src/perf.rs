@@ -93,8 +93,8 @@ impl Event {
         Self::HARDWARE.contains(&self)
     }
 
-    /// Whether it can be counted in user space alone: what happens in the kernel by nature would
-    /// then read zero, which is false.
+    /// Whether it can be counted in user space alone: an event that only happens in the kernel would then
+    /// wrongly read zero.
     fn happens_in_user_space(self) -> bool {
         !matches!(
             self,
@@ -110,7 +110,7 @@ pub struct Count {
     pub event: Event,
     /// The count, scaled up if the counter ran only part of the time; `None` if it never ran.
     pub value: Option<u64>,
-    /// The share of the enabled time in which it really counted, 0 to 1. Below 1 there were too few
+    /// The share of the enabled time in which it really counted, 0 to 1. Below 1, there were too few
     /// counters, and the value is an extrapolation.
     pub running: f64,
     /// The kernel's part is missing, because only root may count it here.
@@ -258,7 +258,7 @@ struct Member {
     counter: OwnedFd,
 }
 
-/// What the kernel has counted for a set.
+/// The counts of a set, as the kernel reports them.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     enabled_ns: u64,
@@ -326,7 +326,7 @@ impl Set {
     }
 }
 
-/// A count as if the counter had run all the time; `None` if it never ran while enabled.
+/// The count scaled up as if the counter had run all the time; `None` if it never ran while enabled.
 fn scaled(value: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
     match running_ns {
         0 if enabled_ns == 0 => Some(value),

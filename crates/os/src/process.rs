@@ -23,8 +23,8 @@ use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 use signals::Installed;
 use status::{STATUS, status_bytes};
 
-/// Calls the process by this name in ps(1) and top(1), of at most 15 bytes; the kernel would take
-/// the last part of the path that was executed. For the first thread to call.
+/// Sets the name of the process in ps(1) and top(1), at most 15 bytes. By default, the kernel takes the last
+/// part of the path that was executed. Call this from the first thread.
 ///
 /// # Errors
 ///
@@ -33,19 +33,18 @@ pub fn name(name: &CStr) -> io::Result<()> {
     Ok(rustix::thread::set_name(name)?)
 }
 
-/// For `OpenOptions::custom_flags`: what the path ends in must be no symbolic link (open(2),
+/// For `OpenOptions::custom_flags`: the last part of the path must not be a symbolic link (open(2),
 /// `O_NOFOLLOW`).
 pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
-/// The process that has started this one, or has adopted it since; none where that is outside this
-/// process's pid namespace.
+/// The process that has started this one, or has adopted it since; `None` if that is outside this process's
+/// pid namespace.
 pub fn parent() -> Option<i32> {
     getppid().map(Pid::as_raw_pid)
 }
 
-/// Has the kernel end this process when the thread that started it ends: so it must have been
-/// started from a thread that lasts. Forgotten over a `setuid` program, see `PR_SET_PDEATHSIG` in
-/// prctl(2).
+/// Makes the kernel end this process when the thread that started it ends, so that thread must last. The
+/// kernel forgets this when the process executes a `setuid` program, see `PR_SET_PDEATHSIG` in prctl(2).
 ///
 /// The kernel's signal is SIGTERM, see [`end_group_on_sigterm`].
 ///
@@ -66,8 +65,8 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Answers SIGTERM from now on by ending this process, and where it leads a process group the whole
-/// group, so that its children do not outlive it.
+/// From now on, SIGTERM ends this process and, if it leads a process group, the whole group, so that its
+/// children do not outlive it.
 ///
 /// # Errors
 ///
@@ -82,8 +81,8 @@ extern "C" fn end_group(signal: libc::c_int) {
     exit_with_group(128 + signal);
 }
 
-/// Waits until nothing can come from standard input any more, whether or not what has come was
-/// read: the other ends of the pipe or socket are closed. Of what is neither, it never ends.
+/// Waits until nothing more can arrive on standard input: the other ends of the pipe or socket are closed. It
+/// does not matter whether everything was read. If standard input is neither, it waits for ever.
 ///
 /// # Errors
 ///
@@ -94,12 +93,13 @@ pub fn wait_for_hangup() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole
-/// process group if it leads one, else alone and with this exit code.
+/// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole process group if
+/// it leads one, otherwise alone and with this exit code.
 pub fn exit_with_group(code: i32) -> ! {
     // SAFETY: these calls are async-signal-safe and take no addresses; group 0 is one's own.
     unsafe {
-        // Not by rustix, for which a group has a number: that of one outside the pid namespace is 0.
+        // rustix cannot do this: it expects a group to have a number, but a group outside the pid namespace
+        // has 0.
         if libc::getpgrp() == libc::getpid() {
             libc::kill(0, libc::SIGKILL);
         }
@@ -107,12 +107,12 @@ pub fn exit_with_group(code: i32) -> ! {
     }
 }
 
-/// Makes this process the first that the kernel kills when memory runs out
-/// (/proc/self/oom_score_adj = 1000). Its children inherit that.
+/// Makes this process the first that the kernel kills when memory runs out (/proc/self/oom_score_adj = 1000).
+/// Its children inherit this.
 ///
 /// # Errors
 ///
-/// When the file cannot be written (a read-only or missing /proc).
+/// If the file cannot be written (a read-only or missing /proc).
 pub fn be_oom_victim() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }
@@ -120,7 +120,7 @@ pub fn be_oom_victim() -> io::Result<()> {
 /// Keeps standard output for the caller alone: a duplicate of descriptor 1 that stray prints
 /// cannot reach and that no child inherits, and descriptor 1 pointing where standard error does.
 ///
-/// To be called once, before anything is printed: what Rust's `stdout` holds back would go to
+/// Call this once, before anything is printed: otherwise, text that Rust's `stdout` still holds would go to
 /// standard error.
 ///
 /// # Errors
@@ -139,8 +139,8 @@ pub fn private_stdout() -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// `InvalidInput` for 0 and 1, which mean other things to kill(2), and for numbers that are no
-/// process id; `PermissionDenied` if none of the processes may be killed.
+/// `InvalidInput` for 0 and 1, which have another meaning for kill(2), and for numbers that are not a process
+/// id; `PermissionDenied` if none of the processes may be killed.
 pub fn kill_group(pid: u32) -> io::Result<()> {
     let group = i32::try_from(pid)
         .ok()
@@ -153,9 +153,8 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
     }
 }
 
-/// By how many nanoseconds the kernel may let this thread's timers be late, to serve several at
-/// once: 50,000 by default, 0 for real-time threads. `None` where it does not say (before Linux
-/// 2.6.28).
+/// By how many nanoseconds the kernel may delay this thread's timers, to serve several at once: 50,000 by
+/// default, 0 for real-time threads. `None` if it does not report it (before Linux 2.6.28).
 pub fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }
@@ -165,8 +164,8 @@ pub fn timer_slack_ns() -> Option<u64> {
 pub struct Resident {
     /// All of it (`VmRSS`).
     pub all: u64,
-    /// Of that, what is no file's (`RssAnon`; Linux 4.5): of these pages a fork copies the entries,
-    /// and not of a program's and its libraries' code.
+    /// The part of it that belongs to no file (`RssAnon`; Linux 4.5). A fork copies the page-table entries of
+    /// these pages, but not those of the code of a program and its libraries.
     pub anonymous: Option<u64>,
 }
 
@@ -175,7 +174,7 @@ pub struct Resident {
 ///
 /// # Errors
 ///
-/// When the file cannot be read or does not say.
+/// If the file cannot be read or does not report it.
 pub fn resident() -> io::Result<Resident> {
     let status = fs::read_to_string(STATUS)?;
     let all = status_bytes(&status, "VmRSS:");
@@ -185,13 +184,13 @@ pub fn resident() -> io::Result<Resident> {
     })
 }
 
-/// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to the
-/// limit that it has if that is lower: mappings beyond fail instead of the machine running out of
-/// memory. Cannot be undone.
+/// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to its present limit
+/// if that is lower. Larger mappings then fail, instead of the machine running out of memory. Cannot be
+/// undone.
 ///
 /// # Errors
 ///
-/// The errors of setrlimit(2); lowering a limit has none.
+/// The errors of setrlimit(2); none occurs when a limit is lowered.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(Resource::As);
     let least = [Some(bytes), now.current, now.maximum]

@@ -6,12 +6,12 @@
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 
-/// 16 bytes. The kernel gives so few at once and whole; early after the boot it is waited for
-/// until it has gathered enough.
+/// 16 bytes. The kernel returns this few bytes in one piece. Early after the boot, this waits until the
+/// kernel has gathered enough randomness.
 ///
 /// # Errors
 ///
-/// `Unsupported` before Linux 3.17; `PermissionDenied` where a filter of system calls forbids it.
+/// `Unsupported` before Linux 3.17; `PermissionDenied` if a filter of system calls forbids it.
 pub fn bytes() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     match getrandom(&mut bytes[..], GetRandomFlags::empty())? {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// What a system call answered; below zero, `errno` says why.
+/// The return value of a system call; if it is below zero, `errno` holds the reason.
 #[inline]
 pub(crate) fn check<T: PartialOrd + From<i8>>(answer: T) -> io::Result<T> {
     if answer < T::from(0) {
@@ -23,13 +23,13 @@ pub(crate) fn retry<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> io
     }
 }
 
-/// An argument that makes no sense, in words.
+/// The error for an invalid argument, in words.
 #[cold]
 pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text.into())
 }
 
-/// What this machine, kernel or permission does not offer, in words.
+/// The error for something that this machine, kernel or permission does not offer, in words.
 #[cold]
 pub(crate) fn unsupported(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text.into())

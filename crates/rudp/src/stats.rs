@@ -37,11 +37,11 @@ pub struct Stats {
     pub window_bytes: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
-    /// Bytes that leave in a second at most; `None` where they are not spread.
+    /// Bytes that leave in a second at most; `None` without pacing.
     pub pacing_bytes_per_second: Option<f64>,
     /// Bytes of messages that wait to be sent or acknowledged.
     pub queued_bytes: u64,
-    /// Messages begun in flight.
+    /// Messages that wait to be sent or acknowledged.
     pub queued_messages: u64,
     /// Bytes of messages received, whole or in part, and not taken yet.
     pub held_bytes: u64,

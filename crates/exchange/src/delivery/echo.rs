@@ -23,14 +23,14 @@ use super::{POLL_INTERVAL, STALLED, Shape, no_answer, other_bytes};
 use costof_os::net::poll::able;
 use costof_os::net::socket::is_passing;
 
-/// How much may be unanswered where the sockets of both peers hold it, whatever they are: with more,
-/// both could be full.
+/// At most this many unanswered bytes fit into the sockets of both peers, whatever their kind. With more,
+/// both sockets could become full.
 const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
-/// What a message takes of a socket besides its bytes, at most: a Unix socket has room for 256 messages
-/// of 64 bytes in 208 KiB.
+/// What a message takes of a socket's buffer besides its bytes, at most: a Unix socket has room for 256
+/// messages of 64 bytes in 208 KiB.
 const OVERHEAD_MOST_BYTES: u64 = 1 << 10;
 
-/// How long the ramp lasts at most where people may stop the echo: they want some latencies.
+/// The longest ramp if a user may stop the echo at any time, so that some latencies are reported.
 const RAMP_MOST_NS: u64 = 1_000_000_000;
 
 /// Messages and their answers.
@@ -38,9 +38,9 @@ pub(super) struct Echo<'l> {
     answers: Incoming,
     /// Bytes of a message.
     size: u64,
-    /// When each message that is not answered was sent, at its number modulo the length.
+    /// When each unanswered message was sent, indexed by its number modulo the length.
     sent_ns: Vec<u64>,
-    /// How long the messages of a window took.
+    /// The latencies of the messages of a window.
     took_ns: Vec<u64>,
     latency: &'l mut dyn FnMut(u64),
     /// How long a datagram's answer may take.
@@ -95,7 +95,7 @@ impl<'l> Echo<'l> {
         in_flight > 1 && in_flight * (self.size + OVERHEAD_MOST_BYTES) > UNANSWERED_MOST_BYTES
     }
 
-    /// Whether all answers that came are right, as far as that is not known already.
+    /// Whether all answers that arrived are right. Checks what was not checked on arrival.
     pub(super) fn is_right(&self) -> bool {
         self.answers.messages() == 0 || self.answers.last_piece_is_right()
     }
@@ -106,7 +106,7 @@ impl<'l> Echo<'l> {
         sent_ns >= self.ramp_end_ns || answered >= self.limits.messages / 3
     }
 
-    /// Whether more is sent.
+    /// Whether to send another message.
     #[inline]
     fn goes_on(&self, progress: &Progress) -> bool {
         self.sent < self.limits.messages && !self.limits.is_over(self.at_ns, progress)
@@ -117,7 +117,7 @@ impl<'l> Echo<'l> {
         self.sent - self.answered < self.sent_ns.len() as u64
     }
 
-    /// Notes that a message is sent next.
+    /// Records that the next message is sent now.
     #[inline]
     fn note_send(&mut self) {
         let place = (self.sent % self.sent_ns.len() as u64) as usize;
@@ -125,7 +125,7 @@ impl<'l> Echo<'l> {
         self.sent += 1;
     }
 
-    /// Receives what has come; false where nothing has.
+    /// Receives what has arrived; false if nothing has.
     #[inline]
     fn receive(&mut self, socket: BorrowedFd<'_>, progress: &mut Progress) -> io::Result<bool> {
         match self.answers.receive(socket) {
@@ -136,7 +136,7 @@ impl<'l> Echo<'l> {
         }
     }
 
-    /// Notes the answers that have come by now.
+    /// Records the answers that have arrived so far.
     #[inline]
     fn note_answers(&mut self, progress: &mut Progress) -> io::Result<()> {
         self.at_ns = now();
@@ -159,8 +159,8 @@ impl<'l> Echo<'l> {
         Ok(())
     }
 
-    /// Waits until a socket gives something, or has an error to report: which; none where the echo is
-    /// stopped and no answers come any more.
+    /// Waits until the socket is readable or writable, or has an error to report, and returns which. `None`
+    /// if the echo is stopped and no more answers arrive.
     fn wait(&self, socket: BorrowedFd<'_>) -> io::Result<Option<PollFlags>> {
         let mut waits = Waits::default();
         loop {
@@ -175,16 +175,15 @@ impl<'l> Echo<'l> {
 }
 
 impl Sender {
-    /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
-    /// them unanswered. `latency` is called with how long each took, in nanoseconds from before it was
-    /// sent until its answer had come completely; not with those of the first third, by time or by
-    /// number, whichever ends first; with [`Sender::end_by`], of a second at most.
+    /// Sends messages for this long. Each is answered by one message, and at most `in_flight` are unanswered.
+    /// `latency` is called with the latency of each in nanoseconds, from before it was sent until its answer
+    /// had arrived completely. The first third, by time or by number, whichever ends first, is left out; with
+    /// [`Sender::end_by`], at most the first second.
     ///
     /// # Errors
     ///
-    /// What sending and completing a message says, and recv(2); `InvalidData` where an
-    /// answer has other bytes, `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the
-    /// other end has gone.
+    /// Those of sending and completing a message, and of recv(2); `InvalidData` if an answer has other bytes,
+    /// `TimedOut` if none arrives for ten seconds, `UnexpectedEof` if the other end has gone.
     pub fn echo(
         &mut self,
         duration: Duration,
@@ -218,7 +217,7 @@ impl Sender {
         }
     }
 
-    /// Sends and receives in turn, by calls that wait.
+    /// Sends and receives in turn, with blocking calls.
     fn echo_blocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         let mut waits = Waits::default();
         loop {
@@ -237,7 +236,7 @@ impl Sender {
         }
     }
 
-    /// Sends and receives as the socket lets it.
+    /// Sends and receives whenever the socket is ready.
     fn echo_nonblocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         // A second descriptor of the same socket: the sender borrows the first while it sends.
         let socket = self.fields.socket().try_clone_to_owned()?;
@@ -265,7 +264,7 @@ impl Sender {
             }
             if !echo.receive(socket, &mut self.progress)? {
                 match echo.wait(socket)? {
-                    // Completions wait to be read, and poll(2) returns as long as they do.
+                    // Completions wait to be read, and poll(2) returns at once as long as they do.
                     Some(able) if able.contains(PollFlags::ERR) => self.fields.reap()?,
                     Some(_) => {}
                     None => return Ok(()),
@@ -274,7 +273,7 @@ impl Sender {
         }
     }
 
-    /// Sends a window of messages, and waits for the answers of all of them or for none any more.
+    /// Sends a window of messages, and waits until all are answered or the missing ones count as lost.
     fn echo_windows(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         let window = echo.sent_ns.len() as u64;
         let patience_ns = echo.patience.as_nanos() as u64;
@@ -307,7 +306,7 @@ impl Sender {
             }
             if came < window {
                 echo.lost += window - came;
-                // What comes later is too late.
+                // Answers that arrive later are too late.
                 echo.answers.discard_pending(self.fields.socket())?;
                 if echo.at_ns - answered_ns > stalled_ns {
                     return Err(no_answer());

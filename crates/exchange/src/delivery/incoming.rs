@@ -13,13 +13,13 @@ use costof_os::memory::fields;
 use costof_os::net::control_message;
 use costof_os::net::segments;
 
-/// How much is received at once, at most.
+/// The most bytes to receive at once.
 const RECEIVE_BYTES: usize = 128 << 10;
 const WORD_BYTES: usize = 8;
-/// For how long the token comes again before it is answered again.
+/// How long the sender repeats the token before it is answered again.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A message's number, and where in it something is.
+/// A message's number, and an offset in it in bytes.
 type Place = (usize, usize);
 
 /// Incoming messages of one flow.
@@ -27,13 +27,13 @@ type Place = (usize, usize);
 pub(super) struct Incoming {
     transport: Transport,
     shape: Shape,
-    /// The longest datagram; none of a stream.
+    /// The longest datagram in bytes; `None` for a stream.
     datagram: Option<usize>,
     /// The first words of all datagrams, sorted, and where they belong: any of them may be lost.
     first_words: Vec<([u8; WORD_BYTES], Place)>,
     /// Where the next datagram begins if none is lost.
     next: Place,
-    /// Whether all datagrams of its message have come until now.
+    /// Whether all datagrams of its message have arrived so far.
     has_all: bool,
     buffer: Arena,
     control: [u64; 8],
@@ -41,19 +41,19 @@ pub(super) struct Incoming {
     /// Messages that have come completely.
     messages: u64,
     datagrams: u64,
-    /// Where the last piece began, where in the buffer it is, and how long.
+    /// The place where the last piece began, its offset in the buffer, and its length.
     last: (Place, usize, usize),
-    /// Room for what a piece has to be, where every byte is compared.
+    /// Room for the expected bytes of a piece, if every byte is compared.
     expected: Option<Vec<u8>>,
     /// What the sender of datagrams sends first; empty where no token is expected.
     token: Vec<u8>,
-    /// When it first came again.
+    /// When the token was first repeated.
     token_repeated: Option<Instant>,
 }
 
 impl Incoming {
-    /// Takes no datagram with `token` for a message: its sender repeats it until it is answered, and
-    /// so also while the answer is on its way.
+    /// Does not take a datagram with `token` for a message: the sender repeats the token until it is
+    /// answered, and so also while the answer is on its way.
     pub(super) fn new(transport: Transport, shape: Shape, token: &[u8]) -> io::Result<Self> {
         let Shape { size, count } = shape;
         if size < MESSAGE_LEAST_BYTES || count == 0 {
@@ -95,12 +95,12 @@ impl Incoming {
         self.expected = Some(vec![0; RECEIVE_BYTES]);
     }
 
-    /// Receives once and checks what came: how many bytes of messages, 0 at the end of a stream.
+    /// Receives once and checks what arrived. Returns how many bytes of messages; 0 at the end of a stream.
     ///
     /// # Errors
     ///
-    /// Those of recv(2); `WouldBlock` also where nothing came but the token once more; `InvalidData`
-    /// where something came that was not sent.
+    /// Those of recv(2); `WouldBlock` also if only the token arrived again; `InvalidData` if something
+    /// arrived that was not sent.
     #[inline]
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let buffer = self.buffer.as_mut_slice();
@@ -124,8 +124,8 @@ impl Incoming {
         }
     }
 
-    /// Checks datagrams that came at once, `each` but the last of the same length: how many bytes of
-    /// messages they are.
+    /// Checks datagrams that were received together, each but the last of length `each`. Returns how many
+    /// bytes of messages they have.
     #[inline]
     fn check_datagrams(
         &mut self,
@@ -153,7 +153,7 @@ impl Incoming {
         Ok(bytes)
     }
 
-    /// Discards what has come by now.
+    /// Discards what has arrived so far.
     pub(super) fn discard_pending(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             match recv(socket, self.buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
@@ -167,7 +167,7 @@ impl Incoming {
         }
     }
 
-    /// Compares one word of a piece of a stream: the first that lies in it completely.
+    /// Compares one word of a piece of a stream: the first that is completely in it.
     #[inline]
     fn check_stream(&mut self, length: usize) -> io::Result<()> {
         let Shape { size, count } = self.shape;
@@ -184,7 +184,7 @@ impl Incoming {
         let (message, index, from) = if at + WORD_BYTES <= size {
             (message, at / WORD_BYTES, behind)
         } else {
-            // Nothing of this message is left but a part of a word.
+            // Only a part of a word is left of this message.
             ((message + 1) % count, 0, size - offset)
         };
         match piece.get(from..from + WORD_BYTES) {
@@ -193,20 +193,20 @@ impl Incoming {
         }
     }
 
-    /// Answers the token again if its sender still waits: the answer is lost where the token comes for
-    /// longer than any round trip takes. An earlier answer could be taken for a message.
+    /// Answers the token again if the sender still waits: the first answer was lost if the token is repeated
+    /// for longer than any round trip takes. An earlier answer could be taken for a message.
     #[cold]
     fn answer_token_again(&mut self, socket: BorrowedFd<'_>) {
         let now = Instant::now();
         let since = *self.token_repeated.get_or_insert(now);
         if now - since >= TOKEN_PATIENCE {
-            // If that fails, the token comes again.
+            // If this fails, the sender repeats the token.
             let _ = send(socket, &self.token, SendFlags::NOSIGNAL);
         }
     }
 
-    /// Finds the message of a datagram by its first word, and whether it completes that message; false
-    /// where it is the token.
+    /// Finds the message of a datagram by its first word, and whether the datagram completes it; false if it
+    /// is the token.
     #[inline]
     fn check_datagram(&mut self, datagram: usize, at: usize, length: usize) -> io::Result<bool> {
         let Shape { size, count } = self.shape;
@@ -253,7 +253,7 @@ impl Incoming {
         if is_right { Ok(()) } else { Err(other_bytes()) }
     }
 
-    /// Whether every byte of the last piece is what was sent there; `expected` is as long as any.
+    /// Whether every byte of the last piece is what was sent. `expected` is as long as any piece.
     fn is_last_right(&self, expected: &mut [u8]) -> bool {
         let Shape { size, count } = self.shape;
         let ((mut message, mut offset), at, length) = self.last;
@@ -275,25 +275,25 @@ impl Incoming {
         self.is_last_right(&mut vec![0; self.shape.size.min(RECEIVE_BYTES)])
     }
 
-    /// Payload that came, in bytes.
+    /// Payload that arrived, in bytes.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Messages that have come completely, their datagrams in the order in which they were sent.
+    /// Messages that arrived completely, with their datagrams in the order in which they were sent.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Datagrams that came; a duplicate counts again.
+    /// Datagrams that arrived; a duplicate counts again.
     pub(super) fn datagrams(&self) -> u64 {
         self.datagrams
     }
 }
 
-/// The first word of the datagram at a place, filled up with zeros.
+/// The first word of the datagram at a place, padded with zeros.
 #[inline]
 fn first_word(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
     if offset.is_multiple_of(WORD_BYTES) && size - offset >= WORD_BYTES {

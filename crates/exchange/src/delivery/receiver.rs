@@ -18,7 +18,7 @@ use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::socket::{self, has_gone, is_passing};
 
-/// How long the first datagrams that were asked for may take.
+/// How long the first requested datagrams may take.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The receiving end of a flow.
@@ -28,7 +28,7 @@ pub struct Receiver {
     transport: Transport,
     pub(super) shape: Shape,
     incoming: Incoming,
-    /// From how many bytes on it notes how far it is.
+    /// After how many bytes it begins to record its progress.
     marked_from_bytes: u64,
     pub(super) ended: bool,
     checkpoints: Checkpoints,
@@ -59,24 +59,24 @@ impl Receiver {
         self.socket.as_fd()
     }
 
-    /// Makes no mark until so many messages have come: single ones, which the sender sends before
-    /// those that follow each other without a pause.
+    /// Records no checkpoint until this many messages have arrived: single messages, sent before those that
+    /// follow each other without a pause.
     pub fn mark_after(&mut self, messages: u64) {
         self.marked_from_bytes = messages * self.shape.size as u64;
     }
 
-    /// Compares every byte that comes with what was sent, instead of a word of each piece: to know that
-    /// nothing is lost or changed, rather than how fast it is.
+    /// Compares every byte that arrives, instead of one word of each piece. This checks that nothing is lost
+    /// or changed, and is slower.
     pub fn verify(&mut self) {
         self.incoming.verify();
     }
 
-    /// Receives until `stop` is set, whether the sender has ended the flow or not: what a link has lost
-    /// never comes.
+    /// Receives until `stop` is set, whether or not the sender has ended the flow: what a link loses never
+    /// arrives.
     ///
     /// # Errors
     ///
-    /// Those of recv(2); `InvalidData` where something came that was not sent.
+    /// Those of recv(2); `InvalidData` if something arrived that was not sent.
     pub fn receive(&mut self, stop: &AtomicBool) -> io::Result<()> {
         self.counting_allocations(|receiver| {
             while !stop.load(Ordering::Acquire) {
@@ -86,7 +86,7 @@ impl Receiver {
         })
     }
 
-    /// As [`Receiver::receive`], and answers every message that has come completely with one of
+    /// As [`Receiver::receive`], and answers every message that has arrived completely with one of
     /// `messages`, sent by `primitive`.
     ///
     /// # Errors
@@ -106,9 +106,9 @@ impl Receiver {
                 while answered < receiver.incoming.messages() {
                     answered += 1;
                     match sender.send() {
-                        // As if it had been lost on its way.
+                        // As if it had been lost on the way.
                         Err(error) if receiver.transport.is_datagrams() && is_lost(&error) => {}
-                        // The sender has gone, and wants no more answers.
+                        // The sender has gone and expects no more answers.
                         Err(error) if has_gone(&error) => {
                             receiver.end();
                             answered = u64::MAX;
@@ -121,14 +121,14 @@ impl Receiver {
         })
     }
 
-    /// Asks for messages until `stop` is set or the sender has ended the flow: with a request of
-    /// [`super::REQUEST_BYTES`] for `burst` of them, and with the next one when they have come
-    /// completely. `latency` is called with the time of each request, by `CLOCK_MONOTONIC_RAW`, and how
-    /// long it took from before that until the last of its messages had come, both in nanoseconds.
+    /// Requests messages until `stop` is set or the sender has ended the flow: a request of
+    /// [`super::REQUEST_BYTES`] asks for `burst` messages, and the next one is sent when these have arrived
+    /// completely. `latency` is called with the time of each request, by `CLOCK_MONOTONIC_RAW`, and how long
+    /// it took from before that until the last of its messages had arrived, both in nanoseconds.
     ///
-    /// Of datagrams, requests among them, some may be lost. When none has come for a twentieth of a
-    /// second, or four times as long as an earlier burst took, those that are missing are given up,
-    /// and it asks again; `latency` is not called for such a burst.
+    /// Datagrams may be lost, requests among them. If none has arrived for a twentieth of a second, or for
+    /// four times as long as an earlier burst took, the missing ones are given up and the next request is
+    /// sent; `latency` is not called for such a burst.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Receiver {
         self.counting_allocations(|receiver| {
             let mut patience_ns = FIRST_PATIENCE.as_nanos() as u64;
             if receiver.transport.is_datagrams() {
-                // A datagram socket discards what comes before it is connected.
+                // A datagram socket discards what arrives before it is connected.
                 sleep(POLL_INTERVAL);
             }
             while !stop.load(Ordering::Acquire) {
@@ -166,7 +166,7 @@ impl Receiver {
         })
     }
 
-    /// Receives what was asked for: when all had come; none where it has not.
+    /// Receives the requested messages. Returns when all had arrived; `None` if they have not.
     fn await_burst(
         &mut self,
         burst: u64,
@@ -188,7 +188,7 @@ impl Receiver {
             if came {
                 last_ns = at_ns;
             }
-            // As many have come, but not in order, or too few for too long.
+            // As many bytes have arrived, but not in order; or too few for too long.
             let is_over = self.incoming.bytes() - before >= bytes;
             if is_over || at_ns - last_ns >= patience_ns {
                 self.incoming.discard_pending(self.socket.as_fd())?;
@@ -198,7 +198,7 @@ impl Receiver {
         Ok(None)
     }
 
-    /// Receives once, and makes a mark where one is due; false where nothing came.
+    /// Receives once, and records a checkpoint if one is due; false if nothing arrived.
     #[inline]
     pub(super) fn receive_once(&mut self) -> io::Result<bool> {
         if self.ended {
@@ -212,9 +212,9 @@ impl Receiver {
             }
             Ok(length) => length,
             Err(error) if is_passing(&error) => return Ok(false),
-            // Nobody received an answer that was a datagram; the sender may still send.
+            // An answer that was a datagram reached nobody; the sender may still send.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(false),
-            // The sender has gone, with what was still on its way.
+            // The sender has gone, with what was still in flight.
             Err(error) if has_gone(&error) => {
                 self.end();
                 return Ok(false);
@@ -239,23 +239,23 @@ impl Receiver {
         worked
     }
 
-    /// The sender is done; it learns that all has arrived, unless it has closed already.
+    /// The sender is done. It learns that everything has arrived, unless it has closed already.
     fn end(&mut self) {
         self.ended = true;
-        // Of few messages there may be no other mark than this one. Of many it would include how long
-        // the end of the stream takes to come when its last byte is there.
+        // A few messages may have no other checkpoint than this one. With many, it would include how long the
+        // end of the stream takes to arrive after the last byte.
         if self.checkpoints.as_slice().len() < 2 {
             self.checkpoints.end(self.incoming.bytes());
         }
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Whether every byte of the last piece is what was sent there.
+    /// Whether every byte of the last piece is what was sent.
     pub fn last_piece_is_right(&self) -> bool {
         self.incoming.last_piece_is_right()
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
     }
@@ -270,7 +270,7 @@ impl Receiver {
         self.incoming.datagrams()
     }
 
-    /// Datagrams that its queue had no room for.
+    /// Datagrams that were dropped because its queue was full.
     ///
     /// # Errors
     ///
@@ -283,13 +283,13 @@ impl Receiver {
         }
     }
 
-    /// Allocations while it received.
+    /// Memory allocations while it received.
     pub fn allocations(&self) -> u64 {
         self.allocations
     }
 }
 
-/// Whether a datagram was not sent, as one that is lost.
+/// Whether a datagram was not sent, which counts as lost.
 fn is_lost(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::ENOBUFS)
 }

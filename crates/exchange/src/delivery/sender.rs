@@ -18,14 +18,14 @@ use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{Counts, FieldSender};
 use costof_os::net::socket::{self, TcpInfo, is_passing};
 
-/// How long a flow lasts at most, and how many checkpoints it should have.
+/// The longest duration of a flow, in nanoseconds, and the least number of checkpoints that it should have.
 const LONGEST_NS: u64 = 15_000_000_000;
 const CHECKPOINTS_LEAST: usize = 16;
-/// How long what was sent may take to arrive when all is done, before the rest is thrown away.
+/// How long the last data may take to arrive before the rest is discarded.
 const DRAIN: Duration = Duration::from_millis(500);
-/// The same where so many messages were asked for, which are all to arrive.
+/// The same if a number of messages was asked for, all of which should arrive.
 const DRAIN_ALL: Duration = Duration::from_secs(60);
-/// How long datagrams are waited for that nobody acknowledges.
+/// How long to wait for datagrams that nobody acknowledges.
 const LAST: Duration = Duration::from_millis(20);
 
 /// The sending end of a flow.
@@ -33,22 +33,22 @@ const LAST: Duration = Duration::from_millis(20);
 pub struct Sender {
     pub(super) fields: FieldSender,
     pub(super) transport: Transport,
-    /// When the flow began; none where nobody receives it.
+    /// The round-trip time when the flow began; `None` if nobody receives it.
     round_trip: Option<Duration>,
     pub(super) progress: Progress,
-    /// Datagrams that a device's queue had no room for.
+    /// Datagrams that were dropped because a device's queue was full.
     refused: u64,
     ending: Option<Ending>,
     sent: Counts,
     usage: ThreadUsage,
-    /// Of datagrams: messages that were to be answered, and that were not.
+    /// Over UDP: messages that should be answered, and those that never were.
     pub(super) asked: u64,
     pub(super) unanswered: u64,
     pub(super) verifies: bool,
     allocations: u64,
 }
 
-/// How far a sender is.
+/// The progress of a sender.
 #[derive(Debug)]
 pub(super) struct Progress {
     checkpoints: Checkpoints,
@@ -56,14 +56,14 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Adds bytes, and notes how far it is: the time.
+    /// Adds bytes and records the progress. Returns the time.
     #[inline]
     pub(super) fn add(&mut self, bytes: u64) -> u64 {
         self.bytes += bytes;
         self.checkpoints.record(self.bytes)
     }
 
-    /// As [`Progress::add`] where it is time to note that.
+    /// As [`Progress::add`], if a record is due.
     #[inline]
     fn add_one_of_many(&mut self, bytes: u64) -> Option<u64> {
         self.bytes += bytes;
@@ -72,29 +72,29 @@ impl Progress {
     }
 }
 
-/// When a flow ends, where that is not by its time alone: by the first of these.
+/// When a flow ends, if not by its time alone: at the first of these.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// After so many messages.
+    /// After this many messages.
     pub messages: u64,
     /// Soon after this is set.
     pub stop: Arc<AtomicBool>,
 }
 
-/// When a flow that has begun ends.
+/// When a running flow ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// By its time it ends then, if it has made so many checkpoints, and at the latest at `last_ns`.
+    /// It ends at this time if it has made enough checkpoints, and at `last_ns` at the latest.
     pub(super) end_ns: u64,
     last_ns: u64,
     checkpoints_least: usize,
-    /// How many messages it may send.
+    /// The most messages that it may send.
     pub(super) messages: u64,
     pub(super) stop: Option<Arc<AtomicBool>>,
 }
 
 impl Limits {
-    /// Whether it is over at a time, when it is so far.
+    /// Whether it is over at this time, with this progress.
     #[inline]
     pub(super) fn is_over(&self, at_ns: u64, progress: &Progress) -> bool {
         (at_ns >= self.end_ns && progress.checkpoints.as_slice().len() >= self.checkpoints_least)
@@ -102,7 +102,7 @@ impl Limits {
             || self.is_stopped()
     }
 
-    /// Whether somebody has stopped it.
+    /// Whether it was stopped.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         let stop = self.stop.as_ref();
@@ -135,8 +135,8 @@ impl Sender {
         }
     }
 
-    /// Ends by `ending` too. It then lasts as long as it is asked to, however few checkpoints it has made, and
-    /// waits longer until all has arrived.
+    /// Ends by `ending` too. The flow then lasts as long as asked, however few checkpoints it has made, and
+    /// waits longer until everything has arrived.
     pub fn end_by(&mut self, ending: Ending) {
         self.ending = Some(ending);
     }
@@ -146,7 +146,7 @@ impl Sender {
         ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
     }
 
-    /// When it ends, if it has begun then.
+    /// When a flow that began at this time ends.
     pub(super) fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = begin_ns.saturating_add(duration_ns);
@@ -168,9 +168,9 @@ impl Sender {
         }
     }
 
-    /// Holds back what does not fill a packet, as long as something is unacknowledged, so that the end
-    /// of a message goes with the beginning of the next (Nagle's algorithm, RFC 896): of TCP, whose
-    /// messages each end in a packet of their own otherwise.
+    /// Holds back data that does not fill a packet while something is unacknowledged, so that the end of a
+    /// message shares a packet with the beginning of the next (Nagle's algorithm, RFC 896). For TCP only,
+    /// where otherwise each message ends in a packet of its own.
     ///
     /// # Errors
     ///
@@ -184,8 +184,8 @@ impl Sender {
         self.verifies = true;
     }
 
-    /// Sends messages for so long, or longer until it has made sixteen checkpoints, but not for more than
-    /// fifteen seconds; then waits until the kernel is done with them.
+    /// Sends messages for this long, or longer until it has made sixteen checkpoints, but for at most fifteen
+    /// seconds; then waits until the kernel is done with them.
     ///
     /// # Errors
     ///
@@ -205,13 +205,13 @@ impl Sender {
         })
     }
 
-    /// Sends `burst` messages for each request of the receiver ([`super::Receiver::ask`]), until a
-    /// request comes when so much time has passed, or fifteen seconds: that one is not answered.
+    /// Sends `burst` messages for each request of the receiver ([`super::Receiver::ask`]). Ends with the
+    /// first request that arrives after this time, or after fifteen seconds: it is not answered.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` for what is not a request, `TimedOut`
-    /// where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
+    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` if something else than a request arrives,
+    /// `TimedOut` if none arrives for ten seconds, `UnexpectedEof` if the other end has gone.
     pub fn trigger(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
         self.measured(|sender| {
             let begin_ns = sender.progress.add(0);
@@ -230,7 +230,7 @@ impl Sender {
         })
     }
 
-    /// Waits for a request; false where the flow is stopped before one comes.
+    /// Waits for a request; false if the flow is stopped first.
     fn await_request(&self, limits: &Limits) -> io::Result<bool> {
         let mut received = [0; REQUEST_BYTES];
         let mut length = 0;
@@ -239,7 +239,7 @@ impl Sender {
             let rest = &mut received[length..];
             match recv(self.fields.socket(), rest, RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
-                // A datagram comes at once.
+                // A datagram arrives whole, so this is not a request.
                 Ok((_, more)) if more < REQUEST_BYTES && self.transport.is_datagrams() => {
                     return Err(other_bytes());
                 }
@@ -259,7 +259,7 @@ impl Sender {
         }
     }
 
-    /// Sends a message, and the time where it is noted how far that is.
+    /// Sends a message. Returns the time if the progress was recorded.
     #[inline]
     fn send_one(&mut self) -> io::Result<Option<u64>> {
         self.send_or_lose()?;
@@ -267,7 +267,7 @@ impl Sender {
         Ok(self.progress.add_one_of_many(size))
     }
 
-    /// Sends a message, or loses it as a device's queue has no room for its datagrams.
+    /// Sends a message. It counts as lost if a device's queue has no room for its datagrams.
     #[inline]
     pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
         match self.fields.send() {
@@ -286,7 +286,7 @@ impl Sender {
         self.fields.socket()
     }
 
-    /// Counts what the thread uses meanwhile, then waits until the kernel is done with what was sent.
+    /// Counts what the thread uses during the work, then waits until the kernel is done with what was sent.
     pub(super) fn measured(
         &mut self,
         work: impl FnOnce(&mut Self) -> io::Result<()>,
@@ -301,7 +301,7 @@ impl Sender {
         self.sent = self.fields.counts().since(&counts);
         self.usage = usage;
         worked?;
-        // Of few messages there may be no other mark than this one.
+        // With few messages, this may be the only checkpoint.
         if self.ending.is_some() {
             self.progress.checkpoints.end(self.progress.bytes);
         }
@@ -309,8 +309,8 @@ impl Sender {
         self.fields.complete()
     }
 
-    /// How long it takes until a message's bytes could be changed, in nanoseconds from before it is
-    /// sent: until the kernel has copied them, or has reported that it is done with them.
+    /// How long it takes until a message's bytes may be changed, in nanoseconds from before it is sent: until
+    /// the kernel has copied them, or has reported that it is done with them.
     ///
     /// # Errors
     ///
@@ -341,9 +341,9 @@ impl Sender {
         Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
     }
 
-    /// Ends the flow, and waits until the kernel is done with what was sent and the receiver has it: for
-    /// half a second and four round trips, after which the rest is discarded. With [`Sender::end_by`] it
-    /// waits for all messages, a minute at most; in a sink for the kernel alone.
+    /// Ends the flow, and waits until the kernel is done with what was sent and the receiver has it: for half
+    /// a second and four round trips, after which the rest is discarded. With [`Sender::end_by`], it waits
+    /// for all messages, for at most a minute; in a sink, only for the kernel.
     ///
     /// # Errors
     ///
@@ -352,7 +352,7 @@ impl Sender {
         self.end_within(DRAIN + 4 * self.round_trip())
     }
 
-    /// As [`Sender::end`], with another time for the receiver to have it.
+    /// As [`Sender::end`], with another limit for how long the receiver may take.
     ///
     /// # Errors
     ///
@@ -376,7 +376,7 @@ impl Sender {
                 break;
             }
             match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {
-                // The receiver closes when it has all.
+                // The receiver closes when it has everything.
                 Ok((_, 0)) => return Ok(()),
                 Ok(_) => {}
                 Err(error) if is_passing(&error.into()) => {}
@@ -389,33 +389,33 @@ impl Sender {
         }
     }
 
-    /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
+    /// Returns the messages of a flow that has ended; the next one to send is the one that would have
+    /// followed.
     pub fn into_messages(self) -> Messages {
         self.fields.into_messages()
     }
 
-    /// What it has done in all.
+    /// What it has done in total.
     pub fn counts(&self) -> Counts {
         self.fields.counts()
     }
 
-    /// What it did while it streamed or had echoes: single messages are not in it, nor what it took
-    /// to wait at the end.
+    /// What it did while it streamed or echoed, without single messages and without the wait at the end.
     pub fn sent(&self) -> Counts {
         self.sent
     }
 
-    /// Datagrams that a device's queue had no room for: they were lost before they were sent.
+    /// Datagrams that were lost before they were sent: a device's queue had no room for them.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// A round trip when the flow began, as far as it is known.
+    /// The round-trip time when the flow began, as far as it is known.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.unwrap_or_default()
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.progress.checkpoints.as_slice()
     }
@@ -425,12 +425,12 @@ impl Sender {
         &self.usage
     }
 
-    /// How many messages were to be answered over UDP, and how many of them never were.
+    /// How many messages over UDP should be answered, and how many of them never were.
     pub fn unanswered(&self) -> (u64, u64) {
         (self.asked, self.unanswered)
     }
 
-    /// The state of a TCP connection; none of other sockets.
+    /// The state of a TCP connection; `None` for other sockets.
     ///
     /// # Errors
     ///
@@ -442,7 +442,7 @@ impl Sender {
         }
     }
 
-    /// Allocations while it sent.
+    /// Memory allocations while it sent.
     pub fn allocations(&self) -> u64 {
         self.allocations
     }
@@ -453,17 +453,17 @@ pub(super) fn now() -> u64 {
     now_ns(ClockId::MonotonicRaw)
 }
 
-/// Consecutive waits of [`POLL_INTERVAL`] in which nothing came.
+/// Consecutive waits of [`POLL_INTERVAL`] in which nothing arrived.
 #[derive(Default)]
 pub(super) struct Waits(u32);
 
 impl Waits {
-    /// Counts another one: false where the flow is stopped, and nothing has come for as long as what is
-    /// on its way may take.
+    /// Counts another one. False if the flow is stopped, and nothing has arrived for as long as data may be
+    /// in flight.
     ///
     /// # Errors
     ///
-    /// `TimedOut` where nothing has come for [`STALLED`].
+    /// `TimedOut` if nothing has arrived for [`STALLED`].
     pub(super) fn go_on(&mut self, limits: &Limits, patience: Duration) -> io::Result<bool> {
         self.0 += 1;
         let waited = self.0 * POLL_INTERVAL;

@@ -33,19 +33,19 @@ impl Transport {
         }
     }
 
-    /// Whether messages go as datagrams, of which some may be lost.
+    /// Whether messages are sent as datagrams, some of which may be lost.
     #[inline]
     pub fn is_datagrams(self) -> bool {
         matches!(self, Self::Udp | Self::UdpGso)
     }
 
-    /// As how many datagrams a message of `size` bytes goes; as one where it goes in a stream.
+    /// How many datagrams a message of `size` bytes takes; 1 in a stream.
     pub fn datagrams_per_message(self, size: usize) -> usize {
         let datagram = self.datagram_bytes(size);
         datagram.map_or(1, |bytes| size.div_ceil(bytes))
     }
 
-    /// Bytes of the longest datagram of messages of `size` bytes; none of a stream.
+    /// The longest datagram for messages of `size` bytes, in bytes; `None` for a stream.
     pub(super) fn datagram_bytes(self, size: usize) -> Option<usize> {
         match self {
             Self::Udp => Some(size),

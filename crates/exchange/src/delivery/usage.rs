@@ -5,7 +5,7 @@ use std::io;
 use costof_os::perf::{Count, Event, Group};
 use costof_os::sched::usage::{self, Usage};
 
-/// What is used by the CPU, where it can be.
+/// The CPU's events that are counted, if it can count them.
 const EVENTS: [Event; 5] = [
     Event::Cycles,
     Event::L1dLoadMisses,
@@ -14,14 +14,14 @@ const EVENTS: [Event; 5] = [
     Event::DtlbLoadMisses,
 ];
 
-/// What the calling thread used while it worked.
+/// The resources that the calling thread used for its work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadUsage {
     /// CPU time and context switches.
     pub resources: Usage,
-    /// How often it moved to another CPU; none where the kernel does not say.
+    /// How often it moved to another CPU; `None` if the kernel does not report it.
     pub migrations: Option<u64>,
-    /// What the CPU counted, in user space and in the kernel; empty where it counts nothing.
+    /// What the CPU counted, in user space and in the kernel; empty if it counts nothing.
     pub counts: Vec<Count>,
 }
 
@@ -49,7 +49,7 @@ impl ThreadUsage {
         (worked, used)
     }
 
-    /// How often this happened, where the CPU counted it.
+    /// How often this event happened; `None` if the CPU did not count it.
     pub fn count(&self, event: Event) -> Option<u64> {
         self.counts.iter().find(|count| count.event == event)?.value
     }

@@ -11,13 +11,13 @@ use crate::transport::Transport;
 use crate::transport::stamped::Stamps;
 use costof_os::net::timestamps::now_ns;
 
-/// When a message was where at the client, in nanoseconds of its `CLOCK_REALTIME`, ascending. The
-/// first and the last two are T1, T3 and T4 of the reliable-datagrams study, `left` is its T2.
+/// When a message passed each stage at the client, in nanoseconds of its `CLOCK_REALTIME`, ascending. The
+/// first and the last two are T1, T3 and T4 of the reliable-datagrams study; `left` is its T2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientStages {
     /// Before it was sent.
     pub sent: u64,
-    /// When its last packet entered the queue discipline; `None` where that is not stamped.
+    /// When its last packet entered the queue discipline; `None` if that is not stamped.
     pub queued: Option<u64>,
     /// When its last packet was given to the driver.
     pub left: u64,
@@ -34,7 +34,8 @@ impl ClientStages {
     }
 }
 
-/// When a message was where at the server: the study's S1 and S2, and between them.
+/// When a message passed each stage at the server: the study's S1 and S2, and one stage between them. In
+/// nanoseconds of the server's `CLOCK_REALTIME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerStages {
     /// When the stack received its datagram.
@@ -46,9 +47,9 @@ pub struct ServerStages {
 }
 
 impl<T: Transport + Stamps> Client<T> {
-    /// A message to the server and its answer back, as [`Client::exchange`] and [`Client::verify`]
-    /// have them, and when each was where. `None` where a stamp is missing, or a datagram was lost:
-    /// none is retransmitted here.
+    /// Exchanges a message and its answer, as [`Client::exchange`] and [`Client::verify`] do, and returns
+    /// when each stage was passed. `None` if a stamp is missing or a datagram was lost: nothing is
+    /// retransmitted here.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl<T: Transport + Stamps> Client<T> {
         let (Some(left), Some(received)) = (stamps.left_ns()?, stamps.received_ns()) else {
             return Ok(None);
         };
-        // Whoever sets the clock in between spoils it.
+        // If the clock was set in between, they are useless.
         let is_sound = [sent, queued.unwrap_or(sent), left, received, answered].is_sorted();
         Ok(is_sound.then_some(ClientStages {
             sent,
@@ -83,8 +84,8 @@ impl<T: Transport + Stamps> Client<T> {
 }
 
 impl<T: Transport + Stamps> Server<T> {
-    /// Answers a message, as [`Server::answer`], and when it was where. `None` where none has come
-    /// for a while, or a stamp is missing.
+    /// Answers a message, as [`Server::answer`] does, and returns when each stage was passed. `None` if none
+    /// has arrived for a while, or a stamp is missing.
     ///
     /// # Errors
     ///

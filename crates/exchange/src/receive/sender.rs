@@ -21,7 +21,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 /// How long a call waits before it checks whether to go on.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// In how much memory messages lie that are sent without a copy, about, and how many they are at most.
+/// About how much memory the messages that are sent without a copy occupy, and how many they are at most.
 const UNCOPIED_BYTES: usize = 16 << 20;
 const UNCOPIED_MOST: usize = 512;
 
@@ -30,8 +30,7 @@ const UNCOPIED_MOST: usize = 512;
 pub enum SentBy {
     /// `send`, always from one buffer.
     Send,
-    /// `send` with `MSG_ZEROCOPY`, from several buffers in turn, each again when the kernel is done
-    /// with it.
+    /// `send` with `MSG_ZEROCOPY`, from several buffers in turn, each reused when the kernel is done with it.
     ZeroCopy,
 }
 
@@ -44,14 +43,14 @@ pub struct Sender {
     /// Messages, each at the beginning of a page.
     messages: Arena,
     apart: usize,
-    /// How many calls had been made when each message was sent last.
+    /// How many calls had been made when each message was last sent.
     calls_until: Vec<u64>,
     calls: u64,
     completions: Completions,
     sent: u64,
 }
 
-/// What a sender has done, and what that took.
+/// What a sender has done, and what it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Bytes of whole messages.
@@ -60,7 +59,7 @@ pub struct Work {
     pub cpu_ns: u64,
     /// How long it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
     pub wall_ns: u64,
-    /// Allocations meanwhile.
+    /// Memory allocations during that time.
     pub allocations: u64,
 }
 
@@ -69,8 +68,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of [`Listener::accept`]; `InvalidInput` for a size that no message has; `Unsupported`
-    /// where the socket cannot send without a copy.
+    /// Those of [`Listener::accept`]; `InvalidInput` for a size that no message has; `Unsupported` if the
+    /// socket cannot send without a copy.
     pub fn accept(
         listener: &Listener,
         stop: &AtomicBool,
@@ -165,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// Sends some of these bytes; none where the call has to be repeated.
+    /// Sends some of these bytes; `None` if the call must be repeated.
     #[inline]
     fn send_some(&mut self, from: usize, left: usize) -> io::Result<usize> {
         let bytes = &self.messages.as_slice()[from..][..left];
@@ -188,7 +187,7 @@ impl Sender {
         }
     }
 
-    /// Waits until the message at this place may be written to; false where `stop` is set before.
+    /// Waits until the message at this place may be overwritten; false if `stop` is set first.
     #[inline]
     fn await_place(&mut self, place: usize, stop: &AtomicBool) -> io::Result<bool> {
         while self.by == SentBy::ZeroCopy && self.completions.done < self.calls_until[place] {
@@ -210,7 +209,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Payload of the largest segment that TCP sends, in bytes; none of a Unix socket.
+    /// Payload of the largest segment that TCP sends, in bytes; `None` for a Unix socket.
     ///
     /// # Errors
     ///

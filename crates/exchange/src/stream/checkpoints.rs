@@ -2,7 +2,7 @@
 
 use costof_os::cpu::clock::{ClockId, now_ns};
 
-/// How far an end was at a time.
+/// The progress of an end at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
@@ -13,14 +13,14 @@ pub struct Checkpoint {
     pub bytes: u64,
 }
 
-/// Checkpoints in the order of time, a quarter of a millisecond apart or more. Where they become too
-/// many, every second one is removed.
+/// Checkpoints in chronological order, at least a quarter of a millisecond apart. If there are too many,
+/// every second one is removed.
 #[derive(Debug)]
 pub struct Checkpoints {
     all: Vec<Checkpoint>,
     interval_ns: u64,
     next_ns: u64,
-    /// When the clock was read last, and after how many calls it is to be read again.
+    /// When the clock was last read, and after how many calls it is read again.
     read_ns: u64,
     max_calls: u32,
     /// Since then, in bytes and in calls.
@@ -28,12 +28,12 @@ pub struct Checkpoints {
     calls: u32,
 }
 
-/// The clock is read after so many bytes or calls.
+/// The clock is read after this many bytes or calls.
 const CLOCK_BYTES: u64 = 32 << 10;
 const CLOCK_CALLS: u32 = 16;
 /// The most checkpoints.
 const MAX_CHECKPOINTS: usize = 1024;
-/// How far they are apart at first.
+/// The least interval between two of them, at first.
 const MIN_INTERVAL_NS: u64 = 250_000;
 
 impl Default for Checkpoints {
@@ -56,7 +56,7 @@ impl Checkpoints {
         }
     }
 
-    /// Counts a call that transferred so many bytes. Returns whether it is time to
+    /// Counts a call that transferred this many bytes. Returns whether it is time to
     /// [`record`](Checkpoints::record).
     #[inline]
     pub fn is_due_after(&mut self, bytes: u64) -> bool {
@@ -65,11 +65,11 @@ impl Checkpoints {
         self.bytes >= CLOCK_BYTES || self.calls >= self.max_calls
     }
 
-    /// Reads the clock, adds a checkpoint where the last one is long enough ago, and returns the time.
+    /// Reads the clock, adds a checkpoint if the last one is long enough ago, and returns the time.
     #[inline]
     pub fn record(&mut self, bytes: u64) -> u64 {
         let at_ns = now_ns(ClockId::MonotonicRaw);
-        // Where little is transferred, the clock is read after every call.
+        // If little is transferred, the clock is read after every call.
         let is_slow = at_ns - self.read_ns > MIN_INTERVAL_NS;
         self.max_calls = if is_slow { 1 } else { CLOCK_CALLS };
         self.read_ns = at_ns;
@@ -84,13 +84,13 @@ impl Checkpoints {
         at_ns
     }
 
-    /// Adds the last checkpoint, however soon after the one before.
+    /// Adds the last checkpoint, however soon after the previous one.
     pub(crate) fn end(&mut self, bytes: u64) {
         self.next_ns = 0;
         self.record(bytes);
     }
 
-    /// Those there are.
+    /// The checkpoints so far.
     pub fn as_slice(&self) -> &[Checkpoint] {
         &self.all
     }

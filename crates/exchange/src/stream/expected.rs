@@ -3,11 +3,11 @@
 use super::NUMBER_BYTES;
 use costof_os::memory::pattern::pattern;
 
-/// How much of a message is compared at its beginning and at its end, as far as it is that long.
+/// How many bytes of a message are compared at its beginning and at its end, if it is that long.
 const HEAD_BYTES: usize = 64;
 const TAIL_BYTES: usize = 8;
 
-/// The message of a transfer: all are alike, but for a header that begins with a number.
+/// The message of a transfer: all are equal, except for a header that begins with a number.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     message: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// A message of so many bytes, with a header of so many; 0 for none.
+    /// A message of `size` bytes with a header of `header_bytes`; 0 for none.
     pub(crate) fn new(size: usize, header_bytes: usize) -> Expected {
         Expected {
             message: pattern(size),
@@ -31,7 +31,7 @@ impl Expected {
         self.header_bytes > 0
     }
 
-    /// Whether a message has the right length, and the right first and last bytes behind its header.
+    /// Whether a message has the right length, and the right first and last bytes after its header.
     #[inline]
     pub(crate) fn is_message(&self, message: &[u8]) -> bool {
         let size = self.message.len();
@@ -42,8 +42,8 @@ impl Expected {
             && message[tail.clone()] == self.message[tail]
     }
 
-    /// Whether the first message that begins in a piece of a stream has the right number, as far as
-    /// the piece has all of it. `from` is the piece's place in the stream, in bytes.
+    /// Whether the first message that begins in a piece of a stream has the right number, if the piece
+    /// contains all of it. `from` is the piece's place in the stream, in bytes.
     #[inline]
     pub(crate) fn is_numbered(&self, piece: &[u8], from: u64) -> bool {
         let size = self.message.len() as u64;
@@ -53,7 +53,7 @@ impl Expected {
         found.is_none_or(|found| *found == number.to_le_bytes())
     }
 
-    /// Whether the last bytes of a piece of a stream are right, those of headers left out.
+    /// Whether the last bytes of a piece of a stream are right, apart from headers.
     #[inline]
     pub(crate) fn is_tail(&self, piece: &[u8], from: u64) -> bool {
         let tail = piece.len().saturating_sub(TAIL_BYTES);
@@ -75,7 +75,7 @@ impl Expected {
         })
     }
 
-    /// Whether a datagram is right behind its first [`HEAD_BYTES`].
+    /// Whether a datagram is right after its first [`HEAD_BYTES`].
     pub(crate) fn is_rest(&self, datagram: &[u8]) -> bool {
         let rest = HEAD_BYTES..datagram.len();
         datagram.get(rest.clone()) == self.message.get(rest)

@@ -18,18 +18,18 @@ pub struct Incoming {
     header: [u8; HEADER_BYTES],
     checkpoints: Checkpoints,
     duration_ns: u64,
-    /// Bytes of a window, where there is one: then few messages arrive, and the clock is read for each.
+    /// Bytes of a window, if there is one: then few messages arrive, and the clock is read for each.
     window_bytes: Option<u64>,
     /// How much had arrived, and when: with the first piece, or once the first window was complete.
     first: (u64, u64),
     last_ns: u64,
-    /// Whether the sender wants messages counted back, and the last count.
+    /// Whether the sender wants counts of the messages sent back, and the last count.
     counts_back: Option<bool>,
     counted_back: u64,
 }
 
 impl Incoming {
-    /// Messages of so many bytes, each with a header. With a window the time of each is recorded.
+    /// Messages of `size` bytes, each with a header. With a window, the arrival of each is recorded.
     pub fn new(size: usize, window: Option<u64>) -> Incoming {
         Incoming {
             expected: Expected::new(size, HEADER_BYTES),
@@ -55,10 +55,10 @@ impl Incoming {
         }
     }
 
-    /// A whole message arrived: the next one, where they arrive in order.
+    /// A whole message arrived: the next one, if they arrive in order.
     ///
     /// # Errors
-    /// `InvalidData` where it is not what was sent.
+    /// `InvalidData` if it is not what was sent.
     pub fn handle_message(&mut self, message: &[u8], in_order: bool) -> io::Result<()> {
         if !self.expected.is_message(message) {
             return Err(wrong_bytes());
@@ -77,7 +77,7 @@ impl Incoming {
     /// A piece of a stream of messages arrived. Returns how many messages are complete now.
     ///
     /// # Errors
-    /// `InvalidData` where it is not what was sent.
+    /// `InvalidData` if it is not what was sent.
     fn handle_piece(&mut self, piece: &[u8]) -> io::Result<u64> {
         for (at, byte) in (self.bytes..HEADER_BYTES as u64).zip(piece) {
             self.header[at as usize] = *byte;
@@ -96,7 +96,7 @@ impl Incoming {
     /// [`Outgoing::preamble`](super::Outgoing::preamble). Returns what to answer the sender.
     ///
     /// # Errors
-    /// `InvalidData` where it is not what was sent.
+    /// `InvalidData` if it is not what was sent.
     pub fn handle_bytes(&mut self, mut piece: &[u8]) -> io::Result<Option<[u8; NUMBER_BYTES]>> {
         let counts_back = *self.counts_back.get_or_insert_with(|| {
             let preamble = piece[0];
@@ -129,7 +129,7 @@ impl Incoming {
         }
     }
 
-    /// Records the progress also where nothing has arrived for a while.
+    /// Records the progress, even if nothing has arrived for a while.
     pub fn record(&mut self) {
         if self.bytes > 0 {
             self.record_now();
@@ -144,22 +144,22 @@ impl Incoming {
         self.checkpoints.record(self.bytes)
     }
 
-    /// Bytes per second: everything after the first window, from when its last message arrived until
-    /// the last of all did. A window that is sent at once arrives at once, so counting from within it
-    /// would count one more window than there are round trips. Where no more than a window arrived,
-    /// everything after its first piece. None of a single piece, or without a window.
+    /// Bytes per second: everything after the first window, from the arrival of that window's last message to
+    /// the last arrival. A window that is sent at once arrives at once, so counting from within it would
+    /// count one window more than there are round trips. If no more than a window arrived, everything after
+    /// its first piece. `None` for a single piece, or without a window.
     pub fn rate(&self) -> Option<f64> {
         let (first_bytes, first_ns) = self.first;
         let ns = self.last_ns.saturating_sub(first_ns);
         (ns > 0).then(|| (self.bytes - first_bytes) as f64 / ns as f64 * 1e9)
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
     }
 
-    /// How long the transfer was to last, as the sender announces it.
+    /// How long the transfer should last, as the sender announces it.
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.duration_ns)
     }

@@ -7,19 +7,19 @@ use costof_os::memory::pattern::pattern;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What is to be sent.
+/// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Bytes of a message.
     pub size: usize,
-    /// How many messages may be in flight; none where the transport decides, and the sender does not
-    /// learn which messages have arrived.
+    /// How many messages may be in flight; `None` if the transport decides, and the sender does not learn
+    /// which messages have arrived.
     pub window: Option<u64>,
-    /// The part of the time that counts ends after so long.
+    /// How long the part of the transfer that counts lasts.
     pub duration: Duration,
-    /// The sender goes on for so much longer, so that everything has arrived when the receiver stops.
+    /// The sender continues for this much longer, so that everything has arrived when the receiver stops.
     pub grace: Duration,
-    /// Nothing more is sent after so many; none where only the time ends it.
+    /// Nothing more is sent after this many messages; `None` if only the time ends the transfer.
     pub messages: Option<u64>,
     /// Whether messages begin with a header, from which the receiver learns the duration.
     pub has_header: bool,
@@ -30,11 +30,11 @@ pub struct Order {
 pub struct Outgoing {
     order: Order,
     message: Vec<u8>,
-    /// What is left of it to be written to a stream of bytes.
+    /// How much of it is still to be written to a stream of bytes.
     unwritten: usize,
     /// How many messages were handed out.
     sent: u64,
-    /// When the messages from `first_in_flight` on were sent; none of those that have arrived.
+    /// When the messages from `first_in_flight` on were sent; `None` for those that have arrived.
     in_flight: VecDeque<Option<u64>>,
     first_in_flight: u64,
     arrived: u64,
@@ -80,7 +80,7 @@ impl Outgoing {
         self.order
     }
 
-    /// Starts the clock: the connection is there.
+    /// Starts the clock, once the connection is established.
     pub fn start(&mut self) {
         self.started_ns = self.checkpoints.record(0);
         self.now_ns = self.started_ns;
@@ -116,13 +116,13 @@ impl Outgoing {
         self.sent
     }
 
-    /// What a stream of bytes begins with: whether the receiver is to count messages back.
+    /// The first byte of a stream: whether the receiver should send counts of the messages back.
     pub fn preamble(&self) -> [u8; 1] {
         [u8::from(self.order.window.is_some())]
     }
 
-    /// What is to be written to a stream of bytes next: the rest of a message, or the next one. None
-    /// while the window is full.
+    /// What to write to a stream of bytes next: the rest of a message, or the next one. `None` while the
+    /// window is full.
     #[inline]
     pub fn to_write(&mut self) -> Option<&[u8]> {
         if self.unwritten == 0 && self.advance() {
@@ -132,7 +132,7 @@ impl Outgoing {
         (self.unwritten > 0).then_some(&self.message[written..])
     }
 
-    /// So many bytes of that were written.
+    /// This many bytes of that were written.
     #[inline]
     pub fn handle_written(&mut self, bytes: usize) {
         self.unwritten -= bytes;
@@ -141,7 +141,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes came back from the receiver: how many messages it has.
+    /// Bytes arrived from the receiver: how many messages it has.
     #[inline]
     pub fn handle_counts(&mut self, bytes: &[u8]) {
         if let Some(count) = self.counts.read(bytes) {
@@ -176,8 +176,8 @@ impl Outgoing {
         }
     }
 
-    /// Records the progress from time to time; `bytes` are those that have been taken by the transport
-    /// or, where it reports that, that have arrived.
+    /// Records the progress from time to time; `bytes` were taken by the transport or, if it reports that,
+    /// have arrived.
     #[inline]
     pub fn record_if_due(&mut self, bytes: u64) {
         if self.checkpoints.is_due_after(self.order.size as u64) {
@@ -185,12 +185,12 @@ impl Outgoing {
         }
     }
 
-    /// The same at once: where nothing happened for a while.
+    /// Records the progress at once, when nothing has happened for a while.
     pub fn record(&mut self, bytes: u64) {
         self.now_ns = self.checkpoints.record(bytes);
     }
 
-    /// Bytes of messages that are known to have arrived or, where that is not known, that were sent.
+    /// Bytes of messages that are known to have arrived or, if that is not known, that were sent.
     #[inline]
     pub fn bytes(&self) -> u64 {
         let size = self.order.size as u64;
@@ -208,24 +208,25 @@ impl Outgoing {
         all || self.now_ns.saturating_sub(self.started_ns) >= duration.as_nanos() as u64
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
     }
 
-    /// How long each message that has arrived took, in nanoseconds.
+    /// The latency of each message that has arrived, in nanoseconds.
     pub fn latencies_ns(&self) -> &[u64] {
         &self.latencies_ns
     }
 
-    /// How long those have been in flight that have not arrived, in nanoseconds.
+    /// How long each message that has not arrived has been in flight, in nanoseconds.
     pub fn waiting_ns(&self) -> impl Iterator<Item = u64> {
         let since = self.in_flight.iter().flatten();
         since.map(|since| self.now_ns.saturating_sub(*since))
     }
 }
 
-/// Counts of messages that come back as a stream of bytes, in whatever pieces.
+/// Counts of messages, which the receiver sends back as a stream of bytes and which arrive in pieces of any
+/// size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     part: [u8; NUMBER_BYTES],

@@ -27,9 +27,9 @@ pub struct Steady {
     pub start_up_ns: f64,
 }
 
-/// The second half of a transfer that lasted so long from its first checkpoint on, and how long it took
-/// until nine tenths of that half's rate were reached for a tenth of the time; none where nothing
-/// arrived in that half.
+/// The second half of a transfer that lasted so long from its first checkpoint on, and how long it took until
+/// nine tenths of that half's rate were reached for a tenth of the time; `None` if nothing arrived in that
+/// half.
 ///
 /// Both ends of the half move to the next arrival, where that is soon: over a long path a whole window
 /// arrives at once in each round trip, of which there are few, and one more or less would fall into the

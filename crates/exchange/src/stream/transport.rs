@@ -18,15 +18,15 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long an end waits until it checks whether it is to stop, or whether the time is over.
+/// How long an end waits before it checks whether it should stop, or whether the time is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How much of messages is held that have arrived or are to be sent, in bytes, by a transport with a
-/// limit of its own: twice what a rate of 1 Gb/s has in flight in 100 ms.
+/// A transport with a limit of its own holds at most this many bytes of messages that have arrived or are to
+/// be sent: twice what a rate of 1 Gb/s has in flight in 100 ms.
 const WINDOW_BYTES: u32 = 32 << 20;
-/// How much of a stream of bytes is read at once, at most.
+/// The most bytes of a stream to read at once.
 const READ_BYTES: usize = 128 << 10;
 
-/// What the receiver's end has to be known by, beside its address: values by their names.
+/// What a sender needs to know of the receiver besides its address: values by name.
 pub type Parameters = BTreeMap<Cow<'static, str>, String>;
 
 /// A receiver whose sender has connected, or why there is none.
@@ -34,7 +34,7 @@ pub type Accepted = io::Result<Box<dyn MessageReceiver>>;
 
 /// How the two ends of a stream are made.
 pub trait Transport: Send {
-    /// The sockets by which the ends find each other.
+    /// The kind of sockets by which the ends find each other.
     fn over(&self) -> Over {
         Over::Udp
     }
@@ -67,7 +67,7 @@ pub struct Endpoint<'a> {
     pub address: &'a Address,
     /// What [`Transport::prepare`] returned there.
     pub parameters: &'a Parameters,
-    /// By which it knows its sender.
+    /// The token by which it recognises its sender.
     pub token: &'a [u8],
 }
 
@@ -77,11 +77,11 @@ pub struct Connected {
     pub sender: Box<dyn MessageSender>,
     /// The largest packet of its path, in bytes.
     pub mtu: u32,
-    /// Of the rendezvous.
+    /// The round-trip time of the rendezvous.
     pub round_trip: Duration,
 }
 
-/// A sender of datagrams: `sender` makes it of a socket and of the longest datagram that its path
+/// A sender of datagrams: `sender` creates it from a socket and from the longest datagram that the path
 /// carries without fragments.
 fn connect_datagrams<S: MessageSender + 'static>(
     receiver: &Endpoint<'_>,

@@ -8,7 +8,7 @@ pub const KIB: f64 = 1024.0;
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
 const WINDOWS: usize = 24;
-/// A window has so many checkpoints at least, so that where they lie does not matter.
+/// A window has at least this many checkpoints, so that their positions do not matter.
 const CHECKPOINTS_PER_WINDOW: usize = 4;
 
 /// A stretch of time, in nanoseconds of the checkpoints' clock.
@@ -19,12 +19,12 @@ pub type Stretch = (f64, f64);
 pub struct Used {
     /// CPU time for 1 KiB of payload, in nanoseconds.
     pub cpu_ns_per_kib: f64,
-    /// The share of the time for which they ran, in the mean over them.
+    /// The share of the time in which they ran, averaged over the threads.
     pub running: f64,
 }
 
-/// The time in which all flows went on, without its first third; none where there is no such time,
-/// or nothing arrived.
+/// The time during which all flows ran, without its first third; `None` if there is no such time, or nothing
+/// arrived.
 pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let settled = (begin + RAMP * (end - begin), end);
@@ -32,7 +32,7 @@ pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     (end > begin && something_arrived()).then_some(settled)
 }
 
-/// The same with its first third: of little there is nothing to be left out.
+/// The same with its first third: a short transfer has nothing to leave out.
 pub fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let something_arrived = || bytes_at(flows, end) > bytes_at(flows, begin);
@@ -51,12 +51,12 @@ fn together(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     Some((begin as f64, end as f64))
 }
 
-/// Payload that arrived in a second, stalls included.
+/// Payload that arrived, in bytes per second, stalls included.
 pub fn throughput(flows: &[&[Checkpoint]], (begin, end): Stretch) -> f64 {
     (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
 }
 
-/// Windows in which equally many KiB arrived: how many, and how long they took.
+/// Windows in which equally many KiB arrived: how many KiB, and how long that took in nanoseconds.
 pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
@@ -64,7 +64,7 @@ pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)
         .iter()
         .map(|checkpoints| inside(checkpoints, (begin, end)));
     let count = (checkpoints.min().unwrap_or(0) / CHECKPOINTS_PER_WINDOW).min(WINDOWS);
-    // Fewer than a window has KiB, so that what is left over is less than another window.
+    // Fewer windows than each has KiB, so that what is left over is less than another window.
     let count = count.min(all.isqrt()).max(1);
     let each = (all / count).max(1);
     let times: Vec<f64> = (0..=all / each)
@@ -74,7 +74,7 @@ pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)
     lasting.map(|ns| (each as u64, ns)).collect()
 }
 
-/// When so many bytes had arrived, by halving.
+/// When this many bytes had arrived, found by bisection.
 fn time_of(flows: &[&[Checkpoint]], bytes: f64, (mut early, mut late): Stretch) -> f64 {
     for _ in 0..60 {
         let middle = f64::midpoint(early, late);
@@ -107,7 +107,7 @@ pub fn used(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Used {
     }
 }
 
-/// Payload of a flow until its last checkpoint.
+/// Payload of a flow until its last checkpoint, in bytes.
 pub fn bytes(checkpoints: &[Checkpoint]) -> u64 {
     checkpoints.last().map_or(0, |checkpoint| checkpoint.bytes)
 }
@@ -117,7 +117,7 @@ fn inside(checkpoints: &[Checkpoint], (begin, end): Stretch) -> usize {
     checkpoints.iter().filter(within).count()
 }
 
-/// A value at a time between the first checkpoint and the last, on the line between its neighbours.
+/// A value at a time between the first and the last checkpoint, by linear interpolation.
 fn value_at(checkpoints: &[Checkpoint], at: f64, field: fn(&Checkpoint) -> u64) -> f64 {
     let after = checkpoints.partition_point(|checkpoint| (checkpoint.at_ns as f64) < at);
     let right = &checkpoints[after.min(checkpoints.len() - 1)];

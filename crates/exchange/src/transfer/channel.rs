@@ -15,7 +15,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Over a connected socket: no call takes forever.
+    /// Over a connected socket. None of its calls waits for ever.
     pub(super) fn new(met: Flow) -> io::Result<Self> {
         receive_within(&met.socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALL_TIMEOUT))?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::net::Shutdown;
 
-/// How much is received at once, at most.
+/// The most bytes to receive at once.
 const RECEIVE_BYTES: usize = 128 << 10;
 
 /// The receiving end of a flow.
@@ -53,12 +53,12 @@ impl Receiver {
         })
     }
 
-    /// Receives blocks of `size` bytes until `stop` is set, whether the sender has ended the transfer
-    /// or not: what it has discarded, or a link has lost, never arrives.
+    /// Receives blocks of `size` bytes until `stop` is set, whether or not the sender has ended the transfer:
+    /// what the sender has discarded, or a link has lost, never arrives.
     ///
     /// # Errors
     ///
-    /// Those of recv(2); `InvalidData` where something arrived that was not sent.
+    /// Those of recv(2); `InvalidData` if something arrived that was not sent.
     pub fn receive(&mut self, size: usize, stop: &AtomicBool) -> io::Result<()> {
         self.expected = Expected::new(size, NUMBER_BYTES);
         let allocated = allocations();
@@ -73,7 +73,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Receives until there is another checkpoint, nothing has arrived for a while, or the end has.
+    /// Receives until there is another checkpoint, nothing has arrived for a while, or the end has arrived.
     pub(super) fn receive_until_checkpoint(&mut self) -> io::Result<()> {
         loop {
             let length = match self.channel.receive(self.buffer.as_mut_slice()) {
@@ -88,7 +88,7 @@ impl Receiver {
                     self.end();
                     return Ok(());
                 }
-                // The sender has closed its socket before it had the last reply.
+                // The sender closed its socket before it had the last reply.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(()),
                 Err(error) => return Err(error),
             };
@@ -124,8 +124,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns a control message of the sender: its token, where the first reply was lost, or the end of
-    /// the transfer. Where this reply is lost, the sender repeats its message.
+    /// Returns a control message to the sender: its token, if the first reply was lost, or the end of the
+    /// transfer. If this reply is lost, the sender repeats its message.
     fn reply(&mut self, length: usize) -> io::Result<()> {
         let message = &self.buffer.as_slice()[..length];
         match message.strip_prefix(&self.token[..]) {
@@ -137,31 +137,31 @@ impl Receiver {
         }
     }
 
-    /// Closes a stream that the sender has ended, by which the sender learns that everything arrived.
+    /// Closes a stream that the sender has ended. The sender then knows that everything arrived.
     fn end(&mut self) {
         self.ended = true;
         let _ = self.channel.shut_down(Shutdown::Both);
     }
 
-    /// Whether every byte of the last piece is what was sent there; of a datagram, whose first 64 B were
-    /// checked when it arrived, whether the others are.
+    /// Whether every byte of the last piece is what was sent. The first 64 B of a datagram were checked when
+    /// it arrived; this checks the others.
     pub fn last_piece_is_right(&self) -> bool {
         let (from, length) = self.last;
         let piece = &self.buffer.as_slice()[..length];
         if self.channel.is_stream() {
             self.expected.is_whole_piece(piece, from)
         } else {
-            // A control message after it has overwritten its first bytes.
+            // A later control message has overwritten its first bytes.
             self.expected.is_rest(piece)
         }
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
     }
 
-    /// Its datagrams; none of a stream.
+    /// Its datagrams; `None` for a stream.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Receiver {
         self.channel.buffer_bytes().map(|(_, receive)| receive)
     }
 
-    /// Allocations while it received.
+    /// Memory allocations while it received.
     pub fn allocations(&self) -> u64 {
         self.allocations
     }

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-/// How long what was sent to a stream may take to arrive in the end, before the rest is discarded.
+/// How long the last data of a stream may take to arrive before the rest is discarded.
 const STREAM_LINGER: Duration = Duration::from_millis(500);
-/// How long the last datagram may, with those before it.
+/// How long the last datagram and those before it may take.
 const DATAGRAM_LINGER: Duration = Duration::from_secs(10);
 
-/// How long a flow lasts at most, and how many checkpoints it should have.
+/// The longest duration of a flow, in nanoseconds, and the least number of checkpoints that it should have.
 const MAX_DURATION_NS: u64 = 15_000_000_000;
 const MIN_CHECKPOINTS: usize = 16;
 
@@ -27,7 +27,7 @@ const MIN_CHECKPOINTS: usize = 16;
 pub struct Sender {
     channel: Channel,
     token: Vec<u8>,
-    /// It begins at a page, so that all copies are aligned alike.
+    /// It begins at a page boundary, so that all copies are aligned alike.
     block: Arena,
     size: usize,
     blocks: u64,
@@ -57,17 +57,17 @@ impl Sender {
         })
     }
 
-    /// A round trip when the flow began, as far as it is known.
+    /// The round-trip time when the flow began, as far as it is known.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    /// Sends blocks for so long, or longer until there are sixteen checkpoints, but not for more than
-    /// fifteen seconds.
+    /// Sends blocks for this long, or longer until there are sixteen checkpoints, but for at most fifteen
+    /// seconds.
     ///
     /// # Errors
     ///
-    /// Those of send(2); `TimedOut` where the receiver takes nothing for ten seconds.
+    /// Those of send(2); `TimedOut` if the receiver takes nothing for ten seconds.
     pub fn send(&mut self, duration: Duration) -> io::Result<()> {
         let allocated = allocations();
         let sent = self.send_blocks(duration.as_nanos() as u64);
@@ -98,13 +98,13 @@ impl Sender {
         }
     }
 
-    /// Ends the transfer, and waits until the receiver has everything. What of a stream has not arrived
-    /// half a second and four round trips later is discarded; of datagrams the last one is waited for,
-    /// with those before it, for ten seconds at most.
+    /// Ends the transfer, and waits until the receiver has everything. Data of a stream that has not arrived
+    /// after half a second and four round trips is discarded. With datagrams, it waits for the last one and
+    /// those before it, for at most ten seconds.
     ///
     /// # Errors
     ///
-    /// Those of send(2) and recv(2); `InvalidData` where the receiver sends something.
+    /// Those of send(2) and recv(2); `InvalidData` if the receiver sends something.
     pub fn end(&mut self) -> io::Result<()> {
         if self.channel.is_stream() {
             self.end_stream()
@@ -159,12 +159,12 @@ impl Sender {
         self.blocks
     }
 
-    /// How far it was, from time to time.
+    /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
     }
 
-    /// TCP's statistics; none of other sockets.
+    /// TCP's statistics; `None` for other sockets.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// The MTU of its path, in bytes; none of a Unix socket.
+    /// The MTU of its path, in bytes; `None` for a Unix socket.
     ///
     /// # Errors
     ///
@@ -197,7 +197,7 @@ impl Sender {
         self.channel.buffer_bytes().map(|(send, _)| send)
     }
 
-    /// Allocations while it sent.
+    /// Memory allocations while it sent.
     pub fn allocations(&self) -> u64 {
         self.allocations
     }

@@ -1,6 +1,6 @@
-//! Both ends in one thread: the thread that sends a message receives it at the other end and sends
-//! the answer, before it looks for the answer. Nobody waits, so there is no context switch, and no
-//! CPU is woken.
+//! Both ends in one thread: the thread that sends a message receives it at the other end and sends the
+//! answer, before it looks for the answer. No thread waits, so there is no context switch, and no CPU is
+//! woken.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub struct OneThread {
 }
 
 impl OneThread {
-    /// For messages of so many bytes, over sockets of this address.
+    /// For messages of this size in bytes, over sockets at this address.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl OneThread {
     }
 }
 
-/// The two take turns until a message has gone through, since the sockets may hold less than one.
+/// The two ends take turns until a message has passed, since the sockets may hold less than one.
 impl Transport for OneThread {
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {

@@ -18,7 +18,7 @@ use crate::datagrams;
 use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted};
 use costof_os::random;
 
-/// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
+/// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].
 const SPINS_PER_POLL: u32 = 10_000;
 /// How many unread events may be left at the end.
 const MAX_EVENTS_LEFT: u32 = 1 << 16;
@@ -36,8 +36,8 @@ impl Rudp {
     ///
     /// # Errors
     ///
-    /// `TimedOut` where nobody connects in time; `Interrupted` where `stop` is set, because the other
-    /// end has failed and says why.
+    /// `TimedOut` if nobody connects in time; `Interrupted` if `stop` is set, because the other end has
+    /// failed and reports why.
     pub fn accept(
         listener: &Listener,
         config: Config,
@@ -85,7 +85,7 @@ impl Rudp {
         })
     }
 
-    /// The next event of the connection. `None` where nothing has happened for a while.
+    /// The next event of the connection. `None` if nothing has happened for a while.
     #[inline]
     fn next(&mut self) -> io::Result<Option<Event>> {
         let (time, polls) = match self.wait {
@@ -104,7 +104,7 @@ impl Rudp {
 }
 
 impl Transport for Rudp {
-    /// Takes a message; it leaves in the next [`Transport::receive`].
+    /// Takes a message; the next [`Transport::receive`] sends it.
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let connection = self.socket.connection(self.id);
@@ -136,7 +136,7 @@ impl Drop for Rudp {
         }
         let now = self.socket.now();
         if let Some(connection) = self.socket.connection(self.id) {
-            // Where it is lost, the server is stopped all the same.
+            // If it is lost, the server is stopped all the same.
             connection.abort(now, 0);
             // It leaves before the last event is reported.
             for _ in 0..MAX_EVENTS_LEFT {
@@ -154,7 +154,7 @@ impl Drop for Rudp {
 ///
 /// # Errors
 ///
-/// What the system says of the socket.
+/// The system's error about the socket.
 pub fn accepting(socket: UdpSocket, config: Config) -> io::Result<Socket> {
     Socket::over(socket, random::bytes()?, Some(accept_one(config))).map_err(io::Error::other)
 }
@@ -163,7 +163,7 @@ pub fn accepting(socket: UdpSocket, config: Config) -> io::Result<Socket> {
 ///
 /// # Errors
 ///
-/// `TimedOut` where the peer does not answer in time; what the system says.
+/// `TimedOut` if the peer does not answer in time; the system's errors.
 pub fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, ConnectionId)> {
     let to = socket.peer_addr()?;
     let mut socket = Socket::over(socket, random::bytes()?, None).map_err(io::Error::other)?;
@@ -179,8 +179,7 @@ pub fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, Connect
     Err(ErrorKind::TimedOut.into())
 }
 
-/// How a connection has ended: `TimedOut` where the peer has been silent for too long, else
-/// `UnexpectedEof`.
+/// How a connection has ended: `TimedOut` if the peer was silent for too long, otherwise `UnexpectedEof`.
 pub fn closed(reason: Reason) -> io::Error {
     let kind = match reason {
         Reason::TimedOut => ErrorKind::TimedOut,
@@ -204,8 +203,7 @@ fn send_by(connection: Option<&mut Connection>, message: &mut Vec<u8>) -> io::Re
     sent.map(drop).map_err(io::Error::other)
 }
 
-/// Receives the next message among the events of a connection, of which others say that messages
-/// arrived.
+/// Receives the next message among a connection's events, some of which report acknowledgements.
 #[inline]
 fn receive_among(
     mut next: impl FnMut() -> io::Result<Option<Event>>,
@@ -223,9 +221,9 @@ fn receive_among(
     }
 }
 
-/// Whether a datagram holds any message, so that none comes in a batch.
+/// Whether a datagram holds even the longest message, so that none arrives in a batch.
 fn is_single(config: &Config) -> bool {
-    /// What stands around a message mostly.
+    /// More than the headers around a message take.
     const AROUND: usize = 128;
     config.message_bytes + AROUND <= config.datagram_bytes
 }

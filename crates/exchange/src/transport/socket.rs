@@ -21,11 +21,11 @@ use super::{
 use crate::rendezvous::{self, Address, Flow, Listener, Over, only};
 use costof_os::net::socket::{is_passing, receive_within};
 
-/// How many polls a spinning receive makes in place of one [`POLL_INTERVAL`].
+/// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].
 pub(super) const SPINS_PER_POLL: u32 = 100_000;
-/// How many poll intervals the rest of a message that has begun to come may take.
+/// How many poll intervals the rest of a message may take once it has begun to arrive.
 const MAX_POLLS: u32 = 200;
-/// The least retransmission timeout, as Linux has it for TCP.
+/// The minimum retransmission timeout, as Linux has it for TCP.
 const MIN_RTO: Duration = Duration::from_millis(200);
 
 /// One end of a connection, or of datagrams between two ends that know each other.
@@ -38,9 +38,9 @@ pub struct Socket {
     pub(super) wait: Wait,
     token: Vec<u8>,
     is_client: bool,
-    /// Of the rendezvous.
+    /// The round-trip time of the rendezvous.
     round_trip: Duration,
-    /// How much of a message [`Socket::try_send`] has sent, and a receive without waiting received.
+    /// How much of a message [`Socket::try_send`] has sent, and a non-blocking receive has received.
     sent: usize,
     received: usize,
 }
@@ -80,7 +80,7 @@ impl Socket {
         let (server, client) = thread::scope(|scope| {
             let server = scope.spawn(|| Self::accept(&listener, wait, &stop));
             let client = Self::connect(over, &address, wait, token);
-            // Without a client, nobody else comes.
+            // Without a client, nobody else connects.
             stop.store(client.is_err(), Ordering::Relaxed);
             (server.join().expect("it does not panic"), client)
         });
@@ -103,7 +103,7 @@ impl Socket {
         })
     }
 
-    /// The peer's address; none of a Unix socket.
+    /// The peer's address; `None` for a Unix socket.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Socket {
         Ok(address.and_then(|address| SocketAddr::try_from(address).ok()))
     }
 
-    /// Sends as much of a message as goes without waiting; true when all of it has gone.
+    /// Sends as much of a message as possible without waiting; true when all of it is sent.
     ///
     /// # Errors
     ///
@@ -152,8 +152,8 @@ impl Socket {
         }
     }
 
-    /// What a datagram has to do with the rendezvous, if it has: an empty one is the client's end,
-    /// which is an error; a token whose answer was lost is to be sent again.
+    /// How a datagram belongs to the rendezvous, if it does: an empty one is the client's end, which is an
+    /// error; a token whose answer was lost is answered again.
     pub(super) fn of_rendezvous(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
         if self.is_client || self.over != Over::Udp {
             None
@@ -164,10 +164,10 @@ impl Socket {
         }
     }
 
-    /// More of a message, by one system call: how much went.
+    /// Sends more of a message, with one system call. Returns how many bytes.
     #[inline]
     fn send_part(&self, part: &[u8], flags: SendFlags) -> io::Result<usize> {
-        // Without a signal where nobody receives.
+        // No signal if nobody receives.
         let flags = flags | SendFlags::NOSIGNAL;
         Ok(match &self.peer {
             Some(peer) => sendto(&self.socket, part, flags, peer)?,
@@ -175,8 +175,8 @@ impl Socket {
         })
     }
 
-    /// More of a message, from `received` on, by one system call: how much came; 0 of a datagram
-    /// that is none.
+    /// Receives more of a message, from `received` on, with one system call. Returns how many bytes; 0 for a
+    /// datagram that is not a message.
     #[inline]
     fn receive_part(
         &self,
@@ -190,18 +190,18 @@ impl Socket {
                 more => Ok(more),
             };
         };
-        // Of a datagram that is too long, its true length.
+        // The true length of a datagram that is too long.
         let flags = flags | RecvFlags::TRUNC;
         let (_, length, from) = recvfrom(&self.socket, &mut *message, flags)?;
         if from.as_ref() != Some(peer) {
             return Ok(0);
         }
         if length == message.len() {
-            // A token as long as a message is answered as one, with the same bytes.
+            // A token as long as a message is answered like one, with the same bytes.
             return Ok(length);
         }
         if length == 0 && !self.is_client {
-            // How a client ends.
+            // This is how a client ends.
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let shown = length.min(message.len());
@@ -231,7 +231,7 @@ impl Transport for Socket {
         })
     }
 
-    /// Of datagrams; TCP retransmits by itself.
+    /// For datagrams; TCP retransmits by itself.
     fn initial_rto(&self) -> Option<Duration> {
         let rto = MIN_RTO.max(RTO_ROUND_TRIPS * self.round_trip);
         (self.over == Over::Udp).then_some(rto)
@@ -239,7 +239,7 @@ impl Transport for Socket {
 }
 
 impl TryReceive for Socket {
-    /// Receives what has come of a message; true when all of it is there.
+    /// Receives what has arrived of a message; true when all of it has.
     #[inline]
     fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
         match self.receive_part(message, self.received, RecvFlags::DONTWAIT) {
@@ -264,14 +264,14 @@ impl AsFd for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.is_client && self.over == Over::Udp {
-            // Where it is lost, the server is stopped all the same.
+            // If it is lost, the server is stopped all the same.
             let _ = self.send_part(&[], SendFlags::DONTWAIT);
         }
     }
 }
 
-/// Receives a message of the buffer's size by calls that receive a part of it, and give 0 where what
-/// came is none. False where nothing has come for a while.
+/// Receives a message of the buffer's size, by calls that each receive a part of it and return 0 if what
+/// arrived is not one. False if nothing has arrived for a while.
 #[inline]
 pub(super) fn receive_whole(
     message: &mut [u8],
@@ -285,7 +285,7 @@ pub(super) fn receive_whole(
         match receive_part(message, received) {
             Ok(more @ 1..) => received += more,
             Err(error) if !is_passing(&error) => return Err(error),
-            // Nothing, or a datagram that is no message, of which there may be many.
+            // Nothing, or a datagram that is not a message, of which there may be many.
             _ => {
                 spins += 1;
                 if wait == Wait::Spin && spins < SPINS_PER_POLL {
@@ -294,7 +294,7 @@ pub(super) fn receive_whole(
                 if received == 0 {
                     return Ok(false);
                 }
-                // The rest of what has begun to come is waited for.
+                // Waits for the rest of what has begun to arrive.
                 spins = 0;
                 polls += 1;
                 if polls == MAX_POLLS {

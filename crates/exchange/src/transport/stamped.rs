@@ -30,7 +30,7 @@ use costof_os::net::timestamps::{
     CONTROL_WORDS, SCM_TSTAMP_SCHED, SCM_TSTAMP_SND, event_in, stamp, stamp_in,
 };
 
-/// How many stamps of what left are remembered.
+/// How many stamps of sent packets are remembered.
 const MAX_STAMPS: usize = 64;
 
 /// A transport over a stamped socket.
@@ -63,17 +63,17 @@ struct Stamp {
 }
 
 impl Stamped {
-    /// Has the kernel stamp what the driver is given and what is received. A UDP socket receives
-    /// only from its peer from then on.
+    /// Makes the kernel stamp packets when they are passed to the driver and when they are received. A UDP
+    /// socket then receives only from its peer.
     ///
     /// # Errors
     ///
-    /// EINVAL where the kernel has no such stamps, or the socket is no UDP or TCP one.
+    /// EINVAL if the kernel has no such stamps, or if the socket is neither UDP nor TCP.
     pub fn new(socket: Socket) -> io::Result<Self> {
         Self::with(socket, 0)
     }
 
-    /// The same, and what enters the queue discipline.
+    /// The same, and also when packets enter the queue discipline.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Stamped {
     ///
     /// # Errors
     ///
-    /// What the system says; `InvalidInput` where it has none.
+    /// The system's; `InvalidInput` if it has none.
     pub fn peer(&self) -> io::Result<SocketAddr> {
         self.socket
             .peer()?
@@ -123,8 +123,8 @@ impl Stamped {
         (self.sent, self.received_ns) = (None, None);
     }
 
-    /// When the stack received the last message of the exchange, in nanoseconds of `CLOCK_REALTIME`;
-    /// `None` where the kernel has not said.
+    /// When the stack received the last message of the exchange, in nanoseconds of `CLOCK_REALTIME`; `None`
+    /// if the kernel has not reported it.
     pub fn received_ns(&self) -> Option<u64> {
         self.received_ns
     }
@@ -138,12 +138,12 @@ impl Stamped {
         self.stamp_ns(SCM_TSTAMP_SCHED)
     }
 
-    /// When the driver was given the first message of the exchange, or the last byte of it, in
-    /// nanoseconds of `CLOCK_REALTIME`; `None` where the kernel has not said.
+    /// When the first message of the exchange, or its last byte, was passed to the driver, in nanoseconds of
+    /// `CLOCK_REALTIME`; `None` if the kernel has not reported it.
     ///
     /// # Errors
     ///
-    /// What recvmsg(2) says of the error queue.
+    /// Those of recvmsg(2) about the error queue.
     pub fn left_ns(&mut self) -> io::Result<Option<u64>> {
         self.stamp_ns(SCM_TSTAMP_SND)
     }
@@ -160,18 +160,17 @@ impl Stamped {
         Ok(self.remembered_ns(key, event))
     }
 
-    /// The first of its kind, where TCP has retransmitted the message.
+    /// The first stamp of its kind, if TCP has retransmitted the message.
     fn remembered_ns(&self, key: u32, event: u32) -> Option<u64> {
         let is_it = |stamp: &&Stamp| stamp.key == key && stamp.event == event;
         self.stamps.iter().find(is_it).map(|stamp| stamp.at_ns)
     }
 
-    /// Has a receive wait in the kernel no longer than this at a time, which it rounds up to its
-    /// ticks.
+    /// Limits how long a receive waits in the kernel at a time; the kernel rounds this up to its ticks.
     ///
     /// # Errors
     ///
-    /// EDOM for no time at all.
+    /// EDOM for zero.
     pub fn set_receive_timeout(&self, time: Duration) -> io::Result<()> {
         receive_within(&self.socket, time)
     }
@@ -192,12 +191,12 @@ impl Stamped {
         self.socket.send_all(bytes)
     }
 
-    /// Receives a datagram of any size into a buffer that is long enough, and waits as long as the
-    /// socket does: its length. `None` where none came, or one of the rendezvous.
+    /// Receives a datagram of any size into a buffer that is long enough, waiting as long as the socket does.
+    /// Returns its length. `None` if none arrived, or only one of the rendezvous.
     ///
     /// # Errors
     ///
-    /// The errors of recvmsg(2); `UnexpectedEof` where the client has ended.
+    /// The errors of recvmsg(2); `UnexpectedEof` if the client has ended.
     #[inline]
     pub fn receive_datagram(&mut self, datagram: &mut [u8]) -> io::Result<Option<usize>> {
         self.receive_by(datagram, 0)
@@ -228,14 +227,15 @@ impl Stamped {
             None => Ok(Some(length)),
             Some(Err(error)) => Err(error),
             Some(Ok(token)) => {
-                // The kernel numbers that too.
+                // The kernel numbers this datagram too.
                 self.send_bytes(&token)?;
                 Ok(None)
             }
         }
     }
 
-    /// A part of a message, from `received` on: how many bytes; 0 where what came is none.
+    /// Receives a part of a message, from `received` on. Returns how many bytes; 0 if what arrived is not a
+    /// part of one.
     #[inline]
     fn receive_part(
         &mut self,
@@ -253,7 +253,7 @@ impl Stamped {
         }
     }
 
-    /// Waits in the kernel until something can be received, no longer than this.
+    /// Waits in the kernel until something can be received, for at most this long.
     ///
     /// # Errors
     ///
@@ -313,7 +313,7 @@ impl Transport for Stamped {
 }
 
 impl TryReceive for Stamped {
-    /// Of datagrams alone: a message that has come in part is no message.
+    /// Only for datagrams: a message that has arrived in part is not a message.
     #[inline]
     fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool> {
         let length = self.try_receive_datagram(message)?;

@@ -15,8 +15,7 @@ use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 pub const SEQUENCE_NUMBER_BYTES: usize = 8;
 /// The longest message, which one datagram holds.
 pub const MAX_MESSAGE_BYTES: usize = DATAGRAM_MOST_BYTES - SEQUENCE_NUMBER_BYTES;
-/// Closer to a retransmission than this, a client that waits spins: a wait in the kernel may last so
-/// long.
+/// Closer to a retransmission than this, a waiting client spins: a wait in the kernel may take that long.
 const MIN_WAIT: Duration = Duration::from_millis(60);
 
 /// The end that sends messages, and receives acknowledgements.
@@ -62,7 +61,7 @@ impl<T: TryReceive> Transport for StudyClient<T> {
         self.transmit()
     }
 
-    /// Receives the acknowledgement of the message that was sent last; the buffer stays as it is.
+    /// Receives the acknowledgement of the last message sent; the buffer stays as it is.
     #[inline]
     fn receive(&mut self, _: &mut Vec<u8>) -> io::Result<bool> {
         let is_close = |at: Time| at.since(self.now) < MIN_WAIT;
@@ -90,7 +89,7 @@ impl<T: TryReceive> Transport for StudyClient<T> {
     }
 }
 
-/// The end that messages of one size are sent to, and that acknowledges them.
+/// The end that receives and acknowledges messages of one size.
 #[derive(Debug)]
 pub struct StudyServer<T> {
     datagrams: T,
@@ -98,12 +97,12 @@ pub struct StudyServer<T> {
     token: Vec<u8>,
     request: Vec<u8>,
     acknowledgement: Vec<u8>,
-    /// What every message has to be.
+    /// What every message must contain.
     expected: Vec<u8>,
 }
 
 impl<T: Transport> StudyServer<T> {
-    /// For messages of so many bytes, between ends that found each other by this token.
+    /// For messages of this size in bytes, between ends that connected with this token.
     pub fn new(datagrams: T, size: usize, token: &[u8]) -> Self {
         Self {
             datagrams,
@@ -119,7 +118,7 @@ impl<T: Transport> StudyServer<T> {
 impl<T: Transport> Transport for StudyServer<T> {
     const ECHOES: bool = false;
 
-    /// Receives a new message; the buffer stays as it is. One that was retransmitted though it had
+    /// Receives a new message; the buffer stays as it is. A message that was retransmitted although it had
     /// arrived is acknowledged here.
     #[inline]
     fn receive(&mut self, _: &mut Vec<u8>) -> io::Result<bool> {
@@ -127,7 +126,7 @@ impl<T: Transport> Transport for StudyServer<T> {
             return Ok(false);
         }
         if self.request == self.token {
-            // The client has not received its token back, and a request is as long.
+            // The client has not received its token back, and a request is as long as the token.
             self.datagrams.send(&mut self.token)?;
             return Ok(false);
         }
@@ -141,7 +140,7 @@ impl<T: Transport> Transport for StudyServer<T> {
         Ok(false)
     }
 
-    /// Acknowledges the message that was received last, and checks it.
+    /// Acknowledges the last message received, and checks it.
     #[inline]
     fn send(&mut self, _: &mut Vec<u8>) -> io::Result<()> {
         self.datagrams.send(&mut self.acknowledgement)?;

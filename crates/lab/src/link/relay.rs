@@ -34,11 +34,9 @@ const TURN: usize = 16;
 /// How long before a packet is due the relay stops sleeping: the minimum and the maximum, in
 /// nanoseconds.
 const AWAKE_NS: (u64, u64) = (5_000, 100_000);
-/// When a relay of real-time priority leaves its CPU to others, in nanoseconds: after the first
-/// time without sleep if nothing is due soon, after the second in any case, and for how long.
-/// Otherwise an end of the link that shares the CPU would not run while packets come without a
-/// pause.
-/// run while packets come without a pause.
+/// When a relay of real-time priority leaves its CPU to others, in nanoseconds: after the first time without
+/// sleep if nothing is due soon, and after the second in any case. It then pauses for `PAUSE_NS`. Otherwise
+/// an end of the link that shares the CPU would not run while packets come without a pause.
 const ON_END_NS: (u64, u64) = (200_000, 400_000);
 const PAUSE_NS: u64 = 20_000;
 /// A wait that an event ended counts as a sleep if it took at least this long, in nanoseconds: if

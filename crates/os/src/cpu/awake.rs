@@ -1,10 +1,10 @@
 //! Keeps CPUs awake, so that waking a thread on one does not mean waking the CPU.
 //!
-//! There are two ways, which differ. A **spinner** is a process of the lowest policy that never
-//! sleeps. Its CPU never goes idle, and a thread that wakes up there takes the CPU from it at once:
-//! the wake-up is an interrupt from the other CPU and a context switch away from the spinner. The
-//! other way is to keep the kernel's **idle loop** from halting: it then polls a flag that the
-//! waking CPU sets, and no interrupt is sent.
+//! There are two different ways. A **spinner** is a process of the lowest policy that never sleeps. Its CPU
+//! never goes idle, and a thread that wakes up there takes the CPU from it at once: the wake-up is an
+//! interrupt from the other CPU and a context switch away from the spinner. The other way is to keep the
+//! kernel's **idle loop** from halting: it then polls a flag that the waking CPU sets, and no interrupt is
+//! sent.
 //!
 //! Source: sched(7) on `SCHED_IDLE`; Linux Documentation/power/pm_qos_interface.rst on
 //! /dev/cpu_dma_latency; Documentation/admin-guide/pm/cpuidle.rst.
@@ -22,8 +22,8 @@ use crate::sched::affinity;
 use crate::sched::partner::Startup;
 use crate::system_call::{check, unsupported};
 
-/// Processes of the policy `SCHED_IDLE`, one of which spins on each of some CPUs until this is
-/// dropped. Every user may have them.
+/// Processes of the policy `SCHED_IDLE`, one of which spins on each of some CPUs until this is dropped. Every
+/// user may start them.
 ///
 /// Each shares this process's memory, as a thread does, so that a switch to or from it does not
 /// switch page tables. It is not a thread: a thread would share the descriptor table and make calls
@@ -52,11 +52,11 @@ impl Spinners {
 struct Spinner {
     child: Child,
     task: Box<Task>,
-    /// What it runs on; 16-byte aligned.
+    /// Its stack, 16-byte aligned.
     _stack: Box<[u128]>,
 }
 
-/// The work of a spinner, and how far it has come.
+/// The work of a spinner, and its state.
 #[derive(Debug)]
 struct Task {
     parent: Pid,
@@ -118,11 +118,11 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
     }
 }
 
-/// The calling thread runs only while no other wants its CPU.
+/// Makes the calling thread run only while no other wants its CPU.
 fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // By its number, since musl's function of this name only fails.
-    // SAFETY: the parameters are valid to read; 0 is the calling thread.
+    // Called by its number, since musl's function of this name only returns an error. SAFETY: the parameters
+    // are valid to read; 0 is the calling thread.
     let answer = unsafe {
         let number = libc::SYS_sched_setscheduler;
         libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameters)
@@ -130,7 +130,7 @@ fn yield_to_all_others() -> io::Result<()> {
     check(answer).map(drop)
 }
 
-/// As long as it lives, idle CPUs of the whole machine poll instead of halting.
+/// While this exists, idle CPUs of the whole machine poll instead of halting.
 #[derive(Debug)]
 pub struct PollingIdle {
     _request: File,
@@ -141,9 +141,9 @@ impl PollingIdle {
     ///
     /// # Errors
     ///
-    /// `Unsupported` where the kernel does not choose between idle states, so that the request
-    /// would change nothing, or where its shallowest state halts, as WFI does on aarch64;
-    /// `PermissionDenied` without root; `NotFound` without the device.
+    /// `Unsupported` if the kernel does not choose between idle states, so that the request would change
+    /// nothing, or if its shallowest state halts, as WFI does on aarch64; `PermissionDenied` without root;
+    /// `NotFound` without the device.
     pub fn hold() -> io::Result<Self> {
         let processors = Path::new("/sys/devices/system/cpu");
         let driver = fs::read_to_string(processors.join("cpuidle/current_driver"));
@@ -161,12 +161,12 @@ impl PollingIdle {
     }
 }
 
-/// Whether every CPU in this folder that has idle states has one that polls as its first,
-/// which is what the kernel chooses where no wake-up may take any time.
+/// Checks that the first idle state of every CPU in this folder polls, if it has idle states: the kernel
+/// chooses the first one if a wake-up may take no time.
 fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
     for entry in fs::read_dir(processors)? {
         let state = entry?.path().join("cpuidle/state0/name");
-        // Offline CPUs have none, and neither has what else is in that folder.
+        // Offline CPUs have no idle states, and neither do the other entries of that folder.
         let Ok(name) = fs::read_to_string(&state) else {
             continue;
         };

@@ -30,15 +30,15 @@ const WORDS: usize = 1 << 20;
 /// The outcomes of places that are not random: every other one is taken.
 const FIXED: u32 = 0b10_1010_1010;
 
-/// Outcomes for branches, used in order and over again. 2 MiB.
+/// Outcomes for branches, used in order and again from the start. 2 MiB.
 #[derive(Debug)]
 pub struct Outcomes {
-    /// One more than is used, since each is loaded a round ahead.
+    /// One word more than is used, since each is loaded a round ahead.
     words: Vec<u16>,
     next: usize,
 }
 
-/// On which side branches went on.
+/// How many branches went each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sides {
     /// How many were taken.
@@ -69,8 +69,8 @@ impl Outcomes {
         sides
     }
 
-    /// On which side the next `n` branches, rounded up likewise, will go on; counted without
-    /// branching. Moves on as they do.
+    /// How many of the next `n` branches, rounded up likewise, will go each way; counted without branching.
+    /// Moves on as they do.
     ///
     /// # Panics
     ///
@@ -95,7 +95,7 @@ impl Outcomes {
         self.next = 0;
     }
 
-    /// Hands over the words for `n` branches, and each time one word more.
+    /// Calls `each` with the words for `n` branches, each time with one word more.
     #[inline(always)]
     fn in_pieces(&mut self, n: u64, mut each: impl FnMut(&[u16])) {
         let mut left = n.div_ceil(u64::from(PLACES));
@@ -108,7 +108,7 @@ impl Outcomes {
     }
 }
 
-/// Which bits of a word count, and what is set in the others.
+/// Which bits of a word count, and the values of the others.
 fn masks(random: u8) -> (u32, u32) {
     assert!(
         random <= PLACES,
@@ -118,8 +118,8 @@ fn masks(random: u8) -> (u32, u32) {
     (mask, FIXED & !mask)
 }
 
-/// A round for each word but the last. Never inlined: what is checked is then the very code that
-/// was timed (in the release build: ten `test` and `jne`, as written).
+/// A round for each word but the last. Never inlined: the tests then check the very code that is timed (in
+/// the release build: ten `test` and `jne`, as written).
 #[inline(never)]
 fn rounds(words: &[u16], mask: u32, fixed: u32, sides: &mut Sides) {
     let range = words.as_ptr_range();

@@ -20,7 +20,7 @@ use callees::*;
 use std::arch::naked_asm;
 use std::hint::black_box;
 
-/// What the arguments of a measured call are.
+/// The type of a measured call's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgumentKind {
     /// 64-bit integers, in registers; the seventh on the stack on x86-64.
@@ -34,15 +34,15 @@ pub enum ArgumentKind {
 }
 
 impl ArgumentKind {
-    /// Every kind, in the order in which they are declared.
+    /// Every kind, in the order of declaration.
     pub const ALL: [Self; 4] = [Self::Int, Self::Float, Self::Double, Self::Struct];
 }
 
 /// The largest number of arguments that [`call`] knows.
 pub const MOST_ARGUMENTS: u8 = 7;
 
-/// Makes `n` calls with `arguments` arguments of one kind, 1, 2, 3 and so on (a structure holds
-/// its number in its first word). Chooses the callee once, before the loop.
+/// Makes `n` calls with `arguments` arguments of one kind, whose values are 1, 2, 3 and so on (a structure
+/// holds its number in its first word). Chooses the callee once, before the loop.
 ///
 /// Returns what the last call returned, the sum of its arguments: k (k + 1) ÷ 2 for k of them; zero
 /// for no call.
@@ -118,8 +118,8 @@ struct Block {
     words: [u64; 4],
 }
 
-/// Defines callees of one kind, each by its own instructions. From the second on, each has one
-/// argument more than the one before, and does what that does before its own instructions.
+/// Defines callees of one kind, each by its own instructions. Each has one argument more than the one before
+/// it, and executes that one's instructions before its own.
 macro_rules! callees {
     ($argument:ty => $sum:ty { $none:ident: $zero:literal; $($more:tt)* }) => {
         callees!(@define $none() -> $sum { $zero });

@@ -20,7 +20,7 @@ pub enum ClockId {
 }
 
 impl ClockId {
-    /// Every clock, in the order in which they are declared.
+    /// Every clock, in the order of declaration.
     pub const ALL: [Self; 6] = [
         Self::Monotonic,
         Self::MonotonicRaw,
@@ -30,7 +30,7 @@ impl ClockId {
         Self::ProcessCpu,
     ];
 
-    /// The number that the kernel knows the clock by.
+    /// The kernel's number for the clock.
     pub(crate) fn raw(self) -> libc::clockid_t {
         match self {
             Self::Monotonic => libc::CLOCK_MONOTONIC,

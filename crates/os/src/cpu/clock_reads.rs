@@ -17,9 +17,9 @@ pub fn tsc(n: u64) {
     });
 }
 
-/// Reads the time-stamp counter `n` times, each ordered on both sides: `lfence; rdtsc; lfence`
-/// (aarch64: `isb; mrs; isb`), which is what one read costs that nothing may move across.
-/// A timed stretch takes two reads, and one fence less than two of these.
+/// Reads the time-stamp counter `n` times, each ordered on both sides: `lfence; rdtsc; lfence` (aarch64:
+/// `isb; mrs; isb`), the cost of one read that no instruction may cross. A timed stretch takes two reads,
+/// with one fence fewer than two of these.
 pub fn tsc_fenced(n: u64) {
     repeat(n, || {
         black_box(tsc::start());
@@ -27,7 +27,7 @@ pub fn tsc_fenced(n: u64) {
     });
 }
 
-/// Reads a kernel clock `n` times through libc's `clock_gettime`: the vDSO where it answers, a
+/// Reads a kernel clock `n` times through libc's `clock_gettime`: the vDSO for clocks that it supports, a
 /// system call for CPU-time clocks.
 pub fn clock_gettime(clock: ClockId, n: u64) {
     let id = clock.raw();

@@ -32,17 +32,17 @@ use crate::cpu::repeat::asm_loop;
 /// Core cycles of one step of [`rotate`].
 pub const ROTATE_CYCLES: f64 = 1.0;
 
-/// Core cycles of one step of [`multiply`]: certain on x86-64; on aarch64 what Arm's server cores
-/// take (Cortex-A72 and Apple's take 3), so take [`multiply_cycles`] there.
+/// Core cycles of one step of [`multiply`]: certain on x86-64; on aarch64 the value of Arm's server cores
+/// (Cortex-A72 and Apple's cores take 3), so use [`multiply_cycles`] there.
 pub const MULTIPLY_CYCLES: f64 = if cfg!(target_arch = "x86_64") {
     3.0
 } else {
     2.0
 };
 
-/// The latency of a multiplication in whole core cycles, from the time of `n` multiplications
-/// over the time of `n` rotations; `None` where the ratio is not within 2 % of a whole number
-/// from 2 to 6, so that the chains do not agree.
+/// The latency of a multiplication in whole core cycles, from the time of `n` multiplications over the time
+/// of `n` rotations; `None` if the ratio is not within 2 % of a whole number from 2 to 6, so that the chains
+/// do not agree.
 pub fn multiply_cycles(time_ratio: f64) -> Option<f64> {
     let whole = time_ratio.round();
     let agrees = (2.0..=6.0).contains(&whole) && (time_ratio / whole - 1.0).abs() <= 0.02;

@@ -82,7 +82,7 @@ impl Hypervisor {
         }
         #[cfg(target_arch = "aarch64")]
         {
-            // There is none to ask.
+            // There is no hypervisor to call.
             false
         }
     }

@@ -29,13 +29,13 @@ pub struct WakeUp {
     pub idle_ns: Vec<u64>,
 }
 
-/// Measures `samples` wake-ups of each kind between the first and the last CPU that the
-/// calling thread may run on; `None` where it has only one. Takes about 2 ms a sample, in two
-/// threads of its own, so the caller's placement stays as it is.
+/// Measures `samples` wake-ups of each kind between the first and the last CPU that the calling thread may
+/// run on; `None` if there is only one. Takes about 2 ms a sample, in two threads of its own, so the caller's
+/// own CPUs stay the same.
 ///
 /// # Errors
 ///
-/// When a thread cannot be started or pinned.
+/// If a thread cannot be started or pinned.
 pub fn wake_up_cost_ns(samples: usize) -> io::Result<Option<WakeUp>> {
     let cpus = affinity::allowed()?;
     let (Some(&waker_cpu), Some(&woken_cpu)) = (cpus.first(), cpus.last()) else {
@@ -66,7 +66,7 @@ struct Exchange {
 /// How long the other CPU is left alone before it is woken.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// In threads of their own, so that the caller's placement stays as it is.
+/// Runs in threads of its own, so that the caller's CPUs stay the same.
 fn rounds(
     samples: usize,
     waker_cpu: usize,
@@ -103,7 +103,7 @@ fn wake(exchange: &Exchange, rounds: u32, has_ended: impl Fn() -> bool) -> Vec<u
         exchange.round.store(round, Ordering::SeqCst);
         wake_waiters(&exchange.round);
         while exchange.done.load(Ordering::SeqCst) != round {
-            // After its last round it has ended too, with that one done.
+            // After its last round the thread has also ended, with that round done.
             if has_ended() && exchange.done.load(Ordering::SeqCst) != round {
                 return latencies;
             }
@@ -139,7 +139,7 @@ fn spin_until_changed(word: &AtomicU32, old: u32) {
 
 fn sleep_until_changed(word: &AtomicU32, old: u32) {
     while word.load(Ordering::SeqCst) == old {
-        // Woken, changed before it slept, or interrupted: the word decides.
+        // The thread was woken, the word changed before it slept, or a signal came: only the word decides.
         let _ = futex::wait(word, futex::Flags::PRIVATE, old, None);
     }
 }

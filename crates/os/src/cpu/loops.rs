@@ -6,8 +6,8 @@
 use crate::cpu::repeat::asm_loop;
 use std::arch::asm;
 
-/// Counts from `n` down to zero in a register: one subtraction and one branch an iteration, which
-/// most cores do in one cycle.
+/// Counts from `n` down to zero in a register: one subtraction and one branch per iteration, which most cores
+/// execute in one cycle.
 pub fn empty(n: u64) {
     if n > 0 {
         // SAFETY: counts the named register down; the loop ends at zero.
@@ -27,10 +27,9 @@ pub fn nop(n: u64) {
 /// build does: each iteration loads the counter, adds one, stores it, loads it again and compares
 /// it with `n`. Returns the counter, which is `n`.
 ///
-/// The cost is one store-to-load forwarding an iteration: 4 to 5 cycles on most cores, 0 to 1
-/// where the core renames stack slots (Zen 2 and later, Golden Cove and later; Agner Fog,
-/// "The microarchitecture of Intel, AMD and VIA CPUs"). For those the slot is addressed by the
-/// frame pointer, as a compiler does.
+/// The cost is one store-to-load forwarding per iteration: 4 to 5 cycles on most cores, 0 to 1 where the core
+/// renames stack slots (Zen 2 and later, Golden Cove and later; Agner Fog, "The microarchitecture of Intel,
+/// AMD and VIA CPUs"). For those the slot is addressed by the frame pointer, as a compiler does.
 pub fn memory_counter(n: u64) -> u64 {
     let counted: u64;
     // SAFETY: the block makes its own stack frame, writes only inside it, and restores stack and

@@ -1,7 +1,7 @@
 //! The loop around a measured operation.
 
-/// Does `operation` `n` times, eight times an iteration, so that an eighth of
-/// the loop is in the cost of one.
+/// Executes `operation` `n` times, eight times per iteration, so that the cost of one includes an eighth of
+/// the loop's.
 #[inline(always)]
 pub(crate) fn repeat(n: u64, mut operation: impl FnMut()) {
     for _ in 0..n / 8 {

@@ -13,7 +13,7 @@ use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid, CpuidResult};
 
-/// Reads the counter by the instructions of each architecture.
+/// Reads the counter with the instructions of each architecture.
 macro_rules! read_counter {
     (x86_64 { $($x86_64:tt)* }, aarch64 { $($aarch64:tt)* }, $($option:ident),*) => {{
         #[cfg(target_arch = "x86_64")]
@@ -37,7 +37,7 @@ macro_rules! read_counter {
     }};
 }
 
-/// Ticks at the start of a timed stretch: everything before it has executed when it is read.
+/// Ticks at the start of a timed stretch: everything before it has executed by then.
 #[inline(always)]
 pub fn start() -> u64 {
     // Not `nomem`, so that the compiler moves no memory access across it.
@@ -60,7 +60,7 @@ pub fn end() -> u64 {
     )
 }
 
-/// Ticks without any fence: the CPU may read it some tens of cycles early or late.
+/// Ticks without any fence: the CPU may read the counter some tens of cycles early or late.
 #[inline(always)]
 pub fn now() -> u64 {
     read_counter!(
@@ -72,8 +72,8 @@ pub fn now() -> u64 {
 
 /// Whether the counter ticks at one rate in every power state.
 ///
-/// x86-64: CPUID 0x8000_0007 EDX bit 8 (Intel SDM volume 3, 18.17.1; AMD APM volume 3, E.4.6).
-/// aarch64: always, by architecture. `false` where the CPU does not say.
+/// x86-64: CPUID 0x8000_0007 EDX bit 8 (Intel SDM volume 3, 18.17.1; AMD APM volume 3, E.4.6). aarch64:
+/// always, by architecture. `false` if the CPU does not report it.
 ///
 /// Executes `cpuid`, which costs microseconds in a virtual machine: not for measured paths.
 pub fn is_invariant() -> bool {
@@ -87,13 +87,13 @@ pub fn is_invariant() -> bool {
     }
 }
 
-/// The counter's rate in Hz as the hypervisor, the CPU or the firmware states it; `None`
-/// where none does (most AMD CPUs). A statement, not a measurement: calibrate, then compare.
+/// The counter's rate in Hz as the hypervisor, the CPU or the firmware states it; `None` if none does (most
+/// AMD CPUs). It is a claim, not a measurement: calibrate, then compare.
 ///
-/// x86-64, the first that answers: hypervisor leaf 0x4000_0010 (EAX, kHz; KVM, VMware and
-/// Firecracker), CPUID 0x15 (crystal × ratio), CPUID 0x16 (base frequency in MHz, which the
-/// counter follows where 0x15 names no crystal, as Linux assumes in `native_calibrate_tsc`).
-/// aarch64: `cntfrq_el0`, `None` where firmware left it zero.
+/// x86-64, the first that answers: hypervisor leaf 0x4000_0010 (EAX, kHz; KVM, VMware and Firecracker), CPUID
+/// 0x15 (crystal × ratio), CPUID 0x16 (base frequency in MHz, which the counter follows where 0x15 names no
+/// crystal, as Linux assumes in `native_calibrate_tsc`). aarch64: `cntfrq_el0`, `None` if firmware left it
+/// zero.
 ///
 /// Executes `cpuid`: not for measured paths.
 pub fn advertised_hz() -> Option<u64> {
@@ -113,7 +113,7 @@ pub fn advertised_hz() -> Option<u64> {
     }
 }
 
-/// A CPUID leaf, or `None` where its range does not reach that far.
+/// A CPUID leaf, or `None` if its range does not reach that far.
 #[cfg(target_arch = "x86_64")]
 fn cpuid(leaf: u32) -> Option<CpuidResult> {
     let range = leaf & 0xf000_0000;

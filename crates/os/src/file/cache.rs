@@ -14,13 +14,13 @@ use super::map::{Mapping, Sharing};
 use crate::memory::arena::base_page_bytes;
 use crate::system_call::check;
 
-/// linux/syscalls: the same number on all architectures of this crate.
+/// Linux system call number, the same on all architectures of this crate.
 const SYS_CACHESTAT: libc::c_long = 451;
 /// How often eviction is tried while pages are being read or written.
 const ATTEMPTS: u32 = 50;
-/// How long between them.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How much is mapped at a time where there is no cachestat.
+/// How much is mapped at a time if the kernel has no cachestat.
 const WINDOW_BYTES: u64 = 64 << 20;
 
 /// Evicts the file from the page cache, and returns how many bytes are left: 0 if all are gone.

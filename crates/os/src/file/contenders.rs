@@ -20,13 +20,13 @@ use crate::memory::shared::SharedMemory;
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
 
-/// Processes that read.
+/// Other processes that read.
 #[derive(Debug)]
 pub struct Contenders {
-    /// Dropped, and so ended, before what they use.
+    /// Dropped first, which ends the children before what they use.
     children: Vec<Child>,
     shared: SharedMemory,
-    /// Their files, and what they read into: a child has both as they were when it was started.
+    /// Their files, and the memory that they read into: each child has both as they were when it was started.
     _files: Vec<(DataFile, File)>,
     _buffer: Arena,
 }
@@ -41,12 +41,12 @@ struct Status {
 }
 
 impl Contenders {
-    /// One for each of these files, which are read from the beginning to the end over and over,
-    /// `block_bytes` at a time. They run on these CPUs, in turn; anywhere where there is none.
+    /// Starts one process for each of these files, which reads it from the beginning to the end again and
+    /// again, `block_bytes` at a time. They run on these CPUs, in turn; on any CPU if there are none.
     ///
     /// # Errors
     ///
-    /// What opening a file with `O_DIRECT`, mmap(2) and fork(2) say.
+    /// Those of opening a file with `O_DIRECT`, mmap(2) and fork(2).
     pub fn start(files: Vec<DataFile>, block_bytes: usize, cpus: &[usize]) -> io::Result<Self> {
         let mut buffer = Arena::map(block_bytes, PageSize::Base)?;
         buffer.populate()?;
@@ -91,7 +91,7 @@ impl Contenders {
     ///
     /// # Errors
     ///
-    /// What ended one of them.
+    /// The error that ended one of them.
     pub fn reads(&self) -> io::Result<Vec<u64>> {
         (0..self.children.len())
             .map(|number| {
@@ -126,7 +126,7 @@ struct Work {
 }
 
 impl Work {
-    /// The child. System calls alone.
+    /// The child's work: only system calls.
     fn read(&self) -> ! {
         // SAFETY: numbers, and memory that is this process's own or shared, and there.
         unsafe {
@@ -134,7 +134,7 @@ impl Work {
                 libc::_exit(1);
             }
             if let Some(cpu) = &self.cpu {
-                // Where that fails it runs elsewhere.
+                // If this fails, it runs elsewhere.
                 let _ = affinity::pin_to(cpu);
             }
             let status = &*self.status;

@@ -13,7 +13,7 @@ use rustix::fs::{Advice, fadvise, fstatvfs};
 
 use crate::file::scratch;
 
-/// What is written at a time, at most.
+/// The most bytes to write at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// A file's length is a multiple of this.
 pub const STEP_BYTES: u64 = 4096;
@@ -29,10 +29,10 @@ pub struct DataFile {
     len: u64,
 }
 
-/// Which file system cache a descriptor goes through, and what it tells the kernel to expect.
+/// Whether a descriptor uses the page cache, and which order of reads it announces to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The page cache, without advice: the kernel reads ahead where blocks are read in order.
+    /// The page cache, without advice: the kernel reads ahead if blocks are read in order.
     Cached,
     /// The page cache, with `POSIX_FADV_RANDOM`: nothing is read ahead.
     CachedRandom,
@@ -41,11 +41,11 @@ pub enum Access {
 }
 
 impl DataFile {
-    /// An empty file in this folder, or in [the first folder that will do](crate::file::scratch).
+    /// An empty file in this folder, or in [the first suitable folder](crate::file::scratch).
     ///
     /// # Errors
     ///
-    /// What open(2) says of the folder; without one `Unsupported`, with why each was left out.
+    /// The errors of open(2) for the folder; without a folder `Unsupported`, with why each was left out.
     pub fn create(folder: Option<&Path>) -> io::Result<Self> {
         let (file, folder, in_memory) = match folder {
             None => {
@@ -76,23 +76,23 @@ impl DataFile {
         self.in_memory
     }
 
-    /// The descriptor that it was made by.
+    /// The descriptor with which it was created.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Bytes that it has.
+    /// Its length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How long it may become, so that it never fills its disk: nine tenths of the space that is
-    /// free for this user, plus its own length.
+    /// How long it may become in bytes without filling its disk: nine tenths of the space that is free for
+    /// this user, plus its own length.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ impl DataFile {
     ///
     /// # Errors
     ///
-    /// What pwrite(2) and fsync(2) say: `StorageFull`, `QuotaExceeded`, `FileTooLarge`. What was
-    /// written stays.
+    /// The errors of pwrite(2) and fsync(2): `StorageFull`, `QuotaExceeded`, `FileTooLarge`. What was written
+    /// stays.
     pub fn extend(&mut self, len: u64) -> io::Result<()> {
         if self.len >= len {
             return Ok(());
@@ -130,8 +130,8 @@ impl DataFile {
     ///
     /// # Errors
     ///
-    /// The errors of open(2): `EINVAL` where the file system knows no `O_DIRECT`. One in memory may
-    /// accept the flag all the same. What posix_fadvise(2) says.
+    /// The errors of open(2): `EINVAL` if the file system does not support `O_DIRECT` (one in memory may
+    /// accept the flag all the same). Those of posix_fadvise(2).
     pub fn open(&self, access: Access) -> io::Result<File> {
         let flags = match access {
             Access::Direct => libc::O_DIRECT,
@@ -170,7 +170,7 @@ impl DataFile {
 /// The word at this byte of a file.
 #[inline]
 pub fn word_at(offset: u64) -> u64 {
-    // SplitMix64's finaliser, so that nothing can be compressed nor shared with another block.
+    // SplitMix64's finaliser, so that blocks can be neither compressed nor deduplicated.
     let mixed = (offset ^ (offset >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
 
-/// How often the kernel has told this disk to flush its cache, for any process (Linux 5.5). As for
+/// How often the kernel has asked this disk to flush its cache, for any process (Linux 5.5). As for
 /// [`read_bytes`], but only for disks: a partition has no such counter.
 pub fn flushes(name: &str) -> Option<u64> {
     count(name, 15)

@@ -7,12 +7,11 @@ use std::io;
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-/// What a file system that does not report an alignment is assumed to need: more than any that is known
-/// needs.
+/// The alignment assumed for a file system that reports none: more than any known one needs.
 const ASSUMED_BYTES: u32 = 4096;
 
-/// To how many bytes the place and the length of each direct read and write of this file are aligned;
-/// none where it cannot be read past the page cache.
+/// The alignment in bytes of the offset and the length of direct reads and writes of this file; `None` if it
+/// cannot be read past the page cache.
 ///
 /// # Errors
 ///

@@ -8,16 +8,16 @@ use std::ptr;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-/// Whose the written pages of a mapping are.
+/// Who owns the written pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// The file's, and they are only read (`MAP_SHARED`).
+    /// The file: the pages are only read (`MAP_SHARED`).
     ReadShared,
-    /// Copies of the mapping's own (`MAP_PRIVATE`): the first write to a page copies it.
+    /// The mapping: the first write to a page copies it (`MAP_PRIVATE`).
     WritePrivate,
 }
 
-/// Bytes of a file, mapped, none of their pages yet; unmapped on drop.
+/// A mapping of bytes of a file, without any pages yet; unmapped on drop.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: *mut u8,
@@ -43,24 +43,24 @@ impl Mapping {
         })
     }
 
-    /// Where it begins. Pages behind the file's end raise SIGBUS.
+    /// Where it begins. Accesses beyond the file's end raise SIGBUS.
     #[inline]
     pub(super) fn start(&self) -> *mut u8 {
         self.start
     }
 
-    /// Bytes that it has.
+    /// Its length in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whose its written pages are.
+    /// Who owns its written pages.
     pub(super) fn sharing(&self) -> Sharing {
         self.sharing
     }
 
-    /// Has the kernel read nothing ahead (`MADV_RANDOM`).
+    /// Makes the kernel read nothing ahead (`MADV_RANDOM`).
     pub(super) fn disable_read_ahead(&self) -> io::Result<()> {
         self.advise(Advice::Random)
     }

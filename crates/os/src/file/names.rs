@@ -23,35 +23,35 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
-/// Files with names in a folder that goes with this process.
+/// Named files in a folder that is removed when this process ends.
 #[derive(Debug)]
 pub struct Names {
     folder: OwnedFd,
-    /// What each file is called, and what it is renamed to.
+    /// The name of each file, and the name that it is renamed to.
     names: Vec<CString>,
     others: Vec<CString>,
-    /// Files that are there, by their number and under which name.
+    /// Which files exist, and under which names.
     here: Here,
     /// When it closes, the child removes what is left.
     janitor: Janitor,
 }
 
-/// Of the first so many files, what there is.
+/// Which of the first files exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     /// Nothing.
     Nothing,
     /// Unknown: some of them, under either name.
     Some,
-    /// All of the first so many, under their names.
+    /// All of this many files, under their names.
     Named(u64),
-    /// All of the first `files`, which were renamed `times` together, in turns: from their names to the
-    /// others, and then back.
+    /// All of the first `files`, which were renamed `times` times in total, one after the other: from their
+    /// names to the others, and then back.
     Renamed { files: u64, times: u64 },
 }
 
 impl Names {
-    /// A folder for up to `most` files in this one.
+    /// Creates a folder for up to `most` files inside this one.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Names {
                 .collect()
         };
         let (names, others) = (called('a'), called('b'));
-        // Before there is a folder, so that none is left where this process ends in between.
+        // Started before the folder exists, so that none is left if this process ends in between.
         let janitor = Janitor::start(parent, name, inside, [&names, &others])?;
         let folder = janitor.make_folder()?;
         Ok(Self {
@@ -85,7 +85,7 @@ impl Names {
         })
     }
 
-    /// Makes sure that none of the files is there.
+    /// Makes sure that none of the files exists.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Names {
         Ok(())
     }
 
-    /// Makes sure that the first `n` are there, under their names, and no others.
+    /// Makes sure that the first `n` files exist under their names, and no others.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Names {
         Ok(())
     }
 
-    /// Makes sure that there are `files` to rename, under either name.
+    /// Makes sure that `files` files exist for renaming, under either name.
     ///
     /// # Errors
     ///
@@ -129,11 +129,11 @@ impl Names {
         }
     }
 
-    /// Makes the first `n` files, each opened and closed: two system calls.
+    /// Creates the first `n` files, each opened and closed: two system calls per file.
     ///
     /// # Errors
     ///
-    /// The first error of open(2): `AlreadyExists` where one is there.
+    /// The first error of open(2): `AlreadyExists` if one exists.
     pub fn create(&mut self, n: u64) -> io::Result<()> {
         self.here = Here::Some;
         for name in &self.names[..n as usize] {
@@ -152,7 +152,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// The first error of fstatat(2): `NotFound` where one is not there.
+    /// The first error of fstatat(2): `NotFound` if one does not exist.
     pub fn stat(&self, n: u64) -> io::Result<()> {
         let folder = self.folder.as_raw_fd();
         for name in &self.names[..n as usize] {
@@ -164,12 +164,12 @@ impl Names {
         Ok(())
     }
 
-    /// Renames files within the folder, `n` times: one after the other from its name to its other one, and
-    /// then each back. So the folder stays as full as it is.
+    /// Renames files within the folder, `n` times: one file after the other to its other name, and then each
+    /// back. So the folder stays equally full.
     ///
     /// # Errors
     ///
-    /// What renameat(2) says the first time that it fails: `NotFound` where no files were provided.
+    /// The errors of renameat(2) the first time that it fails: `NotFound` if no files were provided.
     pub fn rename(&mut self, n: u64) -> io::Result<()> {
         let (files, times) = match self.here {
             Here::Named(files) => (files, 0),
@@ -205,17 +205,17 @@ impl Names {
         Ok(())
     }
 
-    /// How many files there are, under which names ever.
+    /// How many of the files exist, under either name.
     ///
     /// # Errors
     ///
-    /// What reading the folder says.
+    /// Those of reading the folder.
     pub fn count(&self) -> io::Result<u64> {
         let listed = std::fs::read_dir(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))?;
         Ok(listed.count() as u64)
     }
 
-    /// The child that removes what is left.
+    /// The process id of the child that removes what is left.
     pub fn janitor(&self) -> u32 {
         self.janitor.pid.cast_unsigned()
     }
@@ -232,7 +232,7 @@ fn open_folder(at: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     Ok(openat(at, name, flags, Mode::empty())?)
 }
 
-/// A child that removes a folder when this process has ended.
+/// The child that removes the folder when this process has ended.
 #[derive(Debug)]
 struct Janitor {
     parent: OwnedFd,
@@ -240,7 +240,7 @@ struct Janitor {
     /// The folder in it that has the files.
     inside: CString,
     pid: libc::pid_t,
-    /// Its end of the pipe is what the child waits for.
+    /// The child waits until this end of the pipe closes.
     _open: PipeWriter,
 }
 
@@ -280,7 +280,7 @@ impl Janitor {
     }
 }
 
-/// Asks the file system to spread a folder's subfolders over the disk, where it can do that.
+/// Asks the file system to spread a folder's subfolders over the disk, if the file system supports this.
 fn spread_subfolders(folder: &OwnedFd) {
     /// `FS_TOPDIR_FL` of linux/fs.h.
     const FS_TOPDIR_FL: libc::c_int = 0x0002_0000;
@@ -296,7 +296,7 @@ fn spread_subfolders(folder: &OwnedFd) {
 
 impl Drop for Names {
     fn drop(&mut self) {
-        // What can be removed here is gone when this returns; the child removes the rest.
+        // Removes what can be removed now; the child removes the rest.
         let _ = self.clear();
         let janitor = &self.janitor;
         let parent = janitor.parent.as_raw_fd();
@@ -320,7 +320,7 @@ fn remove_when_closed(
 ) -> ! {
     // SAFETY: numbers, and addresses of memory that is there and long enough.
     unsafe {
-        // Out of the group, which is ended as a whole; and no signal of a terminal ends it.
+        // Leaves the group, which is killed as a whole, and so gets no signal from a terminal either.
         libc::setsid();
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
             libc::signal(signal, libc::SIG_IGN);
@@ -346,12 +346,12 @@ fn remove_when_closed(
     }
 }
 
-/// Closes what the process has open but these two: who reads this process's output waits until all
-/// copies of it are closed.
+/// Closes all open descriptors except these two: a reader of this process's output waits until all copies of
+/// the descriptor are closed.
 ///
 /// # Safety
 ///
-/// Nothing that is closed may be used any more.
+/// None of the closed descriptors may be used any more.
 unsafe fn close_all_but(mut open: [RawFd; 2]) {
     open.sort_unstable();
     let mut first = 0;

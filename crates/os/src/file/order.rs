@@ -1,9 +1,9 @@
 //! The order in which the blocks of a file are read or written.
 
-/// Goes through the blocks of a file, round after round. On measured paths.
+/// The order of the blocks of a file, repeated round after round. Used on measured paths.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Where the blocks begin, in the order in which they come; empty: one behind the other.
+    /// Where the blocks begin, in order; empty for ascending blocks without gaps.
     offsets: Vec<u64>,
     /// How many there are.
     count: u64,
@@ -12,7 +12,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// One block behind the other, as many as there are whole ones in the file.
+    /// The whole blocks of the file in ascending order.
     ///
     /// # Panics
     ///
@@ -43,12 +43,12 @@ impl Order {
         }
     }
 
-    /// How many blocks come before one comes again.
+    /// How many blocks there are before the order repeats.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub fn block_bytes(&self) -> u64 {
         self.block_bytes
     }

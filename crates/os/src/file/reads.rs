@@ -26,20 +26,20 @@ use io_uring::{IoUring, opcode, types::Fd};
 pub enum Engine {
     /// pread(2), one block a call.
     Pread,
-    /// io_uring, with so many reads in flight.
+    /// io_uring, with this many reads in flight.
     Uring(u32),
-    /// A copy from a shared mapping of the file. Where blocks come in random order the kernel reads
-    /// nothing ahead (`MADV_RANDOM`).
+    /// A copy from a shared mapping of the file. If the order is random, the kernel reads nothing ahead
+    /// (`MADV_RANDOM`).
     Map,
 }
 
 /// The most reads in flight at once.
 pub const MAX_DEPTH: u32 = 1024;
 
-/// After so many failures to wait for a ring its reads are given up.
+/// After this many failed waits for a ring, its reads are given up.
 const MAX_FAILED_WAITS: u32 = 1000;
 
-/// Buffers begin this far apart at least, to be aligned for all direct reads that are known.
+/// Buffers are at least this far apart in bytes, which aligns them for all known direct reads.
 const BUFFER_ALIGNMENT: usize = 4096;
 
 /// Reads the blocks of a file.
@@ -59,16 +59,16 @@ enum Inner {
     Map(Mapped),
 }
 
-/// Where what is read goes: a buffer for each read that may be in flight.
+/// The destination of the reads: a buffer for each read that may be in flight.
 #[derive(Debug)]
 struct Slots {
     memory: Arena,
     apart: usize,
     block_bytes: usize,
-    /// Where the block of each begins in the file, and when its read was requested.
+    /// Where each slot's block begins in the file, and when its read was requested.
     offsets: Box<[u64]>,
     requested_at: Box<[u64]>,
-    /// The one read last.
+    /// The slot that was read last.
     last: usize,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// A shared mapping of a file that may get shorter.
+/// A shared mapping of a file that may become shorter.
 #[derive(Debug)]
 struct Mapped {
     mapping: Mapping,
@@ -92,9 +92,9 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// For [`Engine::Uring`] what io_uring_setup(2) says: `ENOSYS` without it, `EPERM` where
-    /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it. For [`Engine::Map`]
-    /// what mmap(2) says. `InvalidInput` for a depth of 0 or more than [`MAX_DEPTH`].
+    /// For [`Engine::Uring`] those of io_uring_setup(2): `ENOSYS` without it, `EPERM` if
+    /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it. For [`Engine::Map`] those of
+    /// mmap(2). `InvalidInput` for a depth of 0 or more than [`MAX_DEPTH`].
     pub fn new(engine: Engine, file: File, order: Order, is_random: bool) -> io::Result<Self> {
         let depth = match engine {
             Engine::Uring(depth) => depth,
@@ -134,7 +134,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` where it is smaller than [`Reader::memory_bytes`].
+    /// `InvalidInput` if it is smaller than [`Reader::memory_bytes`].
     pub fn into_memory(mut self, memory: Arena) -> io::Result<Self> {
         if memory.len() < self.memory_bytes() {
             return Err(invalid(format!(
@@ -151,17 +151,17 @@ impl Reader {
         self.slots.offsets.len() * self.slots.apart
     }
 
-    /// Reads the next `n` blocks: all are there when it returns.
+    /// Reads the next `n` blocks: all have been read when it returns.
     ///
     /// # Errors
     ///
-    /// What reading says first; `UnexpectedEof` where the file has become shorter.
+    /// The first error of reading; `UnexpectedEof` if the file has become shorter.
     pub fn read(&mut self, n: u64) -> io::Result<()> {
         self.read_each(n, || 0, |_, _| {})
     }
 
-    /// Reads the next `n` blocks; `stamp` is called as each read is requested and when it is seen to
-    /// be complete, and `each` with both stamps.
+    /// Reads the next `n` blocks; `stamp` is called when each read is requested and when its completion is
+    /// seen, and `each` with both stamps.
     ///
     /// # Errors
     ///
@@ -207,8 +207,8 @@ impl Reader {
         self.order.rewind();
     }
 
-    /// Unmaps the pages of the mapping, where there is one, so that they can be evicted: the
-    /// next copy of each faults.
+    /// Unmaps the pages of the mapping, if there is one, so that they can be evicted: the next copy of each
+    /// faults.
     ///
     /// # Errors
     ///
@@ -220,12 +220,12 @@ impl Reader {
         }
     }
 
-    /// How many blocks come before one comes again.
+    /// How many blocks there are before the order repeats.
     pub fn blocks(&self) -> u64 {
         self.order.count()
     }
 
-    /// Bytes that were read, or were to be, since it was made.
+    /// Bytes read, or requested, since it was created.
     pub fn read_bytes(&self) -> u64 {
         self.count * self.order.block_bytes()
     }
@@ -293,8 +293,8 @@ impl Slots {
             match ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What is in flight writes to this memory, so it is waited for; where that goes on
-                // failing, the memory is left to it for good.
+                // Reads in flight write to this memory, so this waits for them. If waiting keeps failing, the
+                // memory is never freed.
                 Err(error) => {
                     failed = failed.or(Some(error));
                     failed_waits += 1;
@@ -347,8 +347,8 @@ impl Slots {
             .build()
             .user_data(slot as u64);
         self.requested_at[slot] = stamp();
-        // SAFETY: the slot's memory stays until the read is complete, which whoever asks waits for,
-        // and nobody uses it meanwhile.
+        // SAFETY: the slot's memory stays until the read is complete, for which the caller waits, and nobody
+        // uses it meanwhile.
         let pushed = unsafe { ring.submission().push(&request) };
         debug_assert!(pushed.is_ok(), "the ring has room for every slot");
     }
@@ -359,7 +359,7 @@ fn ring(depth: u32) -> io::Result<IoUring> {
     deferring.setup_single_issuer().setup_defer_taskrun();
     deferring
         .build(depth)
-        // Before Linux 6.1, and where a filter lets only older flags pass.
+        // Before Linux 6.1, or if a filter allows only older flags.
         .or_else(|_| IoUring::new(depth))
 }
 

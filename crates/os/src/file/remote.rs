@@ -10,20 +10,20 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-/// Opens a file to be read past the page cache: memory, offsets and lengths must be aligned as its file
-/// system wants them. A success proves nothing: file systems in memory take the flag.
+/// Opens a file for reading past the page cache: memory, offsets and lengths must be aligned as its file
+/// system requires. Success proves nothing: file systems in memory accept the flag too.
 ///
 /// # Errors
 ///
-/// `InvalidInput` where its file system does not; what else open(2) says.
+/// `InvalidInput` if its file system cannot; otherwise those of open(2).
 pub fn open_direct(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_DIRECT);
     options.open(path)
 }
 
-/// Measured: has the kernel ask for a file's attributes, even where it knows those of a remote file from
-/// before. One system call.
+/// Measured: makes the kernel fetch a file's attributes from the server, even if it has them cached. One
+/// system call.
 ///
 /// # Errors
 ///

@@ -16,24 +16,24 @@ use super::map::Mapping;
 pub use super::map::Sharing;
 use crate::memory::arena::base_page_bytes;
 
-/// A nameless file, of pages that lie a fixed distance apart. What lies between them is a hole.
+/// An unnamed file whose pages are a fixed distance apart, with holes between them.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,
     folder: PathBuf,
-    /// In bytes, the last page included.
+    /// Its length in bytes, including the last page.
     len: usize,
 }
 
 impl Scratch {
-    /// Makes a file of `pages` pages every `stride` bytes and has it written to its device; every
-    /// byte of them is [`CONTENT`]. It lies in the first of these folders that is on no file system
-    /// in memory and allows a file: the one for temporary files (`TMPDIR`, else /tmp), the
-    /// current one, `XDG_CACHE_HOME`, `HOME`, /var/tmp.
+    /// Creates a file with a page every `stride` bytes, `pages` in all, and writes it to its device; every
+    /// byte of the pages is [`CONTENT`]. It uses the first of these folders that is not in memory and allows
+    /// such a file: the one for temporary files (`TMPDIR`, otherwise /tmp), the current one,
+    /// `XDG_CACHE_HOME`, `HOME`, /var/tmp.
     ///
     /// # Errors
     ///
-    /// `Unsupported` with why each folder was left out; else what writing says, with the folder.
+    /// `Unsupported` with why each folder was left out; otherwise the error of writing, with the folder.
     pub fn write(pages: usize, stride: usize) -> io::Result<Self> {
         let (file, folder) = nameless_and_where()?;
         let len = (pages - 1) * stride + base_page_bytes();
@@ -54,14 +54,13 @@ impl Scratch {
         self.file.sync_all()
     }
 
-    /// Where it lies.
+    /// The folder in which it lies.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Asks the kernel to evict the file from the page cache. Pages that are mapped stay, and some file
-    /// systems keep all: what is read afterwards shows it
-    /// ([`crate::sched::usage::device_read_bytes`]).
+    /// Asks the kernel to evict the file from the page cache. Mapped pages stay, and some file systems keep
+    /// everything: what is read afterwards shows this ([`crate::sched::usage::device_read_bytes`]).
     ///
     /// # Errors
     ///
@@ -82,7 +81,7 @@ impl Scratch {
     }
 }
 
-/// What each page of a [`Scratch`] is full of.
+/// The byte that fills the pages of a [`Scratch`].
 pub const CONTENT: u8 = 7;
 
 /// A scratch file in memory, unmapped on drop.
@@ -98,7 +97,7 @@ impl FileMap {
         unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
     }
 
-    /// Its bytes, to write to; none where it is only read.
+    /// Its bytes, for writing; `None` if it is only read.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         let len = match self.0.sharing() {
@@ -110,7 +109,7 @@ impl FileMap {
     }
 }
 
-/// The folders in which a file may lie, the best first, each once.
+/// The folders for such a file, the best first, each once.
 fn candidates() -> Vec<PathBuf> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     let all = [
@@ -129,7 +128,7 @@ fn candidates() -> Vec<PathBuf> {
     folders
 }
 
-/// A nameless file to read and write, empty, in the first folder that [`Scratch::write`] would take.
+/// An empty unnamed file for reading and writing, in the first folder that [`Scratch::write`] would use.
 ///
 /// # Errors
 ///
@@ -138,7 +137,7 @@ pub(crate) fn nameless() -> io::Result<File> {
     Ok(nameless_and_where()?.0)
 }
 
-/// The folder in which [`Scratch::write`] would make a file; none where no folder will do.
+/// The folder in which [`Scratch::write`] would create a file; `None` if no folder is suitable.
 pub fn folder() -> Option<PathBuf> {
     nameless_and_where().ok().map(|(_, folder)| folder)
 }
@@ -164,7 +163,7 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// A nameless file to read and write, empty, in this folder, on whatever file system.
+/// An empty unnamed file for reading and writing in this folder, on any file system.
 ///
 /// # Errors
 ///
@@ -177,7 +176,7 @@ pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
         .custom_flags(libc::O_TMPFILE)
         .open(folder)
         .or_else(|error| match error.raw_os_error() {
-            // Those by which open(2) says that a file system or kernel does not know the flag.
+            // The errors of open(2) if a file system or kernel does not support the flag.
             Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => {
                 create_and_unlink(&options, folder)
             }
@@ -185,7 +184,7 @@ pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
         })
 }
 
-/// Whether the file's file system keeps files in memory alone.
+/// Whether the file's file system keeps files only in memory.
 ///
 /// # Errors
 ///

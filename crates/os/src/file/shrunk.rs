@@ -29,7 +29,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Guards these bytes of a mapping that its caller owns.
+    /// Guards these bytes of a mapping that the caller owns.
     pub(super) fn install(start: *const u8, bytes: usize) -> io::Result<Self> {
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         START.store(start.addr(), Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Guard {
         })
     }
 
-    /// Whether a load went behind the file's end.
+    /// Whether a load went beyond the file's end.
     pub(super) fn shrank(&self) -> bool {
         SHRUNK.load(Ordering::Relaxed)
     }
@@ -63,7 +63,7 @@ impl Drop for Guard {
     }
 }
 
-/// Puts a page of zeroes where the file has none, so that the load goes on.
+/// Maps a page of zeroes where the file has none, so that the load succeeds.
 extern "C" fn patch(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands a valid structure, of a signal that has an address.
     let address = unsafe { (*info).si_addr() };
@@ -88,7 +88,7 @@ extern "C" fn patch(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
             return;
         }
     }
-    // Another fault, or no way out: it ends the process as it would have without this.
-    // SAFETY: takes numbers only; the load is made again when this returns.
+    // Another fault, or the mapping failed: it ends the process as it would have without the guard. SAFETY:
+    // takes numbers only; the load is made again when this returns.
     unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
 }

@@ -12,14 +12,14 @@ use super::order::Order;
 use crate::memory::arena::{Arena, PageSize};
 use crate::system_call::{check, retry};
 
-/// What makes a write lasting.
+/// How writes are made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sync {
-    /// Nothing: it goes where the descriptor has it go.
+    /// Not at all: the descriptor decides where the data goes.
     Nothing,
-    /// fsync(2) after each: data, and all that the file system knows of the file.
+    /// fsync(2) after each: data and all metadata of the file.
     Fsync,
-    /// fdatasync(2) after each: data, and what is needed to read it.
+    /// fdatasync(2) after each: data and the metadata needed to read it.
     Fdatasync,
     /// `O_DSYNC`: as fdatasync(2), in the write itself.
     Dsync,
@@ -30,12 +30,12 @@ pub enum Sync {
 pub struct How {
     /// Past the page cache (`O_DIRECT`).
     pub is_direct: bool,
-    /// What makes each write lasting.
+    /// How each write is made durable.
     pub sync: Sync,
 }
 
-/// Writes the blocks of a file. Each write has other content than the one before, and what stands
-/// in a block says which was the last.
+/// Writes the blocks of a file. Each write has different contents, so that a block shows which write was its
+/// last.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
@@ -44,11 +44,11 @@ pub struct Writer {
     block: Arena,
     /// Writes that were completed.
     count: u64,
-    /// Where the last one went.
+    /// The offset of the last write, in bytes.
     last: u64,
 }
 
-/// So many bytes at a block's beginning are its write's number.
+/// How many bytes at a block's beginning hold the number of its write.
 const NUMBER_BYTES: usize = 8;
 
 impl Writer {
@@ -75,11 +75,11 @@ impl Writer {
         })
     }
 
-    /// Writes the next `n` blocks, each made lasting before the next.
+    /// Writes the next `n` blocks, and makes each durable before the next.
     ///
     /// # Errors
     ///
-    /// The errors of pwrite(2), fsync(2) and fdatasync(2); `StorageFull` where a write stops short.
+    /// The errors of pwrite(2), fsync(2) and fdatasync(2); `StorageFull` if a write stops short.
     pub fn write(&mut self, n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.write_one()?;
@@ -88,7 +88,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the next block, without making it lasting but by `O_DSYNC`.
+    /// Writes the next block. Only `O_DSYNC` makes it durable.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Writer {
         Err(io::ErrorKind::StorageFull.into())
     }
 
-    /// Makes the last write lasting, by the call that does: none for `O_DSYNC`.
+    /// Makes the last write durable, with the chosen call; `O_DSYNC` needs none.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Writer {
         check(answer).map(drop)
     }
 
-    /// Makes the file empty, and its order begin again, so that the next writes append to it.
+    /// Empties the file and restarts the order, so that the next writes append to it.
     ///
     /// # Errors
     ///
@@ -141,13 +141,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes that were written since it was made.
+    /// Bytes written since it was created.
     pub fn written_bytes(&self) -> u64 {
         self.count * self.order.block_bytes()
     }
 
-    /// Whether the block written last stands in the file as it was written. Read through the page
-    /// cache.
+    /// Whether the file contains the last block as it was written. Read through the page cache.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub enum Over {
     Unix,
     /// An eventfd for each direction, which carries a 64-bit number.
     Eventfd,
-    /// A word in memory that both see, and behind it a longer message's bytes.
+    /// A word in shared memory, followed by the bytes of a longer message.
     SharedMemory,
 }
 
@@ -32,12 +32,11 @@ pub enum Over {
 pub enum Wait {
     /// In the kernel, by a call that blocks.
     Block,
-    /// By looking again and again: for shared memory a load, without a pause instruction; else a
-    /// read that does not block.
+    /// By polling: for shared memory a load without a pause instruction, otherwise a non-blocking read.
     Spin,
 }
 
-/// What the two ends are.
+/// The kind of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Between {
     /// Two processes, the second a fork of the first.
@@ -49,13 +48,13 @@ pub enum Between {
 /// Both ends, and how they exchange the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exchange {
-    /// What they are.
+    /// The kind of the ends.
     pub between: Between,
     /// What the token goes through.
     pub over: Over,
     /// How they wait for it.
     pub wait: Wait,
-    /// Bytes of the message that is the token, from 1 to [`MOST_BYTES`]; an eventfd has always 8.
+    /// Bytes of the message that carries the token, from 1 to [`MOST_BYTES`]; an eventfd always has 8.
     pub size: usize,
     /// The partner's CPU.
     pub cpu: usize,
@@ -64,7 +63,7 @@ pub struct Exchange {
 /// The longest message: what a pipe holds, so that a write never waits for room.
 pub const MOST_BYTES: usize = 65536;
 
-/// Offsets in the memory that both ends see: the partner's status, the word on a line of its own, the
+/// Offsets in the memory that both ends see: the partner's status, the word in a cache line of its own, the
 /// message.
 const WORD_AT: usize = 64;
 const MESSAGE_AT: usize = 128;
@@ -72,7 +71,7 @@ const MESSAGE_AT: usize = 128;
 /// The descriptors of both ends, a message buffer for each, and the memory that both see.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// To read from and to write to; one descriptor where it serves for both.
+    /// The descriptors to read from and to write to; a single one if it serves both.
     pub(crate) ours: Vec<OwnedFd>,
     pub(crate) theirs: Vec<OwnedFd>,
     messages: [Vec<u8>; 2],
@@ -88,8 +87,8 @@ impl Channel {
                 "a message has 1 to {MOST_BYTES} bytes, not {size}"
             )));
         }
-        // What is written to an eventfd is added to its number, which is zero then, and reading fetches
-        // and clears it: so eight bytes come out as they went in.
+        // A write to an eventfd adds to its number, which is zero at that time, and a read returns and clears
+        // it: so eight bytes come out as they went in.
         let size = if exchange.over == Over::Eventfd {
             size_of::<u64>()
         } else {
@@ -121,7 +120,7 @@ impl Channel {
 
     /// An end that receives what it has sent itself.
     pub(crate) fn loopback(&mut self, exchange: &Exchange) -> Carrier {
-        // What we write comes out where they read.
+        // What one side writes, the other reads.
         let descriptors = match (self.theirs.first(), self.ours.last()) {
             (Some(read_from), Some(write_to)) => [read_from.as_raw_fd(), write_to.as_raw_fd()],
             _ => NONE,
@@ -158,7 +157,7 @@ impl Channel {
     }
 }
 
-/// In place of descriptors where there are none.
+/// Stands for missing descriptors.
 const NONE: [RawFd; 2] = [-1, -1];
 
 /// Ours and theirs.
@@ -214,7 +213,7 @@ pub(crate) trait Carry {
     /// Waits for the token; `sent` is what this end sent last.
     fn receive(&self, sent: u8) -> io::Result<u8>;
 
-    /// Makes the calls of [`Carry::receive`] where the token `sent` is there already.
+    /// Makes the calls of [`Carry::receive`] if the token `sent` has already arrived.
     fn receive_at_once(&self, sent: u8) -> io::Result<u8> {
         self.receive(sent)
     }
@@ -223,7 +222,7 @@ pub(crate) trait Carry {
 /// A pipe, a socket or an eventfd.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes {
-    /// To read from, and to write to.
+    /// The descriptors to read from and to write to.
     descriptors: [RawFd; 2],
     /// `size` bytes of this end's own.
     message: *mut u8,
@@ -255,13 +254,13 @@ impl Carry for Bytes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     word: *const AtomicU32,
-    /// Where a message of more than one byte passes through.
+    /// The memory through which a message of more than one byte passes.
     shared: *mut u8,
     /// This end's own copy of it.
     message: *mut u8,
     size: usize,
     wait: Wait,
-    /// Both ends are of one process, which the kernel finds faster.
+    /// Whether both ends belong to one process, which makes the futex faster.
     private: bool,
 }
 
@@ -291,7 +290,7 @@ impl Word {
                 no_timeout,
             )
         };
-        // Woken, changed before it slept, or interrupted: the word decides.
+        // The thread was woken, the word changed before it slept, or a signal came: only the word decides.
     }
 }
 
@@ -356,7 +355,7 @@ fn arrived(first: u8, last: u8) -> io::Result<u8> {
     }
 }
 
-/// Writes all of it, however often it is interrupted or finds no room.
+/// Writes everything, even if it is interrupted or finds no room at first.
 #[inline(always)]
 pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;
@@ -370,7 +369,7 @@ pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Re
     Ok(())
 }
 
-/// Reads all of it; polls where reading does not block.
+/// Reads everything; polls if reading does not block.
 #[inline(always)]
 fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;
@@ -385,7 +384,7 @@ fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a call is to be made again after this.
+/// Whether to repeat a call after this error.
 #[inline(always)]
 pub(crate) fn again(error: &io::Error) -> io::Result<()> {
     match error.raw_os_error() {

@@ -24,36 +24,36 @@ pub enum Through {
     Pipe,
     /// A connected pair of Unix stream sockets, with the kernel's usual buffers.
     Unix,
-    /// A ring of [`RING_BYTES`] in memory that both see. Each end spins while it has to wait, or
-    /// calls sched_yield where both share a CPU.
+    /// A ring of [`RING_BYTES`] in shared memory. Each end spins while it has to wait, or calls sched_yield
+    /// if both share a CPU.
     SharedMemory,
 }
 
 /// The longest message.
 pub const MOST_BYTES: usize = 64 << 20;
 
-/// How much fits into the ring: into the second cache level of most CPUs.
+/// The size of the ring, in bytes: it fits into the second-level cache of most CPUs.
 pub const RING_BYTES: usize = 256 << 10;
 
 /// The most that is copied into or out of the ring before the other end may go on with it.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// How often the sender waits in one batch before it checks whether the receiver is still there:
-/// some tens of milliseconds, so that the call is nothing in the figure.
+/// How often the sender waits in one batch before it checks whether the receiver is still there: some tens of
+/// milliseconds, so that the call does not affect the figure.
 const WAITS_PER_POLL: u64 = 1 << 20;
 
 /// Messages whose contents are checked.
 const CHECKED: u64 = 3;
 
-/// What both ends see. Each number that one end writes has a line of its own.
+/// Memory that both ends see. Each number that one end writes has a cache line of its own.
 #[repr(C)]
 struct Board {
     status: Status,
-    /// Bytes that the receiver has taken in.
+    /// Bytes that the receiver has received.
     arrived: Line<AtomicU64>,
     /// Bytes that the sender has put into the ring.
     sent: Line<AtomicU64>,
-    /// Whether the receiver sums up what it takes in.
+    /// Whether the receiver sums up what it receives.
     checking: Line<AtomicBool>,
     /// That sum; the sender sets it while nothing flows.
     sum: AtomicU64,
@@ -82,7 +82,7 @@ pub struct Flow {
 /// The receiver's end.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// To read from; none where there is a ring.
+    /// The descriptor to read from; `None` if there is a ring.
     descriptor: Option<RawFd>,
     shares: bool,
     buffer: *mut u8,
@@ -91,13 +91,13 @@ struct Drain {
 }
 
 impl Flow {
-    /// Sets up the channel and forks a receiver on CPU `cpu`; `shares` says that the calling
-    /// thread runs there too. A message has `size` bytes, from 1 to [`MOST_BYTES`].
+    /// Sets up the channel and forks a receiver on CPU `cpu`; `shares` means that the calling thread runs
+    /// there too. A message has `size` bytes, from 1 to [`MOST_BYTES`].
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a size that does not fit; else what setting up the channel, fork(2) and
-    /// sched_setaffinity(2) say.
+    /// `InvalidInput` for a size that does not fit; otherwise those of setting up the channel, of fork(2) and
+    /// of sched_setaffinity(2).
     pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
         if size == 0 || size > MOST_BYTES {
             return Err(invalid(format!(
@@ -142,11 +142,11 @@ impl Flow {
         })
     }
 
-    /// Sends `n` messages, and returns when the receiver has taken in the last byte.
+    /// Sends `n` messages, and returns when the receiver has received the last byte.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` or `ConnectionReset` where the receiver has ended; else what write(2) says.
+    /// `BrokenPipe` or `ConnectionReset` if the receiver has ended; otherwise the errors of write(2).
     pub fn send(&mut self, n: u64) -> io::Result<()> {
         // SAFETY: the memory begins with a board.
         let board = unsafe { board(self.memory.as_ptr()) };
@@ -183,8 +183,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends three messages with contents of their own, which the receiver sums up: whether
-    /// every byte arrived, in its place.
+    /// Sends three messages with contents of their own, which the receiver sums up. Returns whether every
+    /// byte arrived in its place.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Flow {
 unsafe impl Send for Drain {}
 
 impl Duty for Drain {
-    /// Takes in whatever arrives, until the channel ends or this process is killed.
+    /// Receives until the channel ends or this process is killed.
     fn serve(&self, _: &Status) {
         // SAFETY: the memory begins with a board, and the ring lies behind it; this process has
         // its own copy of the mapping.
@@ -244,7 +244,7 @@ impl Duty for Drain {
 }
 
 impl Drain {
-    /// Copies a piece out of the ring; how many bytes it has.
+    /// Copies a piece out of the ring. Returns how many bytes.
     fn empty_ring(&self, board: &Board, ring: *const u8, arrived: u64) -> usize {
         let waiting = loop {
             match board.sent.0.load(Ordering::Acquire) - arrived {
@@ -261,7 +261,7 @@ impl Drain {
     }
 }
 
-/// Copies a message into the ring, behind `sent` bytes, as there is room.
+/// Copies a message into the ring after `sent` bytes, as soon as there is room.
 fn fill_ring(
     board: &Board,
     ring: *mut u8,
@@ -307,7 +307,7 @@ unsafe fn board<'a>(memory: *mut u8) -> &'a Board {
     unsafe { &*memory.cast() }
 }
 
-/// Contents that no two messages share, and no two places of one.
+/// Fills in contents that differ between any two messages, and between any two places of one.
 fn fill(message: &mut [u8], number: u64) {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for byte in message {

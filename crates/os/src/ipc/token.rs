@@ -46,8 +46,8 @@ impl Leader {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a size that does not fit; else what setting up the channel, forking or
-    /// starting a thread, and pinning it say.
+    /// `InvalidInput` for a size that does not fit; otherwise those of setting up the channel, of forking or
+    /// starting a thread, and of pinning it.
     pub fn start(exchange: &Exchange) -> io::Result<Self> {
         let mut channel = Channel::open(exchange)?;
         let (carrier, answering) = (channel.end(exchange, true), channel.end(exchange, false));
@@ -56,7 +56,7 @@ impl Leader {
         let partner = match exchange.between {
             Between::Processes => {
                 let not_its_own: Vec<RawFd> = channel.ours.iter().map(AsRawFd::as_raw_fd).collect();
-                // Its descriptors, dropped here, stay open in the child alone.
+                // Its descriptors are dropped here and stay open only in the child.
                 Partner::process(duty, status, exchange.cpu, &not_its_own)?
             }
             // SAFETY: the leader owns all of it, and ends the partner before it goes.
@@ -70,14 +70,14 @@ impl Leader {
         })
     }
 
-    /// Lets the token go to the partner and back `n` times.
+    /// Sends the token to the partner and back `n` times.
     ///
     /// # Errors
     ///
-    /// `InvalidData` where an answer is not the one to the token; through a pipe or a socket
-    /// `UnexpectedEof`, `BrokenPipe` or `ConnectionReset` where the partner has ended; else what a
-    /// call says. An eventfd and shared memory do not show that nobody is left at the other end,
-    /// and checking for it would be in the figure: there the caller waits until it is ended itself.
+    /// `InvalidData` if an answer does not match the token; through a pipe or a socket `UnexpectedEof`,
+    /// `BrokenPipe` or `ConnectionReset` if the partner has ended; otherwise those of the calls. An eventfd
+    /// and shared memory do not show that the other end has gone, and checking for it would be part of the
+    /// figure: with those, the caller waits until it is itself ended.
     pub fn round_trips(&mut self, n: u64) -> io::Result<()> {
         let Self { carrier, token, .. } = self;
         with!(carrier, round_trips(carrier, token, n))
@@ -105,14 +105,14 @@ impl Drop for Leader {
     fn drop(&mut self) {
         if let Partner::Thread(_) = self.partner {
             let carrier = &self.carrier;
-            // A partner that has ended already needs no word.
+            // A partner that has already ended needs no message.
             let _ = with!(carrier, carrier.send(END));
         }
     }
 }
 
-/// What a token's way costs by itself: a thread that sends to itself and receives, so that nobody
-/// has to be woken or waited for.
+/// The cost of the token's path alone: a thread sends to itself and receives, so nobody has to be woken or
+/// waited for.
 #[derive(Debug)]
 pub struct Alone {
     carrier: Carrier,
@@ -133,12 +133,12 @@ impl Alone {
         })
     }
 
-    /// Sends and receives `n` times: the calls of one direction. For a futex, FUTEX_WAKE where
-    /// nobody waits, and FUTEX_WAIT for a word that has changed already.
+    /// Sends and receives `n` times: the calls of one direction. For a futex: FUTEX_WAKE while nobody waits,
+    /// and FUTEX_WAIT for a word that has already changed.
     ///
     /// # Errors
     ///
-    /// What a call says.
+    /// Those of the calls.
     pub fn repeat(&mut self, n: u64) -> io::Result<()> {
         let carrier = &self.carrier;
         with!(carrier, alone(carrier, n))
@@ -148,7 +148,7 @@ impl Alone {
 impl Duty for Answerer {
     fn serve(&self, status: &Status) {
         let carrier = &self.0;
-        // Whoever leads sees that the channel is broken.
+        // The leader sees that the channel is broken.
         let _ = with!(carrier, answer(carrier, status));
     }
 }

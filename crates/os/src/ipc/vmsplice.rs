@@ -11,7 +11,7 @@ use std::ptr;
 use crate::memory::arena::base_page_bytes;
 use rustix::pipe::fcntl_setpipe_size;
 
-/// A pipe whose content is let go unread.
+/// A pipe whose contents are discarded unread.
 #[derive(Debug)]
 pub struct Lender {
     reader: PipeReader,
@@ -24,8 +24,8 @@ impl Lender {
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` where /proc/sys/fs/pipe-max-size, or what one user's pipes may hold, is
-    /// below that; else what pipe(2), fcntl(2) or opening /dev/null says.
+    /// `PermissionDenied` if /proc/sys/fs/pipe-max-size, or what one user's pipes may hold, is below that;
+    /// otherwise those of pipe(2), of fcntl(2) and of opening /dev/null.
     pub fn open(pages: usize) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl_setpipe_size(&writer, pages * base_page_bytes())?;
@@ -37,13 +37,12 @@ impl Lender {
         })
     }
 
-    /// Lends this memory to the pipe, without `SPLICE_F_GIFT`, and has /dev/null take it out, `n`
+    /// Passes this memory to the pipe, without `SPLICE_F_GIFT`, and moves it from there to /dev/null, `n`
     /// times: two system calls each.
     ///
     /// # Errors
     ///
-    /// The first error of vmsplice(2) and splice(2); `Other` where the pipe
-    /// took or gave only a part.
+    /// The first error of vmsplice(2) and splice(2); `Other` if the pipe took or gave only a part.
     pub fn lend_and_discard(&self, memory: &[u8], n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.lend(memory)?;
@@ -52,9 +51,9 @@ impl Lender {
         Ok(())
     }
 
-    /// Whether the pipe has the memory itself: what is written to its first byte after it was lent
-    /// is read from the pipe. Not so for a page that was never written to: it gets its own memory
-    /// then.
+    /// Whether the pipe holds the memory itself: a byte that is written to it after it was passed is read
+    /// from the pipe. This is not true for a page that was never written to, which gets its own memory at
+    /// that time.
     ///
     /// # Errors
     ///

@@ -9,13 +9,13 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting each thread's allocations. To be installed by the binary:
-/// `#[global_allocator] static ALLOCATOR: Counting = Counting;`. One addition an allocation.
+/// The system's allocator, which counts each thread's allocations. The binary installs it:
+/// `#[global_allocator] static ALLOCATOR: Counting = Counting;`. It costs one addition per allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
-/// How often the calling thread has allocated or reallocated since it began; always zero where
-/// [`Counting`] is not the global allocator.
+/// How often the calling thread has allocated or reallocated since it began; always zero if [`Counting`] is
+/// not the global allocator.
 #[inline]
 pub fn allocations() -> u64 {
     ALLOCATIONS.try_with(Cell::get).unwrap_or(0)

@@ -19,14 +19,15 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 pub enum PageSize {
     /// The smallest pages (4 KiB on x86-64), even where transparent huge pages are always on.
     Base,
-    /// Transparent huge pages (2 MiB on x86-64). A request: [`Arena::huge_bytes`] shows how many came.
+    /// Transparent huge pages (2 MiB on x86-64). This is only a request: [`Arena::huge_bytes`] shows how many
+    /// the kernel gave.
     Huge,
 }
 
 /// A private anonymous mapping, aligned to a huge page, unmapped on drop.
 ///
-/// An inaccessible guard stands on either side, so that the kernel merges it with no other
-/// mapping and smaps speaks of this arena alone.
+/// There is an inaccessible guard on either side, so that the kernel merges it with no other mapping and
+/// smaps reports on this arena alone.
 #[derive(Debug)]
 pub struct Arena {
     start: *mut u8,
@@ -44,13 +45,13 @@ impl Arena {
     /// Maps at least `bytes` bytes of zeroes, none of them in memory yet: rounded up to a page of
     /// the size asked for.
     ///
-    /// Ask [`available_bytes`] first: Linux grants more than there is, and kills later.
+    /// Check [`available_bytes`] first: Linux grants more memory than there is, and kills processes later.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for zero bytes or more than the address space; else what mmap(2), mprotect(2)
-    /// and madvise(2) say. For [`PageSize::Huge`] `Unsupported` where the kernel has no
-    /// transparent huge pages. A kernel without them gives [`PageSize::Base`] all the same.
+    /// `InvalidInput` for zero bytes or more than the address space; otherwise the errors of mmap(2),
+    /// mprotect(2) and madvise(2). For [`PageSize::Huge`] `Unsupported` if the kernel has no transparent huge
+    /// pages. A kernel without them gives [`PageSize::Base`] all the same.
     pub fn map(bytes: usize, pages: PageSize) -> io::Result<Self> {
         let huge = huge_page_bytes();
         let unit = match pages {
@@ -72,7 +73,7 @@ impl Arena {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }?;
-        // At least one byte, hence one page, of guard before, and as much behind.
+        // At least one byte, hence one page, of guard before it, and as much after it.
         let before = alignment - reserved.addr() % alignment;
         let arena = Self {
             start: reserved.cast::<u8>().wrapping_add(before),
@@ -107,13 +108,13 @@ impl Arena {
         }
     }
 
-    /// Puts every page into memory, keeping what is in it: `MADV_POPULATE_WRITE` (Linux 5.14),
-    /// else by writing to each page.
+    /// Brings every page into memory and keeps its contents: `MADV_POPULATE_WRITE` (Linux 5.14), else by
+    /// writing to each page.
     ///
     /// # Errors
     ///
-    /// The errors of madvise(2): `ENOMEM`, `EFAULT` or `EHWPOISON`. The fallback cannot fail; it is
-    /// killed where there is not enough memory.
+    /// The errors of madvise(2): `ENOMEM`, `EFAULT` or `EHWPOISON`. The fallback cannot fail; the process is
+    /// killed if there is not enough memory.
     pub fn populate(&mut self) -> io::Result<()> {
         // SAFETY: the range is this arena's own, and populating changes no content.
         let populated =
@@ -138,9 +139,9 @@ impl Arena {
         }
     }
 
-    /// How many of its bytes are in huge pages now, transparent or explicit, as
-    /// /proc/self/smaps says (`AnonHugePages`, `Private_Hugetlb`). In a virtual machine that is the
-    /// guest's half; the host may still back them with small pages.
+    /// How many of its bytes are in huge pages now, transparent or explicit, as /proc/self/smaps reports
+    /// (`AnonHugePages`, `Private_Hugetlb`). In a virtual machine, this is only the guest's view; the host
+    /// may still back them with small pages.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl Arena {
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
-    /// Writes to each 64-bit word of a range, which begins and ends at one, another number: its
+    /// Writes a different number to each 64-bit word of a range, which must begin and end at a word: its
     /// position, counted from the arena's start, times an odd constant.
     ///
     /// # Panics
@@ -217,8 +218,8 @@ pub fn base_page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// Bytes of a transparent huge page: 2 MiB with 4 KiB base pages, 512 MiB with 64 KiB ones; `None`
-/// where the kernel has none. Source: /sys/kernel/mm/transparent_hugepage/hpage_pmd_size.
+/// Bytes of a transparent huge page: 2 MiB with 4 KiB base pages, 512 MiB with 64 KiB ones; `None` if the
+/// kernel has none. Source: /sys/kernel/mm/transparent_hugepage/hpage_pmd_size.
 pub fn huge_page_bytes() -> Option<usize> {
     let bytes = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?;
     bytes.trim().parse().ok()
@@ -265,9 +266,9 @@ fn mapping_range(line: &str) -> Option<(usize, usize)> {
     Some((address(from)?, address(to)?))
 }
 
-/// Bytes that can be used without swapping and without running into a limit: the least of
-/// `MemAvailable` and, for this process's memory control group and each of its ancestors (version
-/// 1 or 2), the limit less what is in use and cannot be dropped.
+/// Bytes that can be used without swapping and without running into a limit: the least of `MemAvailable` and,
+/// for this process's memory control group and each of its ancestors (version 1 or 2), the limit minus what
+/// is in use and cannot be reclaimed.
 ///
 /// # Errors
 ///
@@ -280,8 +281,8 @@ pub fn available_bytes() -> io::Result<u64> {
     Ok(control_group_room().map_or(free, |room| free.min(room)))
 }
 
-/// The files of one version of the memory control group, and what its statistics call page cache
-/// that is not in active use.
+/// The files of one version of the memory control group, and the name in its statistics for page cache that
+/// is not in active use.
 struct MemoryFiles {
     limit: &'static str,
     usage: &'static str,
@@ -315,7 +316,7 @@ fn control_group_room() -> Option<u64> {
         .min()
 }
 
-/// What one control group leaves; `None` where it sets no limit.
+/// How many bytes one control group leaves; `None` if it sets no limit.
 fn room_in(folder: &Path, files: &MemoryFiles) -> Option<u64> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;

@@ -31,8 +31,8 @@ unsafe impl Send for Ring<'_> {}
 const UNROLLED: u64 = 32;
 
 impl<'arena> Ring<'arena> {
-    /// Lays one random cycle through the elements of the arena's first `bytes` bytes, each cycle
-    /// equally likely. `below(n)` draws a number from 0 to n − 1. Needs no memory of its own.
+    /// Lays one random cycle through the elements of the arena's first `bytes` bytes, each cycle equally
+    /// likely. `below(n)` samples a number from 0 to n − 1. Needs no memory of its own.
     ///
     /// # Errors
     ///
@@ -127,9 +127,9 @@ impl<'arena> Ring<'arena> {
         self.elements
     }
 
-    /// Makes `n` loads, each from the address that the one before loaded, and stays where they
-    /// end: the next walk goes on from there. 32 loads an iteration; the loop's own subtraction
-    /// and branch run beside them.
+    /// Makes `n` loads, each from the address that the one before loaded, and stays where they end: the next
+    /// walk continues from there. There are 32 loads per iteration; the loop's own subtraction and branch run
+    /// in parallel.
     pub fn walk(&mut self, n: u64) {
         if n >= UNROLLED {
             // SAFETY: every word of the ring holds the address of another word of the ring, inside
@@ -150,8 +150,8 @@ impl<'arena> Ring<'arena> {
         }
     }
 
-    /// Whether a lap from here visits as many different elements as there are and ends where it
-    /// began. Takes as long as a lap: for tests, and for the check of an answer.
+    /// Whether a lap from here visits as many different elements as there are and ends where it began. Takes
+    /// as long as a lap: for tests, and for checking a result.
     pub fn lap_is_complete(&self) -> bool {
         let mut probe = Ring {
             at: self.at,

@@ -10,8 +10,7 @@ use std::ptr;
 
 use crate::memory::message::Message;
 
-/// Goes through places in an order in which neighbours are far apart in time and in space, each
-/// once a lap.
+/// Visits places in an order in which neighbours are far apart in time and in space, each once per lap.
 #[derive(Debug)]
 pub struct Walk {
     places: usize,
@@ -20,7 +19,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk through so many places, at the first of them.
+    /// A walk through this many places, at the first of them.
     ///
     /// # Panics
     ///
@@ -34,7 +33,7 @@ impl Walk {
         }
     }
 
-    /// The place at which it stands: the one last copied from.
+    /// The current place: the one last copied from.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -51,8 +50,8 @@ impl Walk {
     }
 }
 
-/// By how many of so many places to go on, and round again, to visit each once a lap: about the golden
-/// section of them, which spreads the visits most evenly. Less than there are places.
+/// The step with which a walk visits each of this many places once per lap: about the golden section of them,
+/// which spreads the visits most evenly. Less than the number of places.
 pub(crate) fn step_through(places: usize) -> usize {
     let golden = (places as f64 * 0.618_033_988_75) as usize;
     // Without a common divisor, a lap visits every place.
@@ -102,8 +101,8 @@ pub fn serialise(messages: &[Message], walk: &mut Walk, to: &mut [u8], n: u64) {
     }
 }
 
-/// The copy may be read and changed here, as far as the compiler knows, which is handed where it
-/// is: so each must have been made, and none is made already.
+/// To the compiler, the copy may be read and changed here, so each copy must be made, and none can be made in
+/// advance.
 #[inline(always)]
 fn looked_at(copy: &mut [u8]) {
     // SAFETY: no instruction at all.

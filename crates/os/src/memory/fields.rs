@@ -16,7 +16,8 @@ use crate::system_call::invalid;
 
 /// How many fields a message may have: Linux takes 1,024 entries at once (`IOV_MAX`).
 pub const FIELDS_MOST: usize = 128;
-/// Fields begin at a cache line, and a line lies between them, as where an allocator keeps its own.
+/// Fields begin at a cache line, with one line between them, like the one in which an allocator keeps its
+/// data.
 const LINE_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
 
@@ -24,7 +25,7 @@ const WORD_BYTES: usize = 8;
 #[derive(Debug)]
 pub struct Messages {
     arena: Arena,
-    /// The fields' places, message by message, made beforehand.
+    /// The fields' places, message by message, prepared in advance.
     parts: Vec<libc::iovec>,
     fields: usize,
     size: usize,
@@ -38,11 +39,11 @@ unsafe impl Send for Messages {}
 unsafe impl Sync for Messages {}
 
 impl Messages {
-    /// `count` messages of `size` bytes in `fields` fields: equal shares, the rest in the last.
+    /// `count` messages of `size` bytes in `fields` fields: equal shares, and the rest in the last.
     ///
-    /// All first fields lie together, then all second ones, each time in an order that `shuffle`
-    /// makes, so that of many messages neither the fields of one nor those of neighbours lie side by
-    /// side. A single message's fields lie one behind the other, a cache line apart.
+    /// All first fields lie together, then all second ones, each time in an order that `shuffle` makes. So
+    /// neither the fields of one message nor those of neighbouring messages are adjacent. The fields of a
+    /// single message lie one after the other, a cache line apart.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl Messages {
         &self.arena
     }
 
-    /// The number of the next message; after the last one comes the first.
+    /// The number of the next message; the first one follows the last.
     #[inline]
     pub(crate) fn advance(&mut self) -> usize {
         let number = self.next;
@@ -132,18 +133,18 @@ impl Messages {
         &self.parts[number * self.fields..][..self.fields]
     }
 
-    /// Copies the fields of a message one behind the other to the front of `buffer`: a call of the C
-    /// library's memcpy for each.
+    /// Copies the fields of a message one after the other to the front of `buffer`: a call of the C library's
+    /// memcpy for each.
     ///
     /// # Panics
     ///
-    /// If the buffer is shorter than the message, or there is no message of this number.
+    /// If the buffer is shorter than the message, or if there is no message with this number.
     #[inline]
     pub fn serialise(&self, number: usize, buffer: &mut [u8]) {
         concatenate(self.fields_of(number), buffer);
     }
 
-    /// Copies a message's fields to the end of a buffer, which has room for them or gets it.
+    /// Copies a message's fields to the end of a buffer, which grows if it has no room.
     #[inline]
     pub fn append(&self, number: usize, buffer: &mut Vec<u8>) {
         for field in self.fields_of(number) {
@@ -161,7 +162,7 @@ impl Messages {
     }
 }
 
-/// How much memory such messages take; none where that is no number.
+/// How many bytes of memory such messages take; `None` if that overflows.
 pub fn memory_bytes(count: usize, size: usize, fields: usize) -> Option<usize> {
     let share = size.checked_div(fields)?;
     let last = size - share * (fields - 1);
@@ -182,13 +183,13 @@ fn field_range(field: usize, size: usize, fields: usize) -> Range<usize> {
     field * share..end
 }
 
-/// How much of the arena a field of so many bytes takes.
+/// How many bytes of the arena a field of this size takes.
 fn slot(bytes: usize) -> usize {
     bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
 
-/// Eight bytes of a message, the ones at eight times `index`: the finalizer of SplitMix64 (Steele,
-/// Lea, Flood 2014), so that neighbours have nothing in common.
+/// The eight bytes of a message at eight times `index`: the finalizer of SplitMix64 (Steele, Lea, Flood
+/// 2014), so that neighbours have nothing in common.
 #[inline]
 pub fn word(message: usize, index: usize) -> [u8; WORD_BYTES] {
     let mut word = ((message as u64) << 32 ^ index as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);

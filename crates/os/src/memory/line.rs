@@ -21,8 +21,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// Sends the line away and waits until it is back, `n` times. Ends only if another thread does
-    /// as many [`answer`](Line::answer)s meanwhile.
+    /// Sends the line away and waits until it is back, `n` times. Returns only if another thread makes as
+    /// many [`answer`](Line::answer)s meanwhile.
     pub fn send(&self, n: u64) {
         let mut word = self.word.load(Ordering::Relaxed);
         for _ in 0..n {
@@ -43,7 +43,7 @@ impl Line {
         }
     }
 
-    /// How often it went there and came back.
+    /// The number of completed round trips.
     pub fn round_trips(&self) -> u64 {
         self.word.load(Ordering::Acquire) / 2
     }

@@ -87,7 +87,7 @@ impl LineCounters {
         }
     }
 
-    /// What a counter says.
+    /// The value of a counter.
     ///
     /// # Panics
     ///

@@ -9,12 +9,12 @@ use std::ffi::c_void;
 use std::io;
 use std::ptr;
 
-/// Whether a mapping comes with its pages.
+/// When a mapping gets its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// It comes empty; a page comes by the fault of whoever touches it.
+    /// It begins empty; the first access to a page causes a fault that brings the page.
     OnTouch,
-    /// `MAP_POPULATE`: mmap(2) brings every one.
+    /// `MAP_POPULATE`: mmap(2) brings every page.
     Populated,
 }
 
@@ -53,7 +53,7 @@ pub fn stamped(bytes: usize, pages: Pages, mut stamp: impl FnMut() -> u64) -> io
 
 #[inline]
 fn map(bytes: usize, pages: Pages) -> io::Result<*mut c_void> {
-    // The kernel is not to count what is never touched.
+    // The kernel should not reserve memory that is never touched.
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let populate = match pages {
         Pages::OnTouch => 0,
@@ -77,7 +77,7 @@ unsafe fn unmap(start: *mut c_void, bytes: usize) -> io::Result<()> {
     check(unsafe { libc::munmap(start, bytes) }).map(drop)
 }
 
-/// While this lives, the process gets no new transparent huge pages, wherever they are always on.
+/// While this exists, the process gets no new transparent huge pages, even where they are always on.
 #[derive(Debug)]
 pub struct NoHugePages {
     were_disabled: bool,

@@ -15,9 +15,9 @@ pub struct Message {
 impl Message {
     /// `count` messages of `bytes` zeroes each, every field an allocation of its own.
     ///
-    /// All first fields are allocated, then all second ones, each time for the messages in an order
-    /// that `shuffle` makes: so of many messages neither the fields of one nor those of neighbours
-    /// lie side by side, as those of one lie that were allocated in a row.
+    /// All first fields are allocated, then all second ones, each time for the messages in an order that
+    /// `shuffle` makes. So neither the fields of one message nor those of neighbouring messages are adjacent,
+    /// as fields that are allocated in a row would be.
     pub fn many(count: usize, bytes: usize, shuffle: &mut dyn FnMut(&mut [usize])) -> Vec<Self> {
         let mut messages = vec![Self::default(); count];
         let mut order: Vec<usize> = (0..count).collect();
@@ -47,8 +47,8 @@ impl Message {
         &self.fields
     }
 
-    /// Copies the fields one behind the other to the front of `buffer`: eight calls of the C
-    /// library's memcpy, since no length is known before.
+    /// Copies the fields one after the other to the front of `buffer`: eight calls of the C library's memcpy,
+    /// since the compiler knows no length.
     ///
     /// # Panics
     ///
@@ -59,7 +59,7 @@ impl Message {
     }
 }
 
-/// Copies fields one behind the other to the front of `buffer`.
+/// Copies fields one after the other to the front of `buffer`.
 #[inline(always)]
 pub(crate) fn concatenate<'f>(fields: impl Iterator<Item = &'f [u8]>, buffer: &mut [u8]) {
     let mut rest = buffer;

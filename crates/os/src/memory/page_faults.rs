@@ -35,7 +35,7 @@ impl Pages {
         }
     }
 
-    /// What smaps calls the pages that a touch brings.
+    /// The name in smaps for the pages that a touch brings.
     fn in_smaps(&self) -> &'static str {
         match self {
             Self::Anonymous(PageSize::Huge) => "AnonHugePages",
@@ -44,7 +44,7 @@ impl Pages {
         }
     }
 
-    /// Bytes of one of them.
+    /// The size of one page in bytes.
     pub fn page_bytes(&self) -> usize {
         match self {
             Self::Anonymous(PageSize::Huge) => huge_page_bytes().unwrap_or(base_page_bytes()),
@@ -52,7 +52,7 @@ impl Pages {
         }
     }
 
-    /// Memory in which `offsets` are to be touched.
+    /// Memory in which to touch `offsets`.
     fn map(&self, offsets: &[usize]) -> io::Result<Memory> {
         match self {
             Self::Anonymous(size) => {
@@ -78,7 +78,7 @@ enum Memory {
 }
 
 impl Memory {
-    /// Touches these offsets; the sum of what it read, where it reads.
+    /// Touches these offsets. Returns the sum of what it read, if it reads.
     fn touch(&mut self, pages: &Pages, offsets: &[usize]) -> u64 {
         match self {
             Self::Anonymous(arena) => write_at(arena.as_mut_slice(), offsets),
@@ -93,16 +93,16 @@ impl Memory {
 
 /// Batches of first touches, one after the other.
 ///
-/// The pages that one batch gives back are those that the next one gets, the last ones first. So
-/// every batch touches all offsets: those that are not its own before it, untimed. Whatever its
-/// size, it finds as much of them in the caches, on the CPU's list of free pages and in the
-/// page tables. Evicted pages alone come from elsewhere, and there only its own are touched.
+/// The next batch gets the pages that the last one gave back, the last ones first. So every batch touches all
+/// offsets: before it, untimed, those that are not its own. Whatever its size, it then finds the same share
+/// of them in the caches, on the CPU's list of free pages and in the page tables. Only evicted pages come
+/// from elsewhere, so for them a batch touches only its own.
 pub struct PageFaults {
     pages: Pages,
     /// Where the pages are, in the order in which they are touched; a batch's own are the last.
     offsets: Vec<usize>,
-    /// From which of them on the next batch touches; further on each time for evicted ones, so that
-    /// not the same pages are read from the device over and over.
+    /// From which of them on the next batch touches; further on each time for evicted pages, so that the
+    /// device does not read the same pages again and again.
     from: usize,
     memory: Option<Memory>,
     /// How many the last batch has touched.
@@ -114,7 +114,7 @@ pub struct PageFaults {
     counted: Counted,
 }
 
-/// What was counted for all batches so far.
+/// The counts of all batches so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     /// First touches.
@@ -134,12 +134,12 @@ struct Counts {
 }
 
 impl PageFaults {
-    /// Touches these pages, at these offsets, in this order. Nothing is mapped yet. Pages of a file
-    /// that the page cache is to hold are read once, and none of the holes between them.
+    /// Touches these pages, at these offsets, in this order. Nothing is mapped yet. Pages of a file that
+    /// should be in the page cache are read once, and none of the holes between them.
     ///
     /// # Errors
     ///
-    /// What mapping the file says; for evicted pages, why the kernel does not count what was read
+    /// Those of mapping the file; for evicted pages, the reason if the kernel does not count what was read
     /// from a device.
     pub fn new(pages: Pages, offsets: Vec<usize>) -> io::Result<Self> {
         match &pages {
@@ -168,7 +168,7 @@ impl PageFaults {
         self.offsets.len()
     }
 
-    /// Maps memory of which all pages are there but the next `count`, which are touched last.
+    /// Maps memory of which all pages exist except the next `count`, which are touched last.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl PageFaults {
         Ok(())
     }
 
-    /// Touches them: the measured operation.
+    /// Touches these: the measured operation.
     ///
     /// # Panics
     ///
@@ -205,7 +205,7 @@ impl PageFaults {
         self.touched = count;
     }
 
-    /// What is touched before a batch of `count`.
+    /// The offsets that are touched before a batch of `count`.
     fn not_timed(&self, count: usize) -> &[usize] {
         match self.pages {
             Pages::Evicted(_) => &[],
@@ -213,7 +213,7 @@ impl PageFaults {
         }
     }
 
-    /// Adds what the last batch has counted.
+    /// Adds the counts of the last batch.
     fn count(&mut self) -> io::Result<()> {
         if self.touched > 0 {
             let now = self.counts()?;
@@ -239,7 +239,7 @@ impl PageFaults {
         })
     }
 
-    /// Ends the batches: what was counted for all of them.
+    /// Ends the batches. Returns the counts of all of them.
     ///
     /// # Errors
     ///
@@ -249,8 +249,8 @@ impl PageFaults {
         Ok(self.counted)
     }
 
-    /// Bytes that one touch has mapped, by smaps, of the last batch and of what was touched before
-    /// it; of huge pages none where small ones came.
+    /// Bytes that one touch has mapped, by smaps, of the last batch and of what was touched before it; zero
+    /// for huge pages if the kernel gave small ones.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl PageFaults {
         Ok(smaps_bytes(memory, &[self.pages.in_smaps()])? as f64 / touched as f64)
     }
 
-    /// Whether the last batch, where it read, has read what the file holds.
+    /// Whether the last batch, if it read, has read what the file contains.
     pub fn read_the_content(&self) -> bool {
         match self.pages {
             Pages::Cached(_) | Pages::Evicted(_) => {

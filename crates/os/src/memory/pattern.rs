@@ -1,4 +1,4 @@
-//! Bytes that both ends of an exchange know, and that are no run of zeroes.
+//! Bytes that both ends of an exchange know, and that are not all zero.
 
 /// `size` bytes, the same in every process.
 pub fn pattern(size: usize) -> Vec<u8> {

@@ -11,7 +11,7 @@ use std::ptr;
 use crate::process::status::{STATUS, status_bytes};
 use crate::system_call::check;
 
-/// A ring of io_uring that no request is made of.
+/// An io_uring ring to which no request is submitted.
 #[derive(Debug)]
 pub struct Ring(OwnedFd);
 
@@ -23,9 +23,9 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// The errors of io_uring_setup(2): `ENOSYS` without CONFIG_IO_URING, `EPERM` where
-    /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it, `ENOMEM` before
-    /// Linux 5.12 where the limit of locked memory is too small.
+    /// The errors of io_uring_setup(2): `ENOSYS` without CONFIG_IO_URING, `EPERM` if
+    /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it, `ENOMEM` before Linux 5.12
+    /// where the limit of locked memory is too small.
     pub fn open() -> io::Result<Self> {
         /// Bytes of `struct io_uring_params`, as multiples of its alignment.
         const PARAMETER_WORDS: usize = 120 / 8;
@@ -42,8 +42,8 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// The first error of io_uring_register(2): `ENOMEM` where the limit of
-    /// locked memory (`RLIMIT_MEMLOCK`, per user) is too small, `EFAULT` for more than 1 GiB.
+    /// The first error of io_uring_register(2): `ENOMEM` if the limit of locked memory (`RLIMIT_MEMLOCK`, per
+    /// user) is too small, `EFAULT` for more than 1 GiB.
     pub fn register_unregister(&self, memory: &mut [u8], n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.register(memory)?;
@@ -52,11 +52,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Bytes that are pinned more while this memory is registered, as `VmPin` says. Allocates.
+    /// Bytes that are pinned more while this memory is registered, as `VmPin` reports. Allocates.
     ///
     /// # Errors
     ///
-    /// As [`Ring::register_unregister`], and where /proc/self/status cannot be read.
+    /// As [`Ring::register_unregister`], and if /proc/self/status cannot be read.
     pub fn pinned_bytes(&self, memory: &mut [u8]) -> io::Result<u64> {
         let before = pinned_bytes()?;
         self.register(memory)?;

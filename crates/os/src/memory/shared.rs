@@ -7,8 +7,8 @@ use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A shared anonymous mapping of zeroes, in memory already, unmapped on drop. A child of a fork
-/// has it at the same address, for as long as the child lives.
+/// A shared anonymous mapping of zeroes, in memory already, unmapped on drop. A forked child has it at the
+/// same address, as long as the child lives.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     start: *mut u8,

@@ -46,13 +46,13 @@ pub enum Operation {
 /// The instructions that a kernel is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
-    /// 16-byte vectors of x86-64, which each such CPU has.
+    /// 16-byte vectors of x86-64, which every such CPU has.
     Sse2,
     /// 32-byte vectors of x86-64.
     Avx2,
     /// 64-byte vectors of x86-64.
     Avx512,
-    /// `rep stosb` and `rep movsb` of x86-64, where the CPU says that they are fast (ERMS).
+    /// `rep stosb` and `rep movsb` of x86-64, if the CPU reports that they are fast (ERMS).
     Rep,
     /// 16-byte vectors of aarch64, in pairs: `ldp`, `stp`, `stnp`.
     Neon,
@@ -63,7 +63,7 @@ pub enum Instructions {
 pub struct Kernel {
     /// What it performs.
     pub operation: Operation,
-    /// What it is made of.
+    /// Its instructions.
     pub instructions: Instructions,
     /// Bytes that one of its instructions moves; 1 for a string instruction.
     pub vector_bytes: u32,
@@ -74,7 +74,7 @@ pub struct Kernel {
     stream: unsafe fn(from: *const u8, to: *mut u8, bytes: usize, byte: u8) -> u64,
 }
 
-/// What is streamed at once is a multiple of this, so that no kernel has a remainder.
+/// Every streamed size is a multiple of this, so that no kernel has a remainder.
 pub const GRAIN_BYTES: usize = 1024;
 
 impl Instructions {
@@ -133,8 +133,8 @@ macro_rules! kernel {
 }
 use kernel;
 
-/// An arena that is streamed through, block by block, from its start to its end and again from its
-/// start, and what must be in it afterwards.
+/// An arena that is streamed through, block by block, from start to end and again from the start, and its
+/// expected contents afterwards.
 #[derive(Debug)]
 pub struct Stream {
     arena: Arena,
@@ -143,9 +143,9 @@ pub struct Stream {
     blocks: usize,
     /// The block to stream next.
     next: usize,
-    /// Times that the last block has been streamed.
+    /// How often the last block has been streamed.
     laps: u64,
-    /// Of everything that was read.
+    /// The sum of everything that was read.
     sum: u64,
 }
 
@@ -158,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// A stream through an arena, aimed at nothing yet.
+    /// A stream through an arena, without an operation yet.
     pub fn new(arena: Arena) -> Self {
         Self {
             arena,
@@ -185,13 +185,13 @@ impl Stream {
         self.arena.populate()
     }
 
-    /// Aims at `blocks` blocks of `block_bytes` bytes, and lays down what `operation` starts from:
-    /// different words to read or to copy, zeroes where it writes.
+    /// Aims at `blocks` blocks of `block_bytes` bytes, and writes what `operation` starts from: different
+    /// words to read or to copy, zeroes if it writes.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the arena is smaller than [`Stream::arena_bytes`] of that much, or a block
-    /// is no multiple of [`GRAIN_BYTES`], or there is none.
+    /// `InvalidInput` if the arena is smaller than [`Stream::arena_bytes`] of that much, or if a block is not
+    /// a multiple of [`GRAIN_BYTES`], or if there is none.
     pub fn aim(
         &mut self,
         operation: Operation,
@@ -222,7 +222,7 @@ impl Stream {
         Ok(())
     }
 
-    /// From now on this kernel streams.
+    /// Uses this kernel from now on.
     ///
     /// # Panics
     ///
@@ -233,7 +233,7 @@ impl Stream {
         self.kernel = kernel;
     }
 
-    /// Streams the next `n` blocks, and waits until what was stored past the caches is on its way.
+    /// Streams the next `n` blocks, and waits until non-temporal stores have been issued.
     ///
     /// # Panics
     ///
@@ -276,7 +276,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is not.
+    /// A sentence about what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let memory = self.arena.as_slice();
         let (source, target) = (&memory[self.source()], &memory[self.target()]);
@@ -297,7 +297,7 @@ impl Stream {
                 _ => {
                     let byte = visits.checked_sub(1).map_or(0, byte_of_lap);
                     let block = &target[bytes];
-                    // All bytes are alike where each is like the one before it.
+                    // All bytes are equal if each equals the one before it.
                     if block[0] != byte || block[1..] != block[..block.len() - 1] {
                         return wrong("does not hold what was written last");
                     }
@@ -327,8 +327,8 @@ impl Stream {
     }
 }
 
-/// What a lap writes: something else than the lap before, and never zero, since lines of zeroes may
-/// be moved faster (three times on an AMD EPYC, seen in 2026).
+/// The byte that a lap writes: different from the lap before, and never zero, since lines of zeroes may be
+/// moved faster (three times on an AMD EPYC, seen in 2026).
 fn byte_of_lap(lap: u64) -> u8 {
     (lap % 255) as u8 + 1
 }

@@ -6,8 +6,8 @@ use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses of devices that are up by which other machines may reach this one: neither
-/// loopback nor link-local ones, in the kernel's order, each once.
+/// The addresses of devices that are up by which other machines may reach this one (neither loopback nor
+/// link-local), in the kernel's order, each once.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn reachable() -> io::Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// The device that is up and has this address; `None` where none has it.
+/// The device that is up and has this address; `None` if none has it.
 ///
 /// # Errors
 ///

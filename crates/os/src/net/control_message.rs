@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What the kernel reports of what was sent (struct `sock_extended_err`).
+/// What the kernel reports about sent data (struct `sock_extended_err`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedError {
     /// `ee_errno`.
@@ -21,7 +21,7 @@ pub struct ExtendedError {
     pub data: u32,
 }
 
-/// recvmsg(2): how many bytes came, and the control messages with them, which are aligned as words.
+/// Calls recvmsg(2). Returns how many bytes arrived, and the control messages with them, aligned as words.
 ///
 /// # Errors
 ///

@@ -36,17 +36,17 @@ use uring::Uring;
 use write_each::WriteEach;
 use zero_copy::ZeroCopy;
 
-/// How long a socket may take nothing, or a completion may not come, before sending is given up.
+/// How long a socket may accept nothing, or a completion may be missing, before sending is given up.
 const STALLED: Duration = Duration::from_secs(10);
-/// After so many zero-copy sends the kernel is asked which of them are complete.
+/// After this many zero-copy sends, the kernel is asked which of them are complete.
 const REAP_EVERY: u64 = 32;
 
 /// A way of sending a message of several fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Primitive {
-    /// The fields are copied one behind the other into a buffer, which send(2) copies.
+    /// The fields are copied one after the other into a buffer, which send(2) copies.
     TwoCopy,
-    /// As [`Primitive::TwoCopy`], into a buffer that is allocated for each message and given back.
+    /// As [`Primitive::TwoCopy`], into a buffer that is allocated and freed for each message.
     TwoCopyAllocating,
     /// sendmsg(2) with an entry for each field.
     OneCopy,
@@ -64,7 +64,7 @@ pub enum Primitive {
     /// A linked `IORING_OP_SEND_ZC` for each field, from registered memory (Linux 6.0, and 6.2 for
     /// whether it was copied).
     UringZeroCopyRegistered,
-    /// sendfile(2) from a memfd, in which the fields lie one behind the other.
+    /// sendfile(2) from a memfd that contains the fields one after the other.
     SendfileMemory,
     /// sendfile(2) from a file that is in the page cache, likewise.
     SendfileFile,
@@ -89,7 +89,7 @@ impl Primitive {
         Self::Splice,
     ];
 
-    /// Whether the kernel reports afterwards, for each send, whether it has copied.
+    /// Whether the kernel reports for each send afterwards whether it copied.
     pub fn has_completions(self) -> bool {
         matches!(
             self,
@@ -109,18 +109,18 @@ impl Primitive {
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages that were sent, each whole.
+    /// Messages sent completely.
     pub messages: u64,
-    /// System calls, those that reap completions among them.
+    /// System calls, including those that collect completions.
     pub system_calls: u64,
-    /// Sends that asked for no copy: those that will be complete.
+    /// Sends that asked the kernel not to copy: those that will get a completion.
     pub asked: u64,
-    /// Of which the kernel is done with their bytes.
+    /// Those of them whose bytes the kernel no longer uses.
     pub completed: u64,
-    /// Of which it has copied the bytes after all.
+    /// Those of them whose bytes it copied after all.
     pub copied: u64,
-    /// Messages of which a part was sent by copying, as the kernel had no room for one more send
-    /// without (`ENOBUFS`).
+    /// Messages of which a part was copied, because the kernel had no room for another send without a copy
+    /// (`ENOBUFS`).
     pub fallbacks: u64,
 }
 
@@ -140,8 +140,8 @@ impl Counts {
 
 /// One end of a connection, or of datagrams that go to one peer, and the messages that it sends.
 ///
-/// The thread that sends the first is the one that sends and completes all: io_uring's rings belong
-/// to one.
+/// The thread that sends the first message must send and complete all of them: an io_uring ring belongs to
+/// one thread.
 #[derive(Debug)]
 pub struct FieldSender {
     // It is dropped first: a ring holds requests that read the messages.
@@ -163,7 +163,7 @@ enum Way {
 }
 
 impl FieldSender {
-    /// Sends `messages` through a connected socket, which it has blocking.
+    /// Sends `messages` through a connected socket, which it makes blocking.
     ///
     /// # Errors
     ///
@@ -196,19 +196,18 @@ impl FieldSender {
         })
     }
 
-    /// Sends the next message, whole.
+    /// Sends the next message completely.
     ///
     /// # Errors
     ///
-    /// Those of the system calls; `TimedOut` where the other end takes nothing for ten seconds.
+    /// Those of the system calls; `TimedOut` if the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self) -> io::Result<()> {
         self.send_by(true, &mut || Err(stalled()))
     }
 
-    /// As [`FieldSender::send`], of a socket that does not block: where it takes nothing now,
-    /// `blocked` is called, and what is left of the message is tried again. It has to wait until
-    /// something may have changed.
+    /// As [`FieldSender::send`], for a non-blocking socket: if it accepts nothing now, `blocked` is called,
+    /// and the rest of the message is tried again. `blocked` must wait until something may have changed.
     ///
     /// # Errors
     ///
@@ -245,12 +244,12 @@ impl FieldSender {
         Ok(())
     }
 
-    /// Waits until the kernel is done with all that it was asked to send without a copy; at once
-    /// where it copied.
+    /// Waits until the kernel is done with everything that it was asked to send without a copy; returns at
+    /// once if the primitive copies.
     ///
     /// # Errors
     ///
-    /// Those of the system calls; `TimedOut` where that takes ten seconds.
+    /// Those of the system calls; `TimedOut` if that takes ten seconds.
     pub fn complete(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::ZeroCopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
@@ -259,8 +258,8 @@ impl FieldSender {
         }
     }
 
-    /// Asks the kernel which sends it is done with, where it keeps a socket's other waits from waiting
-    /// until it is asked.
+    /// Asks the kernel which sends it is done with, for primitives whose pending reports would end every wait
+    /// for the socket at once.
     ///
     /// # Errors
     ///
@@ -278,34 +277,35 @@ impl FieldSender {
         self.counts
     }
 
-    /// What it sends.
+    /// The messages that it sends.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Gives back what it sent, for others to go on with. All sends without a copy must be complete.
+    /// Returns the messages, so that others can continue with them. All sends without a copy must be
+    /// complete.
     pub fn into_messages(self) -> Messages {
         self.messages
     }
 
-    /// Where it sends them.
+    /// The socket that it sends through.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// A message that is being sent: where to, what it took so far, and what to do where the socket takes
+/// A message that is being sent: its destination, the counts so far, and what to do if the socket accepts
 /// nothing.
 struct Call<'c> {
     socket: BorrowedFd<'c>,
     counts: &'c mut Counts,
-    /// Whether the kernel is to wait until the socket takes something.
+    /// Whether the kernel should wait until the socket accepts something.
     waits: bool,
     blocked: &'c mut dyn FnMut() -> io::Result<()>,
 }
 
 impl Call<'_> {
-    /// Counts a system call, and returns how many bytes it has moved: none where it is to be repeated.
+    /// Counts a system call, and returns how many bytes it has moved: 0 if it must be repeated.
     #[inline]
     fn moved(&mut self, answer: isize) -> io::Result<usize> {
         let moved = check(answer);
@@ -316,7 +316,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a failed system call has moved: nothing, and it is repeated, unless it failed for good.
+    /// What a failed system call has moved: 0, so that it is repeated, unless the error is final.
     #[inline]
     fn again(&mut self, error: io::Error) -> io::Result<usize> {
         match error.kind() {

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_
 use crate::net::poll::able;
 use crate::net::socket::{reset_on_close, tcp_info};
 
-/// A connection that may not be there yet.
+/// A connection that may not be established yet.
 #[derive(Debug)]
 pub struct Handshake(OwnedFd);
 
@@ -36,7 +36,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` or `AddrInUse` of the port, too.
+    /// `PermissionDenied` or `AddrInUse` for the port too.
     pub fn begin_from(port: Option<u16>, to: &SocketAddr) -> io::Result<Self> {
         let (family, any): (_, IpAddr) = match to {
             SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
@@ -57,8 +57,8 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// `TimedOut` where it is not within this time; `ConnectionRefused` and what else the other end or a
-    /// router answered.
+    /// `TimedOut` if it takes longer than this; `ConnectionRefused` and other answers of the other end or a
+    /// router.
     pub fn wait(&self, limit: Duration) -> io::Result<()> {
         match able(&self.0, PollFlags::OUT, limit)? {
             None => Err(ErrorKind::TimedOut.into()),
@@ -66,8 +66,8 @@ impl Handshake {
         }
     }
 
-    /// How long it took, as this end's kernel has timed it, in nanoseconds (as fine as a microsecond);
-    /// none where it is not over. The other end knows of it by then; nothing else was sent.
+    /// How long it took in nanoseconds, as this end's kernel has timed it (in microseconds); `None` if it is
+    /// not over. The other end knows the connection by then; nothing else was sent.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Handshake {
         Ok((round_trip_ns > 0).then_some(round_trip_ns))
     }
 
-    /// Has it end by a reset, which leaves no port behind that is kept for a minute.
+    /// Makes it end with a reset, so that its port is not kept for a minute.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Handshake {
         reset_on_close(&self.0)
     }
 
-    /// The connection, which blocks.
+    /// The connection, as a blocking stream.
     ///
     /// # Errors
     ///

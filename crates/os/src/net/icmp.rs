@@ -26,7 +26,7 @@ const HEADER: usize = 8;
 const IP_HEADER: usize = 60;
 /// How long a blocking receive waits before it checks whether a reply can still come.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How often a spinning one polls before it does.
+/// How many polls a spinning receive makes before that check.
 const SPINS_PER_CHECK: u32 = 100_000;
 
 /// Sends echo requests to one address.
@@ -43,11 +43,11 @@ pub struct Pinger {
     reply: Vec<u8>,
 }
 
-/// By what echo requests are sent.
+/// The kind of socket that sends echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A datagram socket: the kernel fills in identifier and checksum, and gives the replies to
-    /// its own identifier only.
+    /// A datagram socket: the kernel fills in identifier and checksum, and delivers only replies to its own
+    /// identifier.
     Datagram,
     /// A raw socket.
     Raw,
@@ -59,7 +59,7 @@ impl Pinger {
     ///
     /// # Errors
     ///
-    /// EACCES or EPERM where neither kind of socket is permitted; those of connect(2).
+    /// EACCES or EPERM if neither kind of socket is permitted; those of connect(2).
     pub fn open(address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
         Self::with(Kind::Datagram, address, bytes, spins)
             .or_else(|_| Self::with(Kind::Raw, address, bytes, spins))
@@ -99,13 +99,13 @@ impl Pinger {
         self.kind
     }
 
-    /// An echo request there, and its reply back, with the same bytes in it. False where none has
-    /// come within `time`, of which it takes account every 50 ms.
+    /// Sends an echo request and receives its reply, with the same bytes. False if none has arrived within
+    /// `time`, which it checks every 50 ms.
     ///
     /// # Errors
     ///
-    /// Those of send(2) and recv(2), such as EHOSTUNREACH, or ENOBUFS where there is no room for the
-    /// request within `time`.
+    /// Those of send(2) and recv(2), such as EHOSTUNREACH, or ENOBUFS if there is no room for the request
+    /// within `time`.
     #[inline]
     pub fn echo(&mut self, time: Duration) -> io::Result<bool> {
         self.sequence = self.sequence.wrapping_add(1);
@@ -115,7 +115,7 @@ impl Pinger {
         let mut polls = 0;
         loop {
             match self.receive() {
-                // Else it is a late reply to an earlier one, or another pinger's.
+                // Otherwise, it is a late reply to an earlier request, or another pinger's.
                 Ok(length) => {
                     if self.reply_in(length) == Some(&self.request[HEADER..]) {
                         return Ok(true);
@@ -141,14 +141,14 @@ impl Pinger {
         self.request[..4].copy_from_slice(&header);
         self.request[4..6].copy_from_slice(&self.identifier.to_be_bytes());
         self.request[6..8].copy_from_slice(&self.sequence.to_be_bytes());
-        // Of ICMPv6, and of a datagram socket, the kernel computes it.
+        // For ICMPv6 and for a datagram socket, the kernel computes the checksum.
         if self.kind == Kind::Raw && self.types.0 == 8 {
             let sum = packet::checksum(packet::sum(&self.request));
             self.request[2..4].copy_from_slice(&sum.to_be_bytes());
         }
     }
 
-    /// What the reply to the last request carries, if the `length` bytes received are that.
+    /// The payload of the reply to the last request, if the `length` received bytes are that reply.
     fn reply_in(&self, length: usize) -> Option<&[u8]> {
         let mut packet = self.reply.get(..length)?;
         if self.kind == Kind::Raw && self.types.0 == 8 {
@@ -183,7 +183,7 @@ impl Pinger {
     fn filter_replies(&self) -> io::Result<()> {
         const ICMP_FILTER: i32 = 1;
         const ICMP6_FILTER: i32 = 1;
-        // A bit for each type, set for those that are kept out.
+        // A bit for each type, set for those that are filtered out.
         let mut blocked = [u32::MAX; 8];
         let reply = usize::from(self.types.1);
         blocked[reply / 32] &= !(1 << (reply % 32));
@@ -197,7 +197,7 @@ impl Pinger {
     }
 }
 
-/// Sends until it is done. Full queues and signals pass, but not for ever.
+/// Sends until it succeeds. Retries after full queues and signals, but not for ever.
 #[inline]
 fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::Result<()> {
     let mut since: Option<Instant> = None;
@@ -214,7 +214,7 @@ fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::R
     }
 }
 
-/// Another one for each pinger of this process, and most likely for each process.
+/// A different number for each pinger of this process, and most likely for each process.
 fn identifier() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_process = (std::process::id() as u16).wrapping_mul(0x9e37);

@@ -17,32 +17,32 @@ const ETHTOOL_GGRO: u32 = 0x2b;
 /// Ask which driver a device has. Linux 2.4.
 const ETHTOOL_GDRVINFO: u32 = 0x3;
 
-/// Work that a device, or the kernel just before and after it, does in the place of the protocols.
+/// Work that a device, or the kernel just before and after it, does instead of the protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// The device takes packets whose parts lie at several places; one that does not has each packet
-    /// copied into one piece before.
+    /// The device accepts packets whose parts are in several places; otherwise each packet is first copied
+    /// into one piece.
     ScatterGather,
-    /// The device cuts what TCP sends into packets.
+    /// The device splits what TCP sends into packets.
     TcpSegmentation,
-    /// The kernel does so after the queue discipline.
+    /// The kernel splits it after the queue discipline.
     Segmentation,
     /// The kernel joins received packets before the protocols see them.
     Receive,
 }
 
-/// `struct ethtool_value`: which question, and the answer.
+/// `struct ethtool_value`: the request, and the answer.
 #[repr(C)]
 struct EthtoolValue {
     command: u32,
     data: u32,
 }
 
-/// The largest packet that the device takes, IP header included, in bytes.
+/// The largest packet that the device accepts, IP header included, in bytes.
 ///
 /// # Errors
 ///
-/// ENODEV where there is no such device.
+/// ENODEV if there is no such device.
 pub fn mtu_bytes(device: &str) -> io::Result<u32> {
     let answer = request(about(device)?, libc::SIOCGIFMTU)?;
     // SAFETY: the kernel has just written this part of the union.
@@ -54,7 +54,7 @@ pub fn mtu_bytes(device: &str) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// ENODEV where there is no such device, EOPNOTSUPP where it knows no such offload.
+/// ENODEV if there is no such device, EOPNOTSUPP if it knows no such offload.
 pub fn is_on(device: &str, offload: Offload) -> io::Result<bool> {
     let mut value = EthtoolValue {
         command: match offload {
@@ -80,12 +80,12 @@ struct EthtoolDriver {
     rest: [u8; 160],
 }
 
-/// The name of the device's driver: `veth`, `tun` (tap devices too), `virtio_net`; none where it has
-/// none, as loopback.
+/// The name of the device's driver: `veth`, `tun` (tap devices too), `virtio_net`; `None` if it has none,
+/// such as loopback.
 ///
 /// # Errors
 ///
-/// ENODEV where there is no such device.
+/// ENODEV if there is no such device.
 pub fn driver(device: &str) -> io::Result<Option<String>> {
     let mut answer = EthtoolDriver {
         command: ETHTOOL_GDRVINFO,
@@ -104,11 +104,11 @@ pub fn driver(device: &str) -> io::Result<Option<String>> {
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// The number by which the kernel knows the device.
+/// The kernel's number for the device.
 ///
 /// # Errors
 ///
-/// ENODEV where there is no such device.
+/// ENODEV if there is no such device.
 pub fn index(device: &str) -> io::Result<u32> {
     let answer = request(about(device)?, libc::SIOCGIFINDEX)?;
     // SAFETY: the kernel has just written this part of the union.
@@ -120,7 +120,7 @@ pub fn index(device: &str) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// ENODEV where there is no such device.
+/// ENODEV if there is no such device.
 pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
     let answer = request(about(device)?, libc::SIOCGIFHWADDR)?;
     // SAFETY: the kernel has just written this part of the union.
@@ -145,7 +145,7 @@ pub(super) fn about(device: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Calls ioctl(2). Of `SIOCETHTOOL`, the argument points to a value that is alive.
+/// Calls ioctl(2). For `SIOCETHTOOL`, the argument points to a value that is alive.
 fn request(mut about: libc::ifreq, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // Any socket does: it stands for its namespace.
     let socket = UdpSocket::bind("0.0.0.0:0")?;

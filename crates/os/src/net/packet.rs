@@ -1,7 +1,7 @@
 //! Sends whole frames through a network device, with a socket that receives none: its protocol is
 //! 0, so the kernel passes no packets to it, and copies no other packets for it.
 //!
-//! What is in packets of the Internet has a checksum.
+//! It also computes the checksum of Internet packets.
 //!
 //! Source: packet(7), netdevice(7), Linux 2.2, CONFIG_PACKET; RFC 1071 on the checksum.
 
@@ -19,12 +19,12 @@ pub(crate) struct FrameSender {
 }
 
 impl FrameSender {
-    /// Through the device of this name in the calling thread's network namespace.
+    /// Opens the device of this name in the calling thread's network namespace.
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` (EPERM) without `CAP_NET_RAW` over the network namespace; ENODEV where
-    /// there is no such device.
+    /// `PermissionDenied` (EPERM) without `CAP_NET_RAW` over the network namespace; ENODEV if there is no
+    /// such device.
     pub(crate) fn open(device: &str) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -41,7 +41,7 @@ impl FrameSender {
     ///
     /// # Errors
     ///
-    /// Those of send(2): ENOBUFS where the device takes no more, ENETDOWN where it is down.
+    /// Those of send(2): ENOBUFS if the device accepts no more, ENETDOWN if it is down.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame and the address are valid to read for their lengths.
         check(unsafe {
@@ -58,7 +58,7 @@ impl FrameSender {
     }
 }
 
-/// The sum of words of two bytes, an odd one being the first half of a word, of up to 128 KiB.
+/// The sum of the two-byte words of up to 128 KiB; an odd last byte is the first half of a word.
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks_exact(2);
@@ -72,7 +72,7 @@ pub(crate) fn sum(bytes: &[u8]) -> u32 {
         + odd
 }
 
-/// The checksum of what has this sum: its complement, in ones' complement.
+/// The checksum for this sum: its ones' complement.
 #[inline]
 pub(crate) fn checksum(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);

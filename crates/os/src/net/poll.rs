@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Waits until one of these can do what it is asked for, or has an error to report, which need not be
-/// asked for; false where none does within this time, which a signal restarts.
+/// Waits until one of these sockets is ready as requested, or has an error to report, which need not be
+/// requested. False if none is within this time, which a signal restarts.
 ///
 /// # Errors
 ///
@@ -19,9 +19,9 @@ pub fn wait(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<bool> {
     Ok(retry_on_intr(|| poll(sockets, Some(&time)))? > 0)
 }
 
-/// Waits until something can be read from one of three descriptors, or one of them has ended, or this
-/// many nanoseconds have passed (`None`: for as long as it takes): whether something came. A signal ends
-/// the wait. Allocates nothing.
+/// Waits until something can be read from one of three descriptors, or one of them has ended, or this many
+/// nanoseconds have passed (`None`: without limit). Returns whether something arrived. A signal ends the
+/// wait. Allocates nothing.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub fn wait_for_any(descriptors: [BorrowedFd<'_>; 3], limit_ns: Option<u64>) -> 
     }
 }
 
-/// As [`wait`] of one socket: what it can do, or that it has an error to report; none where it can do
-/// nothing.
+/// As [`wait`] for one socket. Returns what it is ready for, or that it has an error to report; `None` if
+/// neither.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ const PART_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 ///
-/// Those of socket(2) and recv(2), and `InvalidData` where the kernel answers what is none.
+/// Those of socket(2) and recv(2), and `InvalidData` if the kernel's answer is malformed.
 pub fn kinds(device_index: u32) -> io::Result<Vec<String>> {
     // The protocol 0 is NETLINK_ROUTE.
     let socket = rustix::net::socket_with(
@@ -49,7 +49,7 @@ pub fn kinds(device_index: u32) -> io::Result<Vec<String>> {
     let mut kinds = Vec::new();
     loop {
         let (_, received) = rustix::net::recv(&socket, &mut part[..], RecvFlags::empty())?;
-        // The length is that of the part, not of what fitted.
+        // This is the length of the part, even if less of it fitted.
         let part = part.get(..received).ok_or_else(nonsense)?;
         if !read(part, device_index, &mut kinds)? {
             return Ok(kinds);
@@ -83,7 +83,7 @@ fn read(mut part: &[u8], device_index: u32, kinds: &mut Vec<String>) -> io::Resu
     Ok(true)
 }
 
-/// What the queue discipline with these attributes is called.
+/// The name of the queue discipline with these attributes.
 fn kind(mut attributes: &[u8]) -> io::Result<Option<String>> {
     while !attributes.is_empty() {
         let length = usize::from(short(attributes, 0)?);

@@ -43,8 +43,8 @@ pub enum How {
     Buffered,
     /// `recvmsg` with one entry for each field.
     Scattered,
-    /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped, and what is not a whole page of its own is copied.
-    /// The fields are where the bytes are.
+    /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped, and data that does not fill a page by itself is copied. The
+    /// fields stay where the bytes are.
     Mapped,
     /// `recv` with `MSG_TRUNC`: the bytes are discarded.
     Discarded,
@@ -53,7 +53,7 @@ pub enum How {
     Multishot,
 }
 
-/// What a message is.
+/// The shape of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Its bytes: 64 to 64 MiB.
@@ -71,11 +71,11 @@ pub struct Counts {
     pub bytes: u64,
     /// Bytes of those that were mapped, not copied.
     pub mapped_bytes: u64,
-    /// System calls, those included that only waited.
+    /// System calls, including those that only waited.
     pub calls: u64,
     /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
-    /// The time that all of it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    /// How long all of it took, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
     pub wall_ns: u64,
 }
 
@@ -123,8 +123,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a shape outside its bounds; `Unsupported` where this kernel or this socket
-    /// has no such way, with what to do about it; those of send(2).
+    /// `InvalidInput` for a shape outside its bounds; `Unsupported` if this kernel or this socket has no such
+    /// way, with what to do about it; those of send(2).
     pub fn new(how: How, socket: OwnedFd, shape: Shape) -> io::Result<Self> {
         let Shape { size, fields } = shape;
         if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size)
@@ -148,13 +148,13 @@ impl Receiver {
         })
     }
 
-    /// Receives `n` messages. Reading the clocks, once before and once after them, is the one system
-    /// call beside the way's own.
+    /// Receives `n` messages. Besides the way's own system calls, it only reads the clocks, once before and
+    /// once after them.
     ///
     /// # Errors
     ///
-    /// Those of the way's calls; `UnexpectedEof` where the sender has ended, `TimedOut` where nothing
-    /// has come for ten seconds.
+    /// Those of the way's calls; `UnexpectedEof` if the sender has ended, `TimedOut` if nothing has come for
+    /// ten seconds.
     pub fn receive(&mut self, n: u64) -> io::Result<()> {
         let began_ns = (now_ns(ClockId::MonotonicRaw), now_ns(ClockId::ThreadCpu));
         for _ in 0..n {
@@ -185,7 +185,7 @@ impl Receiver {
         self.counts.bytes += messages * self.size as u64;
     }
 
-    /// What it has done until now.
+    /// What it has done so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }

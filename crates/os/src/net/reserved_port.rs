@@ -14,16 +14,15 @@ use crate::net::handshake::Handshake;
 /// `max_resvport`).
 const PORTS: RangeInclusive<u16> = 665..=1023;
 
-/// A connection to `to`, from a reserved port where this process may have one and one is free, else
-/// from any. It ends by a reset, which leaves its port free at once: what waits to be sent then is thrown
-/// away.
+/// A connection to `to`, from a reserved port if this process may use one and one is free, otherwise from any
+/// port. It ends with a reset, which frees its port at once: data that waits to be sent is then discarded.
 ///
 /// # Errors
 ///
-/// `TimedOut` where the other end's kernel does not answer within `limit`; those of connect(2).
+/// `TimedOut` if the other end's kernel does not answer within `limit`; those of connect(2).
 pub fn connect(to: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let count = PORTS.end() - PORTS.start() + 1;
-    // Where processes begin at different ports, they seldom try the same one.
+    // If processes begin at different ports, they seldom try the same one.
     let first = (std::process::id() % u32::from(count)) as u16;
     for step in 0..count {
         let port = PORTS.start() + (first + step) % count;
@@ -44,7 +43,7 @@ fn is_taken(error: &io::Error) -> bool {
 
 fn connect_from(port: Option<u16>, to: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let handshake = Handshake::begin_from(port, to)?;
-    // Each port would else be taken for a minute after its connection, and there are few.
+    // Otherwise, each port would be unavailable for a minute after its connection, and there are few.
     handshake.reset_on_close()?;
     handshake.wait(limit)?;
     handshake.into_stream()

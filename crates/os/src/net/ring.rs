@@ -10,13 +10,13 @@ use io_uring::{Builder, IoUring};
 
 use crate::net::unsupported;
 
-/// A ring with room for so many requests and completions, and whether it must be enabled: by the one
-/// thread that uses it, where it begins in another one. Where the kernel can, completions are put into
-/// the ring only when they are asked for, and never interrupt that thread.
+/// A ring with room for this many requests and completions, and whether the thread that uses it must enable
+/// it first, because another thread created it. If the kernel supports it, completions are put into the ring
+/// only on request, and never interrupt that thread.
 ///
 /// # Errors
 ///
-/// `Unsupported` where this machine has no io_uring.
+/// `Unsupported` if this machine has no io_uring.
 pub(super) fn open(
     requests: u32,
     completions: u32,
@@ -41,11 +41,11 @@ pub(super) fn open(
     Ok((ring, false))
 }
 
-/// Submits what is in the ring, and waits until so much is complete, or a signal comes.
+/// Submits what is in the ring, and waits until this many requests are complete, or a signal comes.
 ///
 /// # Errors
 ///
-/// `TimedOut` where that takes longer than `limit`; those of io_uring_enter(2).
+/// `TimedOut` if that takes longer than `limit`; those of io_uring_enter(2).
 #[inline]
 pub(super) fn wait(ring: &IoUring, complete: usize, limit: Duration) -> io::Result<()> {
     let limit = Timespec::from(limit);
@@ -58,7 +58,7 @@ pub(super) fn wait(ring: &IoUring, complete: usize, limit: Duration) -> io::Resu
     }
 }
 
-/// A call that a signal has ended has done nothing, and what it was for is checked afterwards.
+/// An interrupted call has done nothing, and the caller checks the result afterwards.
 #[inline]
 pub(super) fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
     match entered {

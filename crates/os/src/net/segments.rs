@@ -19,12 +19,11 @@ pub const SEGMENT_BYTES: usize = 1452;
 /// Headers of IPv6 and UDP.
 const HEADER_BYTES: u32 = 48;
 
-/// Has a connected socket send and receive messages as datagrams of [`SEGMENT_BYTES`].
+/// Makes a connected socket send and receive messages as datagrams of [`SEGMENT_BYTES`].
 ///
 /// # Errors
 ///
-/// `Unsupported`, with the reason, where the packets on its way hold less, or the kernel has no such
-/// option.
+/// `Unsupported`, with the reason, if the packets of its path hold less, or the kernel has no such option.
 pub fn enable(socket: &impl AsFd) -> io::Result<()> {
     let mtu = socket::mtu_bytes(socket)?;
     if mtu < SEGMENT_BYTES as u32 + HEADER_BYTES {
@@ -42,12 +41,13 @@ pub fn enable(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// As how many datagrams a message of so many bytes goes.
+/// How many datagrams a message of this many bytes takes.
 pub fn count(bytes: usize) -> usize {
     bytes.div_ceil(SEGMENT_BYTES).max(1)
 }
 
-/// How long each datagram, but the last, is of those that came at once; none where one came.
+/// The length in bytes of each datagram, except the last, of those that arrived together; `None` if only one
+/// arrived.
 #[inline]
 pub fn length_of_each(control: &[u8]) -> Option<usize> {
     let is_it =

@@ -37,8 +37,8 @@ const SEQUENCE: Sequence = Sequence {
     receiver: 1,
 };
 
-/// The receivers of such connections: a thread that acknowledges all that they send, until this is
-/// dropped. It spins while something is sent, and sleeps in steps of 50 µs while nothing is.
+/// The receivers of such connections: a thread that acknowledges everything they send, until this is dropped.
+/// It spins while something is sent, and sleeps in steps of 50 µs while nothing is.
 #[derive(Debug)]
 pub struct Acknowledger {
     flows: Option<Sender<Flow>>,
@@ -46,13 +46,12 @@ pub struct Acknowledger {
 }
 
 impl Acknowledger {
-    /// Starts the thread, on these CPUs where there are any; else it inherits those that the
-    /// caller may run on.
+    /// Starts the thread on these CPUs; without any, it inherits those of the caller.
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` without `CAP_NET_RAW` over the network namespace; ENODEV where that is
-    /// not laid out for it; `InvalidInput` where it may run on none of the CPUs.
+    /// `PermissionDenied` without `CAP_NET_RAW` over the network namespace; ENODEV if the namespace is not
+    /// prepared for it; `InvalidInput` if it may run on none of the CPUs.
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
         let back = FrameSender::open(BACK)?;
         let (flows, coming) = mpsc::channel();
@@ -80,15 +79,15 @@ impl Acknowledger {
         })
     }
 
-    /// A connection from an address of this machine to a receiver that is not there. It lasts until
-    /// the acknowledger is dropped: what the stream has not sent by then is lost. A congestion control
-    /// is chosen before the connection begins: one that BBR has begun stays paced, by whichever control
-    /// it goes on.
+    /// A connection from an address of this machine to a receiver that is not there. It lasts until the
+    /// acknowledger is dropped: what the stream has not sent by then is lost. The congestion control is set
+    /// before the connection begins: a connection that began with BBR stays paced, whatever control it uses
+    /// later.
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for a
-    /// window or a segment that cannot be; those of connect(2) of the route; those of
+    /// `PermissionDenied` without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for an
+    /// impossible window or segment size; those of connect(2) about the route; those of
     /// [`crate::net::socket::set_congestion_control`].
     pub fn connect(
         &self,
@@ -167,17 +166,17 @@ impl Flow {
             acknowledgement,
             last: Instant::now(),
         };
-        // A kernel on which this cannot be asked is known before anything is sent.
+        // This shows before anything is sent whether the kernel supports the query.
         tcp_repair::sent(&flow.stream)?;
         Ok(flow)
     }
 
-    /// Acknowledges what was sent since the last time, and whether there was anything.
+    /// Acknowledges what was sent since the last time. Returns whether there was anything.
     #[inline]
     fn acknowledge(&mut self, back: &FrameSender) -> bool {
         match tcp_repair::sent(&self.stream) {
-            // The two numbers that this is made of are read one after the other, so it may also lie
-            // behind what is acknowledged already.
+            // The two numbers behind it are read one after the other, so it may also be lower than what is
+            // already acknowledged.
             Ok(sent) if self.acknowledgement.is_before(sent) => {
                 self.send(sent, back);
                 true
@@ -196,8 +195,8 @@ impl Flow {
         self.last = Instant::now();
     }
 
-    /// Acknowledges again what the sender still waits for: the packet did not get through. A copy
-    /// of one that did would be taken for a sign of loss, so this is not done at once.
+    /// Repeats an acknowledgement that the sender still waits for: the packet was lost. The sender would take
+    /// a duplicate for a sign of loss, so this is not done at once.
     fn repeat_what_was_lost(&mut self, back: &FrameSender) {
         let number = self.acknowledgement.number();
         if self.last.elapsed() > LOST
@@ -217,17 +216,17 @@ const FRAME: usize = TCP + HEADERS[2];
 const CHECKSUM: usize = TCP + 16;
 const NUMBER: usize = TCP + 8;
 
-/// An acknowledgement as it arrives, of which the number and the checksum change.
+/// The frame of an acknowledgement; only the number and the checksum change.
 #[derive(Clone, Debug)]
 struct Acknowledgement {
     frame: [u8; FRAME],
-    /// Of all that does not change, not yet folded.
+    /// The sum of everything that does not change, not yet folded.
     sum: u32,
 }
 
 impl Acknowledgement {
-    /// From the receiver to the sender, both given as (sender, receiver); the window is as it
-    /// stands in the packet.
+    /// From the receiver to the sender, both given as (sender, receiver); the window is the value in the
+    /// packet.
     fn new(
         (sender, receiver): (SocketAddrV4, SocketAddrV4),
         (sender_device, receiver_device): ([u8; 6], [u8; 6]),
@@ -267,7 +266,7 @@ impl Acknowledgement {
         u32::from_be_bytes(bytes.try_into().expect("there are four"))
     }
 
-    /// Whether a sequence number comes after its own, in a circle of 32 bits.
+    /// Whether this sequence number comes after its own, modulo 2³².
     #[inline]
     fn is_before(&self, number: u32) -> bool {
         number.wrapping_sub(self.number()).cast_signed() > 0

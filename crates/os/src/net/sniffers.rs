@@ -6,8 +6,8 @@
 use std::fs;
 use std::io;
 
-/// The protocols of which a socket is given IP packets: `ETH_P_ALL`, `ETH_P_IP`, `ETH_P_IPV6`. One
-/// that only sends has 0.
+/// The protocols with which a socket receives IP packets: `ETH_P_ALL`, `ETH_P_IP`, `ETH_P_IPV6`. One that
+/// only sends has 0.
 const IP: [u16; 3] = [0x0003, 0x0800, 0x86dd];
 
 /// How many are open on the device with this index, in the calling thread's network namespace.

@@ -48,7 +48,7 @@ struct RawTcpInfo {
     bytes_retrans: u64,
 }
 
-// SAFETY: it is numbers, of which the ones behind each other are aligned alike.
+// SAFETY: it contains only numbers, without padding between them.
 unsafe impl Plain for RawTcpInfo {}
 
 /// Positions in [`RawTcpInfo::words`].
@@ -60,12 +60,12 @@ const SO_MEMINFO: c_int = 55;
 const MEMINFO_VARIABLES: usize = 9;
 const MEMINFO_DROPS: usize = 8;
 
-/// Has a TCP socket use this congestion control. Linux 2.6.13.
+/// Makes a TCP socket use this congestion control. Linux 2.6.13.
 ///
 /// # Errors
 ///
-/// `NotFound` (ENOENT) where the kernel has none of that name; `PermissionDenied` (EPERM) where
-/// only the administrator may use it (`net.ipv4.tcp_allowed_congestion_control`).
+/// `NotFound` (ENOENT) if the kernel has none of that name; `PermissionDenied` (EPERM) if only the
+/// administrator may use it (`net.ipv4.tcp_allowed_congestion_control`).
 pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
     Ok(sockopt::set_tcp_congestion(socket, name)?)
 }
@@ -107,8 +107,8 @@ pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
         .or_else(|_| fetch_number(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
 }
 
-/// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts
-/// its own overhead among them, and TCP lets both grow.
+/// The sizes of a socket's send and receive buffers, in bytes. The kernel's own overhead counts too, and TCP
+/// lets both grow.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
     Ok((send as u32, receive as u32))
 }
 
-/// Asks for buffers of so many bytes, of which the kernel gives what `net.core.wmem_max` and
-/// `net.core.rmem_max` allow, and counts twice as much.
+/// Requests buffers of this many bytes. The kernel grants what `net.core.wmem_max` and `net.core.rmem_max`
+/// allow, and counts twice as much.
 ///
 /// # Errors
 ///
@@ -135,9 +135,8 @@ pub fn set_buffer_bytes(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// How many datagrams this socket has dropped, as it had no room for them or their checksums were
-/// wrong: what `SO_RXQ_OVFL` reports with each datagram, without a control message in each receive.
-/// Linux 4.12.
+/// How many datagrams this socket has dropped, because it had no room for them or their checksums were wrong.
+/// `SO_RXQ_OVFL` reports the same with each datagram; this needs no control message. Linux 4.12.
 ///
 /// # Errors
 ///
@@ -148,8 +147,7 @@ pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
     Ok(counts[MEMINFO_DROPS])
 }
 
-/// Has the socket's connection be reset where it is closed: what still waits to be sent is thrown
-/// away.
+/// Makes closing the socket reset the connection: data that still waits to be sent is discarded.
 ///
 /// # Errors
 ///
@@ -158,8 +156,8 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
-/// Has TCP find out in about so many seconds, 3 or more, that a silent peer is no longer there: reads
-/// then fail with `TimedOut`.
+/// Makes TCP detect within about this many seconds, 3 or more, that a silent peer has gone: reads then fail
+/// with `TimedOut`.
 ///
 /// # Errors
 ///
@@ -175,7 +173,7 @@ pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(socket, seconds * 1000)?)
 }
 
-/// Has calls that receive return after this time without anything to receive.
+/// Makes receiving calls return after this time if nothing arrives.
 ///
 /// # Errors
 ///
@@ -188,12 +186,12 @@ pub fn receive_within(socket: impl AsFd, time: Duration) -> io::Result<()> {
     )?)
 }
 
-/// Nothing has come yet, or a signal came between.
+/// Whether nothing has arrived yet, or a signal interrupted the call.
 pub fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// The other end of a connection is not there any more.
+/// Whether the other end of a connection has gone.
 pub fn has_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::system_call::check;
 
-/// Numbers of which any bytes are valid ones.
+/// Types for which every bit pattern is valid.
 ///
 /// # Safety
 ///
-/// They must be, and have no bytes between them.
+/// Every bit pattern of the type must be valid, and it must have no padding.
 pub unsafe trait Plain {}
 // SAFETY: these are numbers.
 unsafe impl Plain for i32 {}
@@ -68,7 +68,7 @@ pub fn fetch<T: Plain>(
     .map(drop)
 }
 
-/// As [`fetch`], of an option that is one number.
+/// As [`fetch`], for an option that is one number.
 ///
 /// # Errors
 ///

@@ -26,17 +26,17 @@ const LINGER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_LINGER);
 const RECEIVE_QUEUE: u32 = 1;
 const SEND_QUEUE: u32 = 2;
 
-/// The option of a handshake that scales windows, RFC 7323. Timestamps and selective
-/// acknowledgements are others: they are off where they are not set.
+/// The handshake option that scales windows (RFC 7323). Timestamps and selective acknowledgements are other
+/// options, which stay off if they are not set.
 const OPTION_WINDOW_SCALE: u32 = 3;
 const SCALE_MAX: u32 = 14;
 
-/// The receiver that the sender takes the other end for.
+/// The receiver that the sender believes to be at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// The payload of a segment that it takes, in bytes: 88 to 32,767.
+    /// The payload of a segment that it accepts, in bytes: 88 to 32,767.
     pub mss: u16,
-    /// How much it takes before it acknowledges, in bytes: below 1 GiB.
+    /// How much it accepts before it acknowledges, in bytes: below 1 GiB.
     pub window: u32,
 }
 
@@ -54,14 +54,14 @@ pub(crate) struct Sequence {
     pub(crate) receiver: u32,
 }
 
-/// A connection from `from`, whose port may be 0, to nobody at `to`, by a congestion control where one
-/// is named. No packet is sent. It has neither timestamps nor selective acknowledgements. Closing it
-/// sends a reset and forgets what was not acknowledged, so that nothing of it outlives its process.
+/// A connection from `from`, whose port may be 0, to nobody at `to`, with a congestion control if one is
+/// named. No packet is sent. It has neither timestamps nor selective acknowledgements. Closing it sends a
+/// reset and forgets what was not acknowledged, so that nothing of it outlives its process.
 ///
 /// # Errors
 ///
-/// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput`
-/// for a window or a segment that cannot be; those of connect(2) of the route.
+/// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for an
+/// impossible window or segment size; those of connect(2) about the route.
 pub(crate) fn establish(
     from: SocketAddrV4,
     to: SocketAddrV4,
@@ -84,7 +84,7 @@ pub(crate) fn establish(
     // The queue that is chosen last is the one whose sequence number `sent` fetches.
     set(&socket, QUEUE, &[SEND_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.sender])?;
-    // As an option of the handshake it would come too late to be used.
+    // As a handshake option it would come too late.
     set(&socket, MSS, &[u32::from(receiver.mss)])?;
     bind(&socket, &from)?;
     connect(&socket, &to)?;
@@ -110,9 +110,8 @@ pub(crate) fn establish(
     Ok(stream)
 }
 
-/// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent
-/// meanwhile may be missing. Neither system call takes the socket's lock, so the sender does not
-/// wait.
+/// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent during this
+/// call may be missing. Neither system call takes the socket's lock, so the sender does not wait.
 ///
 /// # Errors
 ///
@@ -124,15 +123,14 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
     Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
 }
 
-/// How many bytes a connection has sent that are not acknowledged, without those that it has not sent
-/// yet.
+/// How many bytes a connection has sent that are not acknowledged, excluding those that it has not sent yet.
 ///
 /// # Errors
 ///
 /// Those of ioctl(2).
 pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
-    // In this order: what is sent or acknowledged between the two makes it less, and never more than
-    // there may be.
+    // In this order, data that is sent or acknowledged between the two calls can only lower the result, never
+    // raise it.
     let unsent = queued(stream, libc::SIOCOUTQNSD)?;
     Ok(queued(stream, libc::TIOCOUTQ)?.saturating_sub(unsent))
 }
@@ -149,7 +147,7 @@ fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
 ///
 /// # Errors
 ///
-/// Those of getsockname(2); `InvalidInput` where they are not of IPv4.
+/// Those of getsockname(2); `InvalidInput` if they are not IPv4.
 pub(crate) fn addresses(stream: &TcpStream) -> io::Result<(SocketAddrV4, SocketAddrV4)> {
     match (stream.local_addr()?, stream.peer_addr()?) {
         (SocketAddr::V4(own), SocketAddr::V4(other)) => Ok((own, other)),

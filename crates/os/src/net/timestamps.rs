@@ -11,28 +11,28 @@ use crate::net::control_message::{error_in, messages, receive};
 use crate::net::socket::is_passing;
 use crate::net::socket_option;
 
-/// Room for control messages: a stamp of three times, an error with an address.
+/// Room for control messages: a timestamp of three times, and an error with an address.
 pub const CONTROL_WORDS: usize = 64;
-/// The kernel's origin of errors that are none but stamps (linux/errqueue.h).
+/// The origin of errors that are only timestamps (linux/errqueue.h).
 const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 /// Handed to the driver.
 pub const SCM_TSTAMP_SND: u32 = 0;
 /// Entered the queue discipline.
 pub const SCM_TSTAMP_SCHED: u32 = 1;
 
-/// Has the kernel stamp packets as long as it exists, whatever other sockets ask for.
+/// While this exists, the kernel timestamps packets, whatever other sockets request.
 #[derive(Debug)]
 pub struct SwitchedOn {
     _socket: UdpSocket,
 }
 
 impl SwitchedOn {
-    /// Waits until packets are stamped, which it sees by some that it sends to itself.
+    /// Waits until packets are timestamped, which it checks with packets that it sends to itself.
     ///
     /// # Errors
     ///
-    /// `TimedOut` where they are not within this time; what the calls on a socket of the loopback
-    /// device say, such as ENETUNREACH where that is down.
+    /// `TimedOut` if they are not within this time; those of calls on a loopback socket, such as ENETUNREACH
+    /// if that device is down.
     pub fn within(time: Duration) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(socket.local_addr()?)?;
@@ -59,7 +59,7 @@ impl SwitchedOn {
     }
 }
 
-/// Has a socket's packets stamped.
+/// Requests timestamps for a socket's packets.
 ///
 /// # Errors
 ///

@@ -13,8 +13,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use crate::net::network_device::about;
 use crate::system_call::check;
 
-/// A TUN device without offloads: every packet is one of the device's MTU at most, with its
-/// checksum, and begins with the IP header.
+/// A TUN device without offloads: every packet has at most the device's MTU, has its checksum, and begins
+/// with the IP header.
 #[derive(Debug)]
 pub struct Tun(File);
 
@@ -24,8 +24,8 @@ impl Tun {
     ///
     /// # Errors
     ///
-    /// `NotFound` without the TUN driver; `PermissionDenied` where /dev/net/tun is for root only or
-    /// without `CAP_NET_ADMIN` over the namespace; EBUSY where there is a device of that name.
+    /// `NotFound` without the TUN driver; `PermissionDenied` if /dev/net/tun is for root only or without
+    /// `CAP_NET_ADMIN` over the namespace; EBUSY if there is a device of that name.
     pub fn new(name: &str) -> io::Result<Self> {
         if name.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -42,8 +42,8 @@ impl Tun {
         Ok(Self(device))
     }
 
-    /// The next packet that the kernel sends through the device: how many bytes of `packet` it is.
-    /// What does not fit is cut off.
+    /// Reads the next packet that the kernel sends through the device into `packet`, and returns its length
+    /// in bytes. What does not fit is cut off.
     ///
     /// # Errors
     ///
@@ -53,12 +53,12 @@ impl Tun {
         (&self.0).read(packet)
     }
 
-    /// Hands the kernel a packet as one that the device has received. Its way through the protocols
-    /// is part of the call.
+    /// Passes a packet to the kernel as if the device had received it. The protocols process it during the
+    /// call.
     ///
     /// # Errors
     ///
-    /// EIO while the device is down, EINVAL for what is no IP packet.
+    /// EIO while the device is down, EINVAL for something else than an IP packet.
     #[inline]
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         (&self.0).write(packet).map(drop)

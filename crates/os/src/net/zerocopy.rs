@@ -18,7 +18,7 @@ const ZEROCOPY: u32 = libc::MSG_ZEROCOPY.cast_unsigned();
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
-/// Lets a TCP or UDP socket be used with [`send`].
+/// Prepares a TCP or UDP socket for [`send`].
 ///
 /// # Errors
 ///
@@ -27,21 +27,21 @@ pub fn enable(socket: &impl AsFd) -> io::Result<()> {
     socket_option::set(socket, (libc::SOL_SOCKET, libc::SO_ZEROCOPY), &[1_u32])
 }
 
-/// Asks for these bytes to be sent from where they are (`MSG_ZEROCOPY`). They must stay as they are
-/// until its completion has come, else what is sent is what they are by then; memory that is given
-/// back before stays with the kernel until it is done.
+/// Asks for these bytes to be sent from where they are (`MSG_ZEROCOPY`). They must not change before the
+/// completion arrives: otherwise the changed bytes may be sent. Memory that is freed earlier stays with the
+/// kernel until it is done.
 ///
 /// # Errors
 ///
-/// Those of send(2): ENOBUFS where too much is in flight (net.core.optmem_max, and the limit of
-/// locked memory); complete something first.
+/// Those of send(2): ENOBUFS if too much is in flight (net.core.optmem_max, and the limit of locked memory);
+/// complete something first.
 #[inline]
 pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::from_bits_retain(ZEROCOPY) | SendFlags::NOSIGNAL;
     Ok(rustix::net::send(socket, bytes, flags)?)
 }
 
-/// Sends of [`send`] that the kernel is done with.
+/// The sends of [`send`] that the kernel is done with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// All of them, each call of [`send`] being one.
@@ -53,7 +53,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Adds the completions that a socket reports by now; never waits.
+    /// Adds the completions that a socket has reported so far; never waits.
     ///
     /// # Errors
     ///

@@ -71,9 +71,9 @@ pub(super) struct CorePmu {
 }
 
 impl CorePmu {
-    /// Units of cores list their CPUs in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's
-    /// hybrids, `armv8_…` on Arm. Where there is one unit only, general events find it themselves;
-    /// naming it takes Linux 5.13 (Arm: 6.6).
+    /// Units of cores list their CPUs in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's hybrids,
+    /// `armv8_…` on Arm. If there is only one unit, general events find it themselves; naming it needs Linux
+    /// 5.13 (Arm: 6.6).
     pub(super) fn here() -> Self {
         let cpu = affinity::current_cpu();
         let unit = |unit: fs::DirEntry| -> Option<(String, u32, String)> {

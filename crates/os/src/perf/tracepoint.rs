@@ -13,14 +13,13 @@ use crate::system_call::with_context;
 /// The tracepoint of that name, to be counted in a [`Group`](super::Group): `tracepoint("raw_syscalls",
 /// "sys_enter")` counts system calls.
 ///
-/// Its number is read from tracefs, where that is mounted (/sys/kernel/tracing,
-/// /sys/kernel/debug/tracing), else from an instance of it that is attached nowhere and vanishes
-/// here (Linux 5.2, needs CAP_SYS_ADMIN).
+/// Its number is read from tracefs, if that is mounted (/sys/kernel/tracing, /sys/kernel/debug/tracing),
+/// otherwise from an instance that is attached to no path and vanishes here (Linux 5.2, needs CAP_SYS_ADMIN).
 ///
 /// # Errors
 ///
-/// `NotFound` where there is no tracefs or it has no such tracepoint; `PermissionDenied` where
-/// only root may look; `InvalidInput` for names with a slash.
+/// `NotFound` if there is no tracefs or it has no such tracepoint; `PermissionDenied` if only root may read
+/// it; `InvalidInput` for names with a slash.
 pub fn tracepoint(category: &str, name: &str) -> io::Result<Event> {
     let explained = |error: io::Error| {
         with_context(

@@ -17,28 +17,26 @@ use rustix::thread::UnshareFlags;
 /// Something that the kernel may refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// A user namespace in which this user is root: Linux 3.8, CONFIG_USER_NS; without root only
-    /// where nothing forbids it. Its maps are written too, since some systems let it be made and
-    /// not be used.
+    /// A user namespace in which this user is root: Linux 3.8, CONFIG_USER_NS; without root only if nothing
+    /// forbids it. Its maps are written too, since some systems allow creating it but not using it.
     UserNamespace,
-    /// A network namespace: Linux 2.6.24, CONFIG_NET_NS; as root, or behind a
-    /// [`Attempt::UserNamespace`].
+    /// A network namespace: Linux 2.6.24, CONFIG_NET_NS; as root, or after an [`Attempt::UserNamespace`].
     NetworkNamespace,
     /// A ring of io_uring: Linux 5.1, CONFIG_IO_URING; `kernel.io_uring_disabled` (6.6) and many
     /// containers forbid it.
     IoUring,
-    /// A perf event that counts nothing, in user space alone: Linux 3.14, CONFIG_PERF_EVENTS. Where
-    /// this is refused, so is every other.
+    /// A perf event that counts nothing, in user space only: Linux 3.14, CONFIG_PERF_EVENTS. If this is
+    /// refused, so is every other.
     PerfEvent,
 }
 
-/// Does all of this, one after the other, in one child process that then ends. Takes a millisecond
-/// or two; the kernel clears a network namespace away some time later.
+/// Makes these attempts, one after the other, in one child process that then ends. Takes a millisecond or
+/// two; the kernel removes a network namespace some time later.
 ///
 /// # Errors
 ///
-/// The first thing that failed, by the system call's name and with its kind of error, or by which
-/// signal the child was killed; else what pipe(2) or fork(2) says.
+/// The first thing that failed, by the system call's name and with its kind of error, or by which signal the
+/// child was killed; otherwise the errors of pipe(2) or fork(2).
 pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     let (mut reader, writer) = io::pipe()?;
     let maps = Maps::of_this_user();
@@ -55,7 +53,7 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     let mut report = [0; size_of::<Report>()];
     let reported = reader.read_exact(&mut report);
     let pid = Pid::from_raw(child).expect("fork gives a process id");
-    // There is no status where whoever started this process has it ignore its children.
+    // There is no status if this process was started with SIGCHLD ignored.
     let status =
         rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
     if reported.is_ok() {
@@ -128,7 +126,7 @@ fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
         current: Some(0),
         maximum: Some(0),
     };
-    // Where it cannot be set, nothing else changes.
+    // If it cannot be set, nothing else changes.
     let _ = setrlimit(Resource::Core, no_core_file);
     let made = attempts.iter().try_for_each(|attempt| make(*attempt, maps));
     let report: Report = made.err().unwrap_or([0, 0]);
@@ -137,12 +135,12 @@ fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// One attempt, which is only for the child: the namespaces are those of the calling process.
+/// One attempt. Only for the child, since it changes the namespaces of the calling process.
 fn make(attempt: Attempt, maps: &Maps) -> Result<(), Report> {
     match attempt {
         Attempt::UserNamespace => {
             unshare(UnshareFlags::NEWUSER).map_err(failure_of(NEW_USER))?;
-            // Without it, the group's map may not be written.
+            // Without this, the group's map must not be written.
             write(c"/proc/self/setgroups", "deny").map_err(failure_of(SETGROUPS))?;
             write(c"/proc/self/uid_map", &maps.users).map_err(failure_of(UID_MAP))?;
             write(c"/proc/self/gid_map", &maps.groups).map_err(failure_of(GID_MAP))
@@ -166,7 +164,7 @@ fn unshare(namespace: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(namespace) }?)
 }
 
-/// These files take all of a text or nothing.
+/// These files accept a whole text or nothing.
 fn write(path: &CStr, text: &str) -> io::Result<()> {
     let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, text.as_bytes())?;

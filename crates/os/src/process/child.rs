@@ -14,7 +14,7 @@ use crate::system_call::check;
 pub(crate) struct Child(Pid);
 
 impl Child {
-    /// What fork(2) or clone(2) answered: `None` in the child itself.
+    /// The return value of fork(2) or clone(2): `None` in the child itself.
     pub(crate) fn started(answer: libc::c_int) -> io::Result<Option<Self>> {
         Ok(Pid::from_raw(check(answer)?).map(Self))
     }
@@ -23,7 +23,7 @@ impl Child {
         self.0
     }
 
-    /// Whether it has ended; its status stays to be fetched.
+    /// Whether it has ended; its status can still be read.
     pub(crate) fn has_ended(&self) -> bool {
         has_ended(self.0)
     }
@@ -31,14 +31,14 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is only its status to fetch. There is none where
-        // whoever started this process has it ignore its children.
+        // It may have ended by itself; then only its status is read. There is none if this process was
+        // started with SIGCHLD ignored.
         let _ = rustix::process::kill_process(self.0, Signal::KILL);
         let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.0), WaitOptions::empty()));
     }
 }
 
-/// Whether a child has ended; its status stays to be fetched.
+/// Whether a child has ended; its status can still be read.
 pub(crate) fn has_ended(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(
@@ -47,7 +47,7 @@ pub(crate) fn has_ended(child: Pid) -> bool {
     )
 }
 
-/// In a child: has the kernel kill it when its parent ends. Whether that is still there; a parent
+/// In a child: makes the kernel kill it when its parent ends. Returns whether the parent still exists; one
 /// that ended before sends no signal.
 pub(crate) fn ends_with(parent: Pid) -> bool {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

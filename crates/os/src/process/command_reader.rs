@@ -97,11 +97,11 @@ fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBoo
     unsafe { libc::_exit(0) }
 }
 
-/// Makes the pipe standard output, and closes every other descriptor but standard input: whoever
-/// waits for the end of this process's output must not wait for the reader. Gives both.
+/// Makes the pipe standard output, and closes every other descriptor but standard input: a process that waits
+/// for the end of this process's output must not wait for the reader. Returns both.
 fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
     const FIRST: libc::c_uint = libc::STDERR_FILENO.cast_unsigned();
-    /// Where the kernel has no close_range(2) (before Linux 5.9): far above what is open so early.
+    /// For kernels without close_range(2) (before Linux 5.9): far above what is open so early.
     const MANY: libc::c_int = 1024;
     let _ = dup2_stdout(pipe);
     // SAFETY: nothing in the child uses the descriptors that are closed.
@@ -144,7 +144,7 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills the worker, with its process group where it leads one, and so this process.
+/// Kills the worker, with its process group if it leads one, and so this process too.
 fn end(worker: Pid) {
     let _ = if rustix::process::getpgrp() == worker {
         rustix::process::kill_process_group(worker, Signal::KILL)
@@ -153,17 +153,17 @@ fn end(worker: Pid) {
     };
 }
 
-/// Lines as they arrive in pieces. A line that may be the one to stop is held until it is whole.
+/// Lines as they arrive in pieces. A line that may be the stop line is held until it is complete.
 struct Lines<'a> {
     stop_line: &'a [u8],
     stop: &'a AtomicBool,
     held: [u8; LONGEST_HELD],
     held_bytes: usize,
-    /// Within a line that is longer, part of which was passed on.
+    /// Whether it is inside a longer line, part of which was passed on.
     is_within: bool,
 }
 
-/// The longest line that may be the one to stop, in bytes.
+/// The longest line that may be the stop line, in bytes.
 const LONGEST_HELD: usize = 64;
 
 impl<'a> Lines<'a> {
@@ -177,8 +177,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Passes on what is known not to be the line to stop. That line sets the flag, before what
-    /// follows it is passed on: who has read a later line must find the flag set.
+    /// Passes on what is known not to be the stop line. The stop line sets the flag before anything after it
+    /// is passed on: a process that has read a later line must find the flag set.
     fn pass(
         &mut self,
         bytes: &[u8],

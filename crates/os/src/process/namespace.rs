@@ -50,7 +50,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// EMFILE at the limit of open files; what setns(2) says fails the start.
+    /// EMFILE at the limit of open files. An error of setns(2) makes the start fail.
     pub fn start_in(&self, command: &mut Command) -> io::Result<()> {
         let own = Self {
             user: self.user.as_ref().map(OwnedFd::try_clone).transpose()?,
@@ -98,8 +98,8 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// What unshare(2) says: EPERM without `CAP_SYS_ADMIN` ([`become_root_of_new_user_namespace`]
-    /// gives it), ENOSPC at the limit user.max_net_namespaces.
+    /// The errors of unshare(2): EPERM without `CAP_SYS_ADMIN` ([`become_root_of_new_user_namespace`] gives
+    /// it), ENOSPC at the limit user.max_net_namespaces.
     pub fn new_for_this_thread() -> io::Result<Self> {
         // SAFETY: a network namespace for this thread alone: no memory or descriptor is unshared.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
@@ -111,9 +111,8 @@ impl Namespace {
 ///
 /// # Errors
 ///
-/// What unshare(2) says: EINVAL where there is a second thread, EPERM where user namespaces are not
-/// for ordinary users, ENOSPC at user.max_user_namespaces; EACCES for the maps where the process is
-/// not dumpable.
+/// The errors of unshare(2): EINVAL if there is a second thread, EPERM if ordinary users may not create user
+/// namespaces, ENOSPC at user.max_user_namespaces; EACCES for the maps if the process is not dumpable.
 pub fn become_root_of_new_user_namespace() -> io::Result<()> {
     let (user, group) = (
         rustix::process::geteuid().as_raw(),

@@ -19,7 +19,7 @@ use crate::cpu::repeat::repeat;
 use crate::memory::arena::{Arena, PageSize, base_page_bytes};
 use crate::system_call::check;
 
-/// What makes the signal.
+/// How the signal is caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// tgkill(2) of the calling thread, SIGUSR1: handled as that call returns.
@@ -29,7 +29,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every one, in the order in which they are declared.
+    /// Both, in the order of declaration.
     pub const ALL: [Self; 2] = [Self::Sent, Self::Fault];
 
     fn signal(self) -> c_int {
@@ -52,7 +52,7 @@ pub struct Handler {
 }
 
 static ONLY: Mutex<()> = Mutex::new(());
-/// How many signals were handled. Only the thread that has the handler makes any.
+/// How many signals were handled. Only the thread that owns the handler causes any.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 /// The address whose faults are handled.
 static READ_ONLY: AtomicUsize = AtomicUsize::new(0);
@@ -99,7 +99,7 @@ impl Handler {
         });
     }
 
-    /// Whether this handler is the one that the kernel has now.
+    /// Whether the kernel now has this handler.
     pub fn is_installed(&self) -> bool {
         // SAFETY: all zeros is a valid value of this plain structure of C.
         let mut now: libc::sigaction = unsafe { mem::zeroed() };
@@ -108,8 +108,7 @@ impl Handler {
         status == 0 && now.sa_sigaction == self.installed.action.sa_sigaction
     }
 
-    /// Has the signal made and handled `n` times, one after the other, in the thread that installed
-    /// the handler. Each is handled before the next is made.
+    /// Causes the signal `n` times in the thread that installed the handler. Each is handled before the next.
     pub fn handle(&mut self, n: u64) {
         match self.cause {
             Cause::Sent => {
@@ -151,7 +150,7 @@ impl Drop for Handler {
     }
 }
 
-/// What handles a signal now, and what was there before.
+/// The installed handler of a signal, and the previous one.
 #[derive(Debug)]
 pub(crate) struct Installed {
     action: libc::sigaction,
@@ -160,12 +159,13 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
-    /// Has this function handle a signal, which is no longer blocked in the calling thread: a parent
-    /// may have left it so.
+    /// Installs this function as the handler of a signal, and unblocks the signal in the calling thread: a
+    /// parent may have left it blocked.
     ///
     /// # Safety
     ///
-    /// The handler takes what the flags say, and does only what is safe in one.
+    /// The handler takes the arguments that the flags determine, and does only what is safe in a signal
+    /// handler.
     pub(crate) unsafe fn new(
         signal: c_int,
         handler: libc::sighandler_t,
@@ -188,7 +188,7 @@ impl Installed {
 }
 
 fn count_one() {
-    // One thread alone handles, so that this need not be atomic.
+    // Only one thread handles signals, so this need not be one atomic operation.
     HANDLED.store(HANDLED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
@@ -196,7 +196,7 @@ extern "C" fn count(_: c_int) {
     count_one();
 }
 
-/// A fault of [`ReadOnlyPage::store`] goes on behind the store; any other kills as it should.
+/// A fault of [`ReadOnlyPage::store`] continues after the store; any other kills the process, as it should.
 extern "C" fn step_over(_: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO the information of a fault.
     let address = unsafe { (*information).si_addr() };
@@ -233,7 +233,7 @@ impl ReadOnlyPage {
         Ok(Self { arena })
     }
 
-    /// Stores to it, which faults. [`step_over`] goes on at the address that is in a register.
+    /// Stores to it, which faults. [`step_over`] continues at the address in a register.
     #[inline]
     fn store(&mut self) {
         let page = self.arena.start();

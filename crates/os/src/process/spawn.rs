@@ -1,8 +1,7 @@
 //! Measured: starting a process, and waiting until it has ended.
 //!
-//! A child does nothing: it ends at once, or executes a program that does. It waits for nothing, so
-//! it ends shortly after its parent at the latest, and needs no signal. Its exit code shows what it
-//! did.
+//! A child does nothing: it ends at once, or executes a program that does. It waits for nothing, so it ends
+//! soon after its parent at the latest, without any signal. Its exit code shows what it did.
 //!
 //! The program is an executable with the bytes of a dozen instructions in a memory file: it has no
 //! file system behind it, it is not linked to anything, and it ends in its first instructions. So
@@ -26,49 +25,48 @@ use rustix::io::Errno;
 /// Which call starts the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Starting {
-    /// The C library's fork(), which first runs what pthread_atfork(3) was given, and takes the
-    /// allocator's locks where there are several threads.
+    /// The C library's fork(), which first runs the pthread_atfork(3) handlers, and takes the allocator's
+    /// locks if there are several threads.
     Fork,
-    /// What vfork(2) asks of the kernel, `CLONE_VM | CLONE_VFORK`: the child uses its parent's
-    /// memory, and the calling thread stands still until the child has ended or executed a program.
-    /// On a small stack of its own by the C library's clone(), since no Rust function may return
-    /// twice.
+    /// What vfork(2) asks of the kernel, `CLONE_VM | CLONE_VFORK`: the child uses its parent's memory, and
+    /// the calling thread is suspended until the child has ended or executed a program. On a small stack of
+    /// its own by the C library's clone(), since no Rust function may return twice.
     Vfork,
-    /// The C library's posix_spawn(): as vfork (glibc 2.24), on a fresh stack, with signals blocked
-    /// meanwhile and their handlers reset in the child. Executes a program always.
+    /// The C library's posix_spawn(): as vfork (glibc 2.24), on a fresh stack, with signals blocked during
+    /// the call and their handlers reset in the child. It always executes a program.
     PosixSpawn,
     /// The clone3 system call without flags, by its number: what fork asks of the kernel. Linux 5.3.
     Clone3,
 }
 
 impl Starting {
-    /// Every way, in the order in which they are declared.
+    /// Every way, in the order of declaration.
     pub const ALL: [Self; 4] = [Self::Fork, Self::Vfork, Self::PosixSpawn, Self::Clone3];
 }
 
-/// What is needed to start children, one after the other.
+/// Starts children, one after the other.
 #[derive(Debug)]
 pub struct Starter {
     how: Starting,
     program: Option<Program>,
-    /// What a child that shares this process's memory runs on; 16-byte aligned.
+    /// The stack of a child that shares this process's memory, 16-byte aligned.
     stack: Box<[u128]>,
 }
 
-/// A child that has been started. To be waited for.
+/// A started child, for which the caller must wait.
 #[derive(Debug)]
 #[must_use = "a child that nobody waits for stays as a zombie"]
 pub struct Child {
     pid: libc::pid_t,
-    /// How it ends if it did what it was to do.
+    /// Its exit code if it did what it should.
     exit_code: c_int,
 }
 
-/// How a child ends that executes nothing.
+/// The exit code of a child that executes no program.
 const ENDED: c_int = 7;
-/// How the program ends.
+/// The program's exit code.
 const EXECUTED: c_int = 42;
-/// How a child ends that could not execute the program, as a shell's does.
+/// The exit code of a child that could not execute the program, as in a shell.
 const NOT_EXECUTED: c_int = 127;
 
 /// Bytes of the stack of a child that makes one or two system calls.
@@ -79,9 +77,8 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for posix_spawn without a program. With one: what memfd_create(2) says
-    /// (Linux 3.17; `vm.memfd_noexec` and security modules can forbid it), and what executing the
-    /// program once says.
+    /// `InvalidInput` for posix_spawn without a program. With one, those of memfd_create(2) (Linux 3.17;
+    /// `vm.memfd_noexec` and security modules can forbid it), and those of executing the program once.
     pub fn new(how: Starting, executing: bool) -> io::Result<Self> {
         if how == Starting::PosixSpawn && !executing {
             return Err(invalid("posix_spawn always executes a program"));
@@ -97,7 +94,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// What the call says: `WouldBlock` (EAGAIN) at a limit on processes, `OutOfMemory`; for clone3
+    /// Those of the call: `WouldBlock` (EAGAIN) at a limit on processes, `OutOfMemory`; for clone3
     /// `Unsupported` (ENOSYS) before Linux 5.3 and under many containers' filters.
     #[inline]
     pub fn start(&mut self) -> io::Result<Child> {
@@ -159,8 +156,8 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// If it did not end normally; `ECHILD` if whoever started this process has it ignore
-    /// its children's ends (SIGCHLD), which then leave no status.
+    /// If it did not end normally; `ECHILD` if this process was started with SIGCHLD ignored, so that
+    /// children leave no status.
     #[inline]
     pub fn wait(self) -> io::Result<()> {
         let mut status = 0;
@@ -188,8 +185,8 @@ fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
     })
 }
 
-/// What a child does: system calls alone, since another thread may have held a lock when the
-/// process was copied.
+/// What a child does: only system calls, since another thread may have held a lock when the process was
+/// copied.
 fn run_child(program: Option<&Program>) -> ! {
     let Some(program) = program else {
         // SAFETY: ends the process without running what its parent has to run at its own end.
@@ -236,7 +233,7 @@ impl Program {
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .expect("a number has no zero byte");
         let program = Self { _file: file, path };
-        // Of the ways to execute it, this one says why it cannot be.
+        // Of the ways to execute it, this one reports why it fails.
         program.posix_spawn()?.wait()?;
         Ok(program)
     }
@@ -284,7 +281,7 @@ impl Program {
 
 fn executable_memory_file() -> io::Result<File> {
     let file = match memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC) {
-        // Before Linux 6.3 every memory file is executable, and the flag unknown.
+        // Before Linux 6.3, every memory file is executable, and the flag is unknown.
         Err(Errno::INVAL) => memfd_create(NAME, MemfdFlags::CLOEXEC),
         answer => answer,
     };

@@ -1,11 +1,11 @@
-//! The kernel's files of named sizes, such as /proc/self/status and /proc/meminfo.
+//! The kernel's files that list named sizes, such as /proc/self/status and /proc/meminfo.
 //!
 //! Source: proc(5).
 
-/// What the kernel reports of this process's memory, among other things.
+/// The file with this process's memory use, among other things.
 pub(crate) const STATUS: &str = "/proc/self/status";
 
-/// What a file such as [`STATUS`] says under a name, in bytes.
+/// The value of a name in a file such as [`STATUS`], in bytes.
 pub(crate) fn status_bytes(status: &str, name: &str) -> Option<u64> {
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     kib_value(value).map(|kib| kib * 1024)

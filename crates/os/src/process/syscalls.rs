@@ -22,8 +22,7 @@ pub fn getppid(n: u64) {
     });
 }
 
-/// Asks for the own process id `n` times. A system call since glibc 2.25, which stopped keeping
-/// the answer.
+/// Asks for the own process id `n` times. A system call since glibc 2.25, which stopped caching the answer.
 pub fn getpid(n: u64) {
     repeat(n, || {
         // SAFETY: takes nothing, changes nothing and cannot fail.
@@ -80,7 +79,7 @@ pub fn open_close(n: u64, path: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one byte from a file `n` times, from where it stands (a file that never ends, such as
+/// Reads one byte from a file `n` times, from its current position (use a file that never ends, such as
 /// /dev/zero).
 ///
 /// # Errors

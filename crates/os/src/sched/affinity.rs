@@ -7,7 +7,7 @@ use crate::system_call::{check, invalid};
 use std::cell::Cell;
 use std::io;
 
-/// The numbers of the CPUs that the calling thread may run on, ascending.
+/// The numbers of the CPUs on which the calling thread may run, in ascending order.
 ///
 /// # Errors
 ///
@@ -43,12 +43,11 @@ pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
     }
 }
 
-/// Lets the calling thread run on these CPUs only. Threads that it starts inherit that.
+/// Restricts the calling thread to these CPUs. Threads that it starts inherit this.
 ///
 /// # Errors
 ///
-/// `InvalidInput` (EINVAL) where none of them is online and allowed by the cpuset; see
-/// sched_setaffinity(2).
+/// `InvalidInput` (EINVAL) if none of them is online and allowed by the cpuset; see sched_setaffinity(2).
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
     let before = current_cpu();
     pin_to(&set(cpus)?)?;
@@ -58,7 +57,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// A set of CPUs as the kernel takes it, made where memory may be allocated.
+/// A set of CPUs in the kernel's format. Allocates, so prepare it in advance.
 ///
 /// # Errors
 ///
@@ -71,8 +70,7 @@ pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
     }
 }
 
-/// [`pin`] with a set that was made before: a system call and nothing else, for the child of a
-/// fork.
+/// [`pin`] with a prepared set: one system call and nothing else, for the child of a fork.
 pub(crate) fn pin_to(set: &[u64]) -> io::Result<()> {
     pin_process(0, set)
 }
@@ -84,8 +82,7 @@ pub(crate) fn pin_process(process: libc::pid_t, set: &[u64]) -> io::Result<()> {
         .map(drop)
 }
 
-/// How often [`pin`] has taken the calling thread to another CPU: so many of its migrations
-/// were meant.
+/// How often [`pin`] has moved the calling thread to another CPU: this many of its migrations were intended.
 pub fn moves() -> u64 {
     MOVES.get()
 }
@@ -94,8 +91,8 @@ thread_local! {
     static MOVES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The CPU that the calling thread runs on; it may be another one already, unless the thread
-/// is pinned to one. Answered by the vDSO.
+/// The CPU that the calling thread runs on; it may already be another one, unless the thread is pinned. Read
+/// through the vDSO.
 #[inline]
 pub fn current_cpu() -> usize {
     rustix::thread::sched_getcpu()

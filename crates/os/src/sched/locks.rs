@@ -1,10 +1,9 @@
 //! Measured: locking and unlocking, by the kind of lock.
 //!
-//! The data that a lock guards is in the same cache line, as in a program that is written for this:
-//! a count, and the number of the last thread that counted. The holder reads both and writes the
-//! first, and the second if it was another thread's. The time for that is hidden behind the lock's
-//! own atomic instructions: on Zen 4, lock and unlock take as long with it as around a plain
-//! counter.
+//! The data that a lock guards is in the same cache line, as in a program that is written for this: a count,
+//! and the number of the last thread that counted. The holder reads both and writes the first, and the second
+//! if another thread wrote it last. The time for this is hidden behind the lock's own atomic instructions: on
+//! Zen 4, lock and unlock take as long with it as around a plain counter.
 //!
 //! Source: pthread_mutex_lock(3p); U. Drepper, "Futexes Are Tricky", 2011; L. Rudolph, Z. Segall,
 //! "Dynamic Decentralized Cache Schemes for MIMD Parallel Processors", ISCA 1984 (test and
@@ -17,24 +16,23 @@ use std::sync::{Mutex, PoisonError};
 
 /// A lock, and what it guards.
 pub trait Lock: Send + Sync {
-    /// Locks, counts one up and unlocks, over and over, until the count is `target`; lock and
-    /// unlock once more show that it is. `holder` identifies this thread. Returns how
-    /// often this thread has counted: what all threads have counted together is the count, unless
-    /// two held the lock at the same time.
+    /// Locks, counts one up and unlocks, again and again, until the count is `target`; one more lock and
+    /// unlock shows this. `holder` identifies this thread. Returns how often this thread has counted: the
+    /// numbers of all threads add up to the count, unless two held the lock at the same time.
     fn count_up_to(&self, target: u64, holder: u64) -> u64;
 
-    /// What the lock guards.
+    /// The data that the lock guards.
     fn guarded(&self) -> Guarded;
 }
 
-/// What a lock guards.
+/// The data that a lock guards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guarded {
     /// How often it was counted up.
     pub count: u64,
-    /// How often it was counted up by another thread than the time before.
+    /// How often another thread than the last one counted.
     pub handovers: u64,
-    /// Who counted last.
+    /// The thread that counted last.
     holder: u64,
 }
 
@@ -88,7 +86,7 @@ pub type Pthread = Around<PthreadMutex>;
 /// It never enters the kernel, so a holder that loses its CPU keeps all others spinning.
 pub type Spin = Around<TestAndSet>;
 
-/// A lock that knows nothing of what it guards, and that.
+/// A lock that does not know what it guards, together with that data.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Around<L> {
@@ -96,17 +94,17 @@ pub struct Around<L> {
     guarded: UnsafeCell<Guarded>,
 }
 
-/// What [`Around`] can be made of.
+/// A lock that [`Around`] can use.
 ///
 /// # Safety
 ///
-/// Of all threads one at most is between the return of `lock` and the call of `unlock`, and what it
-/// has written there is seen by the next one.
+/// At most one thread is between the return of `lock` and the call of `unlock`, and the next one sees what it
+/// has written there.
 pub unsafe trait Exclusive: Send + Sync {
     /// Waits until no other thread has the lock, and takes it.
     fn lock(&self);
 
-    /// Gives it back; only for the thread that has it.
+    /// Releases it; only for the thread that holds it.
     fn unlock(&self);
 }
 
@@ -152,7 +150,7 @@ unsafe impl Exclusive for PthreadMutex {
     fn lock(&self) {
         // SAFETY: the mutex was initialised, and is in its place until the borrow of `self` ends.
         let status = unsafe { libc::pthread_mutex_lock(self.0.get()) };
-        // The default type has no error where the mutex is valid and not the caller's already.
+        // The default type has no error if the mutex is valid and the caller does not hold it.
         debug_assert_eq!(status, 0);
     }
 
@@ -177,7 +175,7 @@ impl Drop for PthreadMutex {
     }
 }
 
-/// Taken, or not.
+/// Whether it is taken.
 #[derive(Debug, Default)]
 pub struct TestAndSet(AtomicBool);
 

@@ -1,5 +1,5 @@
-//! The other end of a measurement between two: a process or a thread that does its duty until it is
-//! ended, on its own CPU or on this one.
+//! The other end of a measurement between two: a process or a thread that works until it is ended, on its own
+//! CPU or on this one.
 //!
 //! Source: fork(2).
 
@@ -24,8 +24,8 @@ pub(crate) struct Status {
     involuntary: AtomicU64,
 }
 
-/// Whether a thread or a process that was started runs where it is to run: [`STARTING`], [`READY`], or
-/// [`FAILED`] and an error number.
+/// Whether a started thread or process runs on its CPU: [`STARTING`], [`READY`], or [`FAILED`] and an error
+/// number.
 #[derive(Debug, Default)]
 pub(crate) struct Startup(AtomicU32);
 
@@ -33,13 +33,13 @@ const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 1 << 16;
 
-/// What a partner does until it receives the end, or its channel breaks. It allocates nothing, takes no
-/// lock and cannot panic, so that the child of a fork may do it. What it points to outlives the partner.
+/// What a partner does until it receives the end, or its channel breaks. It allocates nothing, takes no lock
+/// and cannot panic, so that a forked child may do it. What it points to must outlive the partner.
 pub(crate) trait Duty: Copy + Send + 'static {
     fn serve(&self, status: &Status);
 }
 
-/// A partner, which ends when this is dropped; a thread must have received the end before.
+/// A partner, which ends when this is dropped; a thread must have received the end before that.
 #[derive(Debug)]
 pub(crate) enum Partner {
     Process(Child),
@@ -67,7 +67,7 @@ impl Status {
 }
 
 impl Startup {
-    /// For who was started.
+    /// For the started thread or process: reports the result of pinning.
     pub(crate) fn report(&self, placed: &io::Result<()>) {
         let state = match placed {
             Ok(()) => READY,
@@ -80,7 +80,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// What it reported, or that it ended before.
+    /// What it reported, or that it ended before it reported.
     pub(crate) fn wait_until_ready(&self, is_alive: impl Fn() -> bool) -> io::Result<()> {
         loop {
             let alive = is_alive();
@@ -99,10 +99,10 @@ impl Startup {
 }
 
 impl Partner {
-    /// Forks a process that does `duty` on CPU `cpu`. Of the parent's descriptors it closes
-    /// `not_its_own`, so that it can see the end of what the parent holds alone.
+    /// Forks a process that does `duty` on CPU `cpu`. It closes `not_its_own` of the parent's descriptors, so
+    /// that it notices when the parent closes the ones that only the parent holds.
     ///
-    /// It is killed when the calling thread ends, however that ends, and when this is dropped.
+    /// It is killed when the calling thread ends, for whatever reason, and when this is dropped.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Partner {
         Ok(Self::Process(child))
     }
 
-    /// Whether it is a process that has ended; of a thread nothing is known.
+    /// Whether it is a process that has ended; nothing is known about a thread.
     pub(crate) fn has_ended(&self) -> bool {
         match self {
             Self::Process(child) => child.has_ended(),

@@ -1,18 +1,18 @@
 //! Real-time scheduling of the calling thread.
 //!
-//! Source: sched(7), sched_setscheduler(2). Such a thread runs as soon as it can and until it
-//! waits, before every ordinary one.
+//! Source: sched(7), sched_setscheduler(2). Such a thread runs before every ordinary one, as soon as it is
+//! ready and until it waits.
 
 use crate::system_call::check;
 use std::io;
 
-/// Lets the calling thread run under `SCHED_FIFO` at this priority (1 to 99). Threads and processes
-/// that it starts do not inherit that.
+/// Makes the calling thread run under `SCHED_FIFO` at this priority (1 to 99). Threads and processes that it
+/// starts do not inherit this.
 ///
 /// # Errors
 ///
-/// `PermissionDenied` (EPERM) above `RLIMIT_RTPRIO` and without `CAP_SYS_NICE` in the first user
-/// namespace; EINVAL for what is no priority.
+/// `PermissionDenied` (EPERM) above `RLIMIT_RTPRIO` and without `CAP_SYS_NICE` in the first user namespace;
+/// EINVAL for an invalid priority.
 pub fn begin(priority: u32) -> io::Result<()> {
     // SAFETY: all zeros is a valid value of this plain structure of C.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };

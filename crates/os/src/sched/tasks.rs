@@ -1,6 +1,6 @@
 //! What this process's threads have used, by thread name.
 //!
-//! For threads that a library started, of which only the name is known.
+//! It is for threads that a library started and of which only the name is known.
 //!
 //! Source: proc(5) on `/proc/PID/task/TID/comm` and `schedstat`, whose first number is the time that
 //! the thread has spent on a CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst; a kernel
@@ -10,12 +10,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// CPU time of all threads of this process that have this name now, in nanoseconds; 0 where there
-/// is none. A thread that has ended is not among them.
+/// CPU time of all threads of this process that have this name now, in nanoseconds; 0 if there is none.
+/// Threads that have ended are not included.
 ///
 /// # Errors
 ///
-/// `InvalidData` or `NotFound` where the kernel does not say it.
+/// `InvalidData` or `NotFound` if the kernel does not report it.
 pub fn cpu_ns(name: &str) -> io::Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task")? {

@@ -12,22 +12,22 @@ use std::thread::{self, JoinHandle};
 
 use crate::sched::affinity::current_cpu;
 
-/// Who starts the thread.
+/// How the thread is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadApi {
-    /// `std::thread`, which allocates what the two threads share, runs by pthread_create, sets up
-    /// an alternative signal stack in the new thread, and removes it.
+    /// `std::thread`, which allocates what the two threads share, calls pthread_create, sets up an
+    /// alternative signal stack in the new thread, and removes it.
     Std,
     /// The C library's pthread_create(), with its default attributes.
     Pthread,
 }
 
 impl ThreadApi {
-    /// Every one, in the order in which they are declared.
+    /// Both, in the order of declaration.
     pub const ALL: [Self; 2] = [Self::Std, Self::Pthread];
 }
 
-/// A thread that has been started. To be joined.
+/// A started thread, which must be joined.
 #[derive(Debug)]
 #[must_use = "a thread that nobody joins may outlive the measurement"]
 pub enum Started {
@@ -37,7 +37,7 @@ pub enum Started {
     Pthread(libc::pthread_t),
 }
 
-/// Starts a thread, which inherits the CPUs that the calling one may run on.
+/// Starts a thread, which inherits the CPUs of the calling one.
 ///
 /// # Errors
 ///

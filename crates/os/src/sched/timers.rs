@@ -13,7 +13,7 @@ use crate::cpu::clock::{ClockId, now_ns};
 ///
 /// # Errors
 ///
-/// The errors of clock_nanosleep(2). A signal that interrupts it lets it sleep on.
+/// The errors of clock_nanosleep(2). A signal that interrupts it does not end the sleep.
 #[inline]
 pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
     const BILLION: u64 = 1_000_000_000;
@@ -40,9 +40,8 @@ pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
     }
 }
 
-/// Sets by how many nanoseconds the kernel may let the calling thread's timers be late; `None`
-/// gives back what the thread began with. Linux 2.6.28. Threads under real-time policies have none
-/// either way.
+/// Sets by how many nanoseconds the kernel may delay the calling thread's timers; `None` restores the
+/// thread's initial value. Linux 2.6.28. Threads under real-time policies have no timer slack.
 ///
 /// # Errors
 ///

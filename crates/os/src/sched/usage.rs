@@ -10,8 +10,8 @@ use crate::system_call::with_context;
 
 /// Counts since the thread or process began.
 ///
-/// Times are as fine as the kernel's accounting: where it goes by the tick, some milliseconds
-/// (use [`crate::cpu::clock::ClockId::ThreadCpu`] for a fine total).
+/// Times are as fine as the kernel's accounting: if it counts ticks, some milliseconds (use
+/// [`crate::cpu::clock::ClockId::ThreadCpu`] for a fine total).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user space, nanoseconds (microsecond resolution at best).
@@ -31,7 +31,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was added since an earlier reading; the largest resident set is not a count and stays.
+    /// What was added since an earlier reading; the largest resident set is not a count and stays the same.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -58,8 +58,8 @@ pub fn children() -> Usage {
     usage(libc::RUSAGE_CHILDREN)
 }
 
-/// How many bytes the calling thread has had read from devices so far, as /proc/thread-self/io
-/// says (Linux 3.17, CONFIG_TASK_IO_ACCOUNTING). Allocates.
+/// How many bytes were read from devices for the calling thread so far, as /proc/thread-self/io reports
+/// (Linux 3.17, CONFIG_TASK_IO_ACCOUNTING). Allocates.
 ///
 /// # Errors
 ///
@@ -68,8 +68,8 @@ pub fn device_read_bytes() -> io::Result<u64> {
     device_bytes("/proc/thread-self/io", "read_bytes:")
 }
 
-/// How many bytes this process has had read from devices so far, all its threads together, those
-/// of io_uring among them. As [`device_read_bytes`].
+/// How many bytes were read from devices for this process so far, by all its threads, including those of
+/// io_uring. As [`device_read_bytes`].
 ///
 /// # Errors
 ///
@@ -78,8 +78,8 @@ pub fn process_read_bytes() -> io::Result<u64> {
     device_bytes("/proc/self/io", "read_bytes:")
 }
 
-/// How many bytes this process has handed over to be written to devices so far: dirtied, or
-/// written past the page cache. As [`process_read_bytes`].
+/// How many bytes this process has caused to be written to devices so far: dirtied in the page cache, or
+/// written past it. As [`process_read_bytes`].
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub fn process_written_bytes() -> io::Result<u64> {
     device_bytes("/proc/self/io", "write_bytes:")
 }
 
-/// A count of such a file. A process may read its own.
+/// A count in such a file. A process may read its own.
 fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
     let counts = fs::read_to_string(file).map_err(|error| {
         with_context(
@@ -102,8 +102,8 @@ fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{file} has no {name}")))
 }
 
-/// How often the calling thread has moved to another CPU, by /proc/thread-self/sched (Linux
-/// 3.17); none where it does not (`CONFIG_SCHED_DEBUG`). Allocates.
+/// How often the calling thread has moved to another CPU, from /proc/thread-self/sched (Linux 3.17); `None`
+/// if the kernel does not report it (`CONFIG_SCHED_DEBUG`). Allocates.
 pub fn migrations() -> Option<u64> {
     migrations_in(&fs::read_to_string("/proc/thread-self/sched").ok()?)
 }

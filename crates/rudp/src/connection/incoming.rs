@@ -17,7 +17,7 @@ pub(super) struct Checked<'a> {
     pub(super) ecn: Option<EcnCounts>,
     pub(super) ack: Option<Ack<'a>>,
     pub(super) message: Option<Piece<'a>>,
-    /// What follows those, to be read once more.
+    /// What follows them, to be read again.
     pub(super) rest: Reader<'a>,
     /// Whether any of them elicits an acknowledgement.
     pub(super) is_ack_eliciting: bool,
@@ -33,7 +33,7 @@ impl Connection {
             return;
         }
         match (packet.step, &mut self.state) {
-            // Also where there is a token: it may have expired by now.
+            // Even if there is a token: it may have expired by now.
             (Step::Retry(token), State::Connecting(hello)) => {
                 (hello.token, hello.next_at, hello.count) = (Some(token), now, 0);
             }
@@ -56,7 +56,7 @@ impl Connection {
                 self.last_received_at = now;
                 self.last_ping_at = now;
                 self.state = State::Open;
-                // So that the server knows that its answer arrived.
+                // This shows the server that its answer arrived.
                 self.is_ping_due = true;
                 self.events.push_back(Event::Connected);
             }
@@ -114,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// What the frames are, if all of them are in order.
+    /// The frames, if all of them are valid.
     pub(super) fn check<'a>(&self, frames: &'a [u8]) -> Option<Checked<'a>> {
         let mut reader = Reader(frames);
         let ecn = Frame::read_ecn_counts(&mut reader)?;
@@ -148,14 +148,14 @@ impl Connection {
         is_allowed.then_some(checked)
     }
 
-    /// Whether it names nothing that was not sent.
+    /// Whether it acknowledges only packets that were sent.
     fn allows_ack(&self, ack: &Ack<'_>) -> bool {
         ack.largest < self.recovery.next_number()
     }
 
-    /// Defers an acknowledgement of all that is in flight, while nothing that arrived is to be
-    /// retransmitted. Not for `Rate`, which takes the delivery rate from when packets left and what had
-    /// arrived by then. Whether it did.
+    /// Defers an acknowledgement of everything in flight, if nothing needs a retransmission. Not with `Rate`,
+    /// which derives the delivery rate from when packets left and what had arrived by then. Returns whether
+    /// it did.
     fn defer_ack(&mut self, now: Time, ack: &Ack<'_>) -> bool {
         let Some(numbers) = ack.ranges().next() else {
             return false;
@@ -184,8 +184,8 @@ impl Connection {
     }
 
     fn apply_message(&mut self, piece: &Piece<'_>) {
-        // Two parts in one packet may together be more than either: then the second is
-        // not taken, from a sender that does not keep the rules.
+        // Two parts in one packet may together exceed the limits that each keeps. Only a sender that violates
+        // the protocol does this; its second part is then not taken.
         if matches!(self.state, State::Open) && self.reassembly.take(piece).is_err() {
             self.stats.packets_rejected += 1;
         }
@@ -217,7 +217,7 @@ impl Connection {
         }
     }
 
-    /// Whether nothing but this end's finish is unacknowledged.
+    /// Whether only this end's finish is unacknowledged.
     pub(super) fn has_only_finish_unacked(&self) -> bool {
         self.finish == Finish::Sent
             && self.peer_finished.is_some()

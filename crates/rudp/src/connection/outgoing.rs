@@ -12,19 +12,19 @@ use std::time::Duration;
 /// A datagram with less than this much room left is padded, so that the datagrams of a batch have
 /// one size (`UDP_SEGMENT`).
 const PAD_BELOW: usize = 100;
-/// With fewer packets than this in flight a sender that sends no more, for now, cannot count
-/// on two to arrive, which would be acknowledged at once.
+/// With fewer packets in flight than this, a sender that sends no more for now cannot rely on two of them
+/// arriving, which would be acknowledged at once.
 const ACK_REQUEST_BELOW: u64 = 4;
-/// With so many packets in flight the next acknowledgement is near. The end of a message that
-/// would leave a datagram more than half empty waits for it: by then the caller may have given
-/// what fills it. Messages a little longer than a datagram would otherwise cost two each.
+/// With this many packets in flight, the next acknowledgement is near. The end of a message that would leave
+/// a datagram more than half empty waits for it: by then the caller may have queued more to fill it.
+/// Otherwise, messages slightly longer than a datagram would cost two datagrams each.
 const NAGLE_MIN_IN_FLIGHT: u64 = 8;
-/// It waits for this part of a round trip at most, and for this time.
+/// It waits for at most this fraction of a round trip, and at most this long.
 const NAGLE_RTT_FRACTION: u32 = 8;
 const NAGLE_MAX_DELAY: Duration = Duration::from_millis(1);
-/// What was lost and went again goes once more at once while there is nothing else to send: a second
-/// loss would cost a second round trip. One packet for so many others, so that a queue that overflows
-/// does not get twice as much; and so many others count.
+/// Retransmitted data is sent once more at once while there is nothing else to send, because a second loss
+/// would cost a second round trip. There is one such copy for this many other packets, so that a queue that
+/// overflows does not get twice as much. At most `MAX_COPY_CREDIT` packets count for this.
 const PACKETS_PER_COPY: u32 = 4;
 const MAX_COPY_CREDIT: u32 = 64;
 /// The longest interval between two hellos.
@@ -79,7 +79,7 @@ impl Connection {
         })
     }
 
-    /// Appends the next datagram, if there is one to go now.
+    /// Appends the next datagram, if one may leave now.
     pub(super) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         match &mut self.state {
             State::Connecting(hello) => {
@@ -160,8 +160,8 @@ impl Connection {
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    /// Whether something new may leave before the deferred acknowledgement is applied. Nothing
-    /// is in flight then: the window lets one datagram go, and it may go whatever pacing says.
+    /// Whether something new may leave before the deferred acknowledgement is applied. Nothing is in flight
+    /// then, so the window allows one datagram, and pacing does not delay it.
     fn may_answer(&mut self) -> bool {
         self.sending
             .has_next(self.credit, self.controller.messages())
@@ -172,7 +172,7 @@ impl Connection {
             && self.recovery.packets_in_flight() >= NAGLE_MIN_IN_FLIGHT
             && self.sending.has_only_a_tail(self.datagram as u64 / 2)
             && !(self.is_credit_due || self.is_ping_due || self.is_closing)
-            // There it is messages that are counted, and each is to be complete.
+            // `Fixed` counts messages, and each must be complete.
             && self.controller.messages() == u64::MAX;
         if may_wait && self.nagle == Nagle::Delay {
             let wait = (self.recovery.rtt.smoothed / NAGLE_RTT_FRACTION).min(NAGLE_MAX_DELAY);
@@ -196,7 +196,7 @@ impl Connection {
             || self.is_finish_due()
     }
 
-    /// Whether window and pacing let one more datagram go.
+    /// Whether window and pacing allow another datagram.
     fn may_send(&mut self, now: Time) -> bool {
         if !self.has_room(0) {
             return false;
@@ -207,7 +207,7 @@ impl Connection {
         self.paced_until.is_none()
     }
 
-    /// Whether one more datagram may be in flight after so many more bytes.
+    /// Whether another datagram may be in flight after this many more bytes.
     fn has_room(&self, more: usize) -> bool {
         let in_flight = self.recovery.bytes_in_flight() + more as u64;
         in_flight == 0 || in_flight.saturating_add(self.datagram as u64) <= self.controller.window()
@@ -268,7 +268,7 @@ impl Connection {
         true
     }
 
-    /// Appends what is not a message.
+    /// Appends the frames that are not messages.
     fn put_controls(&mut self, out: &mut Vec<u8>, end: usize) -> Carried {
         /// The longest of them.
         const ROOM: usize = 1 + 8 + 8;
@@ -303,12 +303,12 @@ impl Connection {
         }
     }
 
-    /// Whether what went again may go once more.
+    /// Whether retransmitted data may be sent once more.
     fn may_copy(&mut self) -> bool {
         self.copy_credit >= PACKETS_PER_COPY && self.sending.has_copy()
     }
 
-    /// Appends what went again, once more. Whether there was any.
+    /// Appends retransmitted data once more. Returns whether there was any.
     fn put_copies(&mut self, out: &mut Vec<u8>, end: usize) -> bool {
         while let Some(part) = self.sending.write_copy(out, end - out.len()) {
             self.parts.push(part);
@@ -316,9 +316,9 @@ impl Connection {
         !self.parts.is_empty()
     }
 
-    /// Whether nothing follows a packet of so many bytes before something arrives.
+    /// Whether nothing follows a packet of this many bytes before something arrives.
     fn waits_after(&mut self, bytes: usize) -> bool {
-        // All that counts as in flight has arrived where an acknowledgement is deferred.
+        // If an acknowledgement is deferred, everything that counts as in flight has arrived.
         if self.deferred_ack.is_some() || self.recovery.packets_in_flight() + 1 >= ACK_REQUEST_BELOW
         {
             return false;
@@ -330,7 +330,7 @@ impl Connection {
             || (self.sending.has_next(self.credit, messages) && !self.has_room(bytes))
     }
 
-    /// Ends a packet that is not acknowledged.
+    /// Completes a packet that will not be acknowledged.
     fn seal_non_eliciting(&mut self, now: Time, out: &mut Vec<u8>, start: usize) {
         packet::put_tag(out, start, self.ids.seed);
         self.recovery.sent_non_eliciting(now);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The client says hello, first without a token, then with it.
+    /// The client sends hellos, first without a token, then with it.
     Connecting(Hello),
-    /// The server has accepted, and waits for a packet of the client's.
+    /// The server has accepted, and waits for the client's first packet.
     Accepting {
         is_answer_due: bool,
     },
@@ -59,6 +59,6 @@ pub(super) struct DeferredAck {
     pub(super) received_at: Time,
     pub(super) numbers: RangeInclusive<u64>,
     pub(super) delay: Duration,
-    /// Whether one datagram has left since: others wait.
+    /// Whether one datagram has left since; others then wait.
     pub(super) is_overtaken: bool,
 }

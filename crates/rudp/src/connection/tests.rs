@@ -1,5 +1,4 @@
-//! What a connection makes of packets that no other end of ours would send, but that
-//! carry its tag.
+//! How a connection handles packets that carry its tag, but that this library would not send.
 
 use super::{Connection, Ids};
 use crate::config::{Config, Control};

@@ -37,7 +37,7 @@ impl Connection {
         Some(self.last_received_at.max(self.last_ping_at) + keep_alive)
     }
 
-    /// The time of [`Connection::timeout_at`] has come. Before that only what was deferred happens.
+    /// Acts at the time of [`Connection::timeout_at`]. Before that, it does only what was deferred.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.apply_deferred_ack();
         match self.state {

@@ -46,8 +46,8 @@ impl Cubic {
         (self.window * self.packet) as u64
     }
 
-    /// A little faster than a window in a round trip, so that it is the window that
-    /// limits (RFC 9002 section 7.7).
+    /// Slightly faster than one window per round trip, so that the window is the limit (RFC 9002 section
+    /// 7.7).
     pub(crate) fn pacing(&self, rtt: &Rtt) -> Option<f64> {
         let faster = if self.window < self.threshold {
             2.0
@@ -80,7 +80,7 @@ impl Cubic {
             self.reno = self.window;
             (what.now, ((before - self.window) / C).cbrt())
         });
-        // Where it will be in a round trip (RFC 9438 section 4.2).
+        // The window that it will be one round trip later (RFC 9438 section 4.2).
         let later = what.now.since(since) + what.rtt.smoothed;
         let target = self.before_loss + C * (later.as_secs_f64() - reaches).powi(3);
         let target = target.clamp(self.window, 1.5 * self.window);
@@ -94,7 +94,7 @@ impl Cubic {
         self.window = self.window.max(self.reno);
     }
 
-    /// Something sent then was lost, or marked by a queue that fills.
+    /// A packet sent at this time was lost, or marked by a queue that fills.
     pub(crate) fn congested(&mut self, now: Time, sent_at: Time) {
         if self.recovering_since.is_some_and(|since| sent_at <= since) {
             return;
@@ -118,8 +118,7 @@ impl Cubic {
     }
 }
 
-/// Finds the end of slow start by a growing round trip, before packets are lost (RFC
-/// 9406 section 4.2).
+/// Finds the end of slow start by a growing round trip, before packets are lost (RFC 9406 section 4.2).
 #[derive(Debug, Default)]
 struct SlowStart {
     round_end: u64,
@@ -158,7 +157,7 @@ impl SlowStart {
             let rise = (last / 8).clamp(SlowStart::LEAST_RISE, SlowStart::MOST_RISE);
             match self.careful {
                 None if min_rtt >= last + rise => self.careful = Some((min_rtt, 0)),
-                // It was no queue.
+                // The round trip is shorter again, so there was no queue.
                 Some((at, _)) if min_rtt < at => self.careful = None,
                 _ => {}
             }

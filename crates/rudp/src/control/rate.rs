@@ -1,19 +1,18 @@
-//! A model of the path: how fast it delivers, how long a round trip takes without queues, and which
-//! share of the packets it loses regardless of the rate.
+//! A model of the path: how fast it delivers, how long a round trip takes without queues, and which share of
+//! the packets it loses regardless of the rate.
 //!
-//! Packets leave at the delivery rate divided by the share that arrives. So a link that loses 30 %
-//! at random is filled: the sending rate exceeds the delivery rate by what is lost. As in BBR
-//! (draft-ietf-ccwg-bbr), the rate is the highest of the last rounds, and every few rounds a higher
-//! one is tried.
+//! Packets leave at the delivery rate divided by the share that arrives. So a link that loses 30 % at random
+//! is filled: the sending rate exceeds the delivery rate by what is lost. As in BBR (draft-ietf-ccwg-bbr),
+//! the rate is the highest of the last rounds, and every few rounds a higher one is tried.
 //!
-//! What keeps it from flooding a link whose loss is of its own making:
+//! These rules keep it from flooding a link if it causes the loss itself:
 //! - A growing round trip means that a queue grows; it then sends less than is delivered.
-//! - The loss that it makes up for is the *lowest* of the last rounds, among them one
-//!   that sends less on purpose: loss that goes away with that is not made up for.
-//! - A queue that fills may say so on what passes it: it then sends less, by half the share of
-//!   packets that are marked.
-//! - Where the queue overflows, or doubles the round trip, the link is not what it was: only
-//!   the rates of the last two rounds count then.
+//! - It compensates for the *lowest* loss of the last rounds, one of which sends less on purpose: loss that
+//!   disappears in that round is not compensated for.
+//! - A queue that fills may mark the packets that pass it: it then sends less, by half the share of marked
+//!   packets.
+//! - If the queue overflows or doubles the round trip, the link has changed: then only the rates of the last
+//!   two rounds count.
 
 use super::{Acknowledged, INITIAL_PACKETS};
 use crate::time::Time;
@@ -23,24 +22,24 @@ use std::time::Duration;
 const ROUNDS: usize = 10;
 /// A loss is measured over at least this many packets.
 const LOSS_PACKETS: f64 = 128.0;
-/// So much more than the lowest loss, while there is a queue, is its overflow.
+/// If the loss exceeds the lowest by this much while there is a queue, the queue overflows.
 const LOSS_OVERFLOW: f64 = 0.1;
 /// At most this much loss is compensated for.
 const MAX_LOSS: f64 = 0.6;
-/// How much of what the rate gives in a round trip may be in flight.
+/// The window, as a multiple of what the rate delivers in a round trip.
 const WINDOW_GAIN: f64 = 2.0;
 /// The smallest window: loss must be seen without a timeout.
 const MIN_WINDOW_PACKETS: f64 = 8.0;
-/// The window before anything is known, where ten packets are less: 64 of an Ethernet's, which a
-/// link of 10 Mb/s carries in 75 ms. A thousand small messages so leave at once; of Chromium's QUIC,
-/// which begins with 32, or RFC 9002's ten the last would wait for a round trip or two.
+/// The window before anything is known, in bytes, if ten packets are fewer: 64 packets of an Ethernet, which
+/// a link of 10 Mb/s carries in 75 ms. A thousand small messages leave at once in it; in the 32 packets of
+/// Chromium's QUIC or the ten of RFC 9002, the last would wait for one or two round trips.
 const INITIAL_BYTES: f64 = 64.0 * 1452.0;
 /// By how much the rate grows at first, in each round trip.
 const START_GAIN: f64 = 2.0;
-/// The start is over when the rate did not grow by this factor in so many rounds.
+/// The start is over when the rate has not grown by this factor in this many rounds.
 const START_GROWTH: f64 = 1.25;
 const START_ROUNDS: u32 = 3;
-/// Rounds of fewer packets than this are too noisy to judge: so many more are waited for.
+/// Rounds with fewer packets than this are too noisy to judge, so it waits for this many more.
 const START_PACKETS: f64 = 64.0;
 const START_ROUNDS_SMALL: u32 = 9;
 /// The search for a higher rate continues while the rate grows by this factor in a round.
@@ -51,11 +50,11 @@ const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
 /// After this time, the shortest round trip is measured again.
 const MIN_RTT_EXPIRY: Duration = Duration::from_secs(10);
-/// A queue of this part of the shortest round trip, and of this time, is left alone.
+/// A queue of up to this share of the shortest round trip, or up to this time, is left alone.
 const QUEUE_SHARE: f64 = 0.1;
 const MIN_QUEUE: Duration = Duration::from_millis(2);
-/// Of so many round trips the middle one counts: neither what is longer by chance nor a
-/// packet that overtook all others says how long it takes when nobody waits.
+/// The median of this many round trips counts: neither one that is longer by chance nor a packet that
+/// overtook all others shows how long it takes without a queue.
 const QUEUE_SAMPLES: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,13 +93,13 @@ pub(crate) struct Rate {
     /// Packets that queues marked in this round, and the share of them in the last.
     marked_packets: f64,
     marked: f64,
-    /// The shortest round trip, and when it was seen last: of the middle ones, once there is one.
+    /// The shortest round trip, and when it was last seen; the shortest of the medians, once there is one.
     min_rtt: Option<(Duration, Time)>,
     has_middle: bool,
-    /// The last few, and how many those are.
+    /// The last few round trips, and how many they are.
     recent: [Duration; QUEUE_SAMPLES],
     samples: usize,
-    /// By how much the middle one of them exceeded the shortest.
+    /// By how much their median exceeds the shortest.
     queue: Duration,
 }
 
@@ -115,7 +114,7 @@ impl Rate {
         }
     }
 
-    /// What is to leave so that the path is just full.
+    /// How many bytes in flight just fill the path.
     fn full(&self) -> f64 {
         self.rate / (1.0 - self.loss)
     }
@@ -130,7 +129,7 @@ impl Rate {
     }
 
     pub(crate) fn window(&self) -> u64 {
-        // And what leaves or is acknowledged in one go.
+        // And what leaves or is acknowledged at once.
         let in_one_go = 0.005;
         let gain = if self.phase == Phase::Start {
             1.5 * WINDOW_GAIN
@@ -150,14 +149,14 @@ impl Rate {
         self.min_rtt.map_or(Duration::ZERO, |(min_rtt, _)| min_rtt)
     }
 
-    /// In seconds, and not zero.
+    /// The shortest round trip in seconds, above zero.
     fn min_rtt_s(&self) -> Option<f64> {
         self.min_rtt
             .map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
     }
 
-    /// Whether only what left at once has been acknowledged, if anything: its first packets show
-    /// a part of it, and a rate that is far too low.
+    /// Whether at most the initial window has been acknowledged, which left at once: its first packets show
+    /// only a part of it, and a rate that is far too low.
     fn is_initial_window(&self) -> bool {
         self.phase == Phase::Start && self.rounds < 2
     }
@@ -169,7 +168,7 @@ impl Rate {
             Phase::Up => UP_GAIN,
             Phase::Down => DOWN_GAIN,
             Phase::Cruise => {
-                // As much less as lets the queue go in two round trips.
+                // Less by as much as lets the queue drain in two round trips.
                 let min_rtt = self.min_rtt_s().unwrap_or(1.0);
                 let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
                 (1.0 - (excess / (2.0 * min_rtt)).max(self.marked / 2.0)).max(0.5)
@@ -199,7 +198,7 @@ impl Rate {
             self.round_end = what.delivered;
             self.rounds += 1;
             self.measure_loss();
-            // As in DCTCP (RFC 8257), the share says how far the queue is from what it should be.
+            // As in DCTCP (RFC 8257), the share shows how far the queue is from its target.
             let packets = (self.round_bytes / self.packet).max(1.0);
             self.marked = (self.marked_packets / packets).min(1.0);
             self.marked_packets = 0.0;
@@ -217,7 +216,7 @@ impl Rate {
         self.lost_bytes += bytes as f64;
     }
 
-    /// Queues on the path marked so many packets.
+    /// Queues on the path marked this many packets.
     pub(crate) fn marked(&mut self, packets: u64) {
         self.marked_packets += packets as f64;
     }
@@ -247,7 +246,7 @@ impl Rate {
         let middle = self.recent[QUEUE_SAMPLES / 2];
         match &mut self.min_rtt {
             Some((min_rtt, at)) if self.has_middle => {
-                // What is nearly as short confirms it.
+                // A round trip that is nearly as short confirms it.
                 let is_over = now.since(*at) > MIN_RTT_EXPIRY;
                 if middle <= *min_rtt + *min_rtt / 50 || is_over {
                     *min_rtt = if is_over {
@@ -320,7 +319,7 @@ impl Rate {
         }
     }
 
-    /// A round is over: whether the rate is this factor above what it was when it last was.
+    /// A round is over. Returns whether the rate exceeds its value at the last growth by this factor.
     fn has_grown(&mut self, factor: f64) -> bool {
         let has_grown = self.rate >= self.grown_rate * factor;
         self.level_rounds = if has_grown { 0 } else { self.level_rounds + 1 };

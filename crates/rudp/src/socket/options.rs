@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// The longest wait of a call that receives or sends: the kernel rounds it up to a tick of 1 to 10 ms.
 const TICK: Duration = Duration::from_millis(1);
-/// What the socket's own buffers should hold; the system may give less.
+/// What the socket's own buffers should hold; the system may grant less.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// Sets the options of a socket that is to be driven. Returns what sends batches through it.
+/// Sets the options of a socket. Returns what sends batches through it.
 pub(super) fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
@@ -33,7 +33,7 @@ pub(super) fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     Ok(state)
 }
 
-/// Has datagrams leave with this ECN codepoint, over either version of IP.
+/// Makes datagrams leave with this ECN codepoint, over either version of IP.
 pub(super) fn set_ecn(socket: &UdpSocket, ecn: Option<Ecn>) -> io::Result<()> {
     let bits = ecn.map_or(0, Ecn::bits).into();
     setsockopt(socket, sockopt::Ipv4Tos, &bits)?;

@@ -17,18 +17,18 @@ const MAX_BATCHES: usize = 8;
 const LARGE_BATCH_BYTES: usize = 1 << 14;
 
 impl Socket {
-    /// Receives datagrams; where there are none, waits for some until then (`None`: as long as it
-    /// takes). What time it is then, by what was read last: `now` where nothing was waited for.
+    /// Receives datagrams. If there are none, waits for some until then (`None`: without limit). Returns the
+    /// time afterwards, as it was last read: `now` if it did not wait.
     pub(super) fn receive(&mut self, now: Time, until: Option<Time>) -> io::Result<Time> {
-        // Waiting within the call that receives costs one system call, waiting before it three;
-        // but the end of that wait is a tick of the kernel's clock, which is too coarse for some
-        // timers and too often for others.
+        // Waiting within the receiving call costs one system call, waiting before it three. But that wait
+        // ends with a tick of the kernel's clock, which is too coarse for some timers and too frequent for
+        // others.
         let is_far = until.is_none_or(|at| at.since(now) >= EXACT_BELOW);
         let is_long = is_far && self.unsent.is_none();
         let mut received = if is_long {
             self.receive_batch(RecvFlags::empty(), None)?
         } else {
-            // The clock was read just before; to read it again would delay the answer.
+            // The clock was read just before; reading it again would delay the answer.
             let at = self.favours_latency.then_some(now);
             self.receive_batch(RecvFlags::DONTWAIT, at)?
         };
@@ -41,7 +41,7 @@ impl Socket {
             received = self.receive_batch(RecvFlags::DONTWAIT, None)?;
         }
         let mut last = None;
-        // Where much comes, more is there already, and can be acknowledged together.
+        // If much arrives, more is there already, and can be acknowledged together.
         for _ in 1..MAX_BATCHES {
             let Some((bytes, at)) = received else {
                 break;
@@ -82,7 +82,7 @@ impl Socket {
         Ok(Some((batch.bytes, now)))
     }
 
-    /// A datagram, and nothing but its sender.
+    /// Receives one datagram, and learns nothing but its sender.
     fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let (bytes, from) = match self.peer {
             Some(peer) => (recv(&self.socket, &mut self.incoming, flags)?.1, Some(peer)),
@@ -99,7 +99,7 @@ impl Socket {
         })
     }
 
-    /// Datagrams of one sender that the kernel joined, and what it reports of them.
+    /// Receives datagrams of one sender that the kernel joined, and what it reports about them.
     fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let mut buffers = [IoSliceMut::new(&mut self.incoming)];
         let control = Some(&mut self.control[..]);
@@ -129,7 +129,7 @@ impl Socket {
     }
 
     fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
-        // Longer than a timespec holds is without end.
+        // A time longer than a timespec holds is no limit.
         let timeout = idle.and_then(|idle| Timespec::try_from(idle).ok());
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, self.unsent.is_some());
@@ -140,7 +140,7 @@ impl Socket {
     }
 }
 
-/// What a call to receive gave.
+/// What a receiving call returned.
 struct Batch {
     bytes: usize,
     from: Option<SocketAddr>,
@@ -149,7 +149,8 @@ struct Batch {
     ecn: Option<Ecn>,
 }
 
-/// Whether nothing was received, or only the news that a datagram was not accepted: then it is lost.
+/// Whether nothing was received, or only a report that a datagram was not accepted, which then counts as
+/// lost.
 fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)

@@ -49,7 +49,7 @@ struct Sender {
     stack: Stack,
     /// Kept until the receiver has read the CPU time of its threads, which end with the connection.
     client: Option<Client>,
-    /// For the stack, and for what the kernel counts.
+    /// Used by the stack, and for the kernel's counts.
     stream: TcpStream,
 }
 
@@ -59,7 +59,7 @@ impl MessageSender for Sender {
         client
             .over(self.stream.try_clone()?.into())
             .map_err(failed)?;
-        // The stack owns what decides whether there is more, which sends `outgoing` back in the end.
+        // The stack owns the decision whether there is more to send; it sends `outgoing` back at the end.
         let (done, returned) = mpsc::sync_channel(1);
         let order = outgoing.order();
         let size = order.size;
@@ -67,7 +67,7 @@ impl MessageSender for Sender {
         let more = move || {
             let Some(outgoing) = owned.as_mut().filter(|outgoing| !outgoing.is_over()) else {
                 if let Some(outgoing) = owned.take() {
-                    // Nobody waits for it where the call has failed.
+                    // Nobody waits for it if the call has failed.
                     let _ = done.send(outgoing);
                 }
                 return false;

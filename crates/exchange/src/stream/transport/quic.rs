@@ -29,17 +29,17 @@ use tokio::time::timeout;
 
 /// The name by which the certificate is offered, in hexadecimal digits.
 const CERTIFICATE: &str = "certificate";
-/// Whom it names.
+/// The name in it.
 const NAME: &str = "costof";
 /// The least that QUIC allows (RFC 9000 section 14), and the most that quinn takes.
 const MIN_DATAGRAM: u16 = 1200;
 const MAX_DATAGRAM: u16 = 65_527;
-/// What a connection begins with, where the path carries it: quinn's own search ends there.
+/// The datagram size with which a connection begins, if the path carries it: quinn's own search ends there.
 const FIRST_DATAGRAM: u16 = 1452;
 /// quinn hands up to ten datagrams to the kernel at once, which takes no more than 64 KiB: longer
 /// ones would be lost there.
 const MAX_BATCHED_DATAGRAM: u16 = 6_500;
-/// What the socket's buffers should hold; the system may give less.
+/// What the socket's buffers should hold, in bytes; the system may grant less.
 const SOCKET_BUFFER: usize = 8 << 20;
 
 /// QUIC by the congestion control of this name, and what its receiver is prepared with.
@@ -50,7 +50,7 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// CUBIC where none is named.
+    /// CUBIC if none is named.
     pub fn new(control: Option<&'static str>) -> Quic {
         Quic {
             control,
@@ -131,12 +131,12 @@ fn transport(control: Option<&str>, datagram: u16) -> io::Result<TransportConfig
     Ok(transport)
 }
 
-/// An end of a connection, and the runtime of one thread that it runs on.
+/// An end of a connection, and its single-threaded runtime.
 fn endpoint(
     socket: UdpSocket,
     server: Option<ServerConfig>,
 ) -> io::Result<(quinn::Endpoint, Runtime)> {
-    // As rudp does: quinn leaves it to whoever opens the socket.
+    // As rudp does: quinn leaves this to whoever opens the socket.
     set_buffer_bytes(&socket, SOCKET_BUFFER)?;
     let mut config = EndpointConfig::default();
     config
@@ -160,7 +160,7 @@ struct Sender {
 
 impl Sender {
     /// # Errors
-    /// `TimedOut` where the receiver does not answer in time; why the handshake failed.
+    /// `TimedOut` if the receiver does not answer in time; why the handshake failed.
     fn connect(
         socket: UdpSocket,
         parameters: &Parameters,
@@ -194,7 +194,7 @@ impl Sender {
     }
 }
 
-/// What a call returns, none where it takes longer than the poll interval.
+/// The result of a call; `None` if it takes longer than the poll interval.
 async fn soon<T, E>(call: impl Future<Output = Result<T, E>>) -> io::Result<Option<T>>
 where
     io::Error: From<E>,
@@ -237,7 +237,7 @@ impl MessageSender for Sender {
         self.runtime.block_on(async {
             send(&mut self.stream, &mut self.counts, outgoing).await?;
             self.connection.close(VarInt::from_u32(0), b"");
-            // Until the receiver knows, as far as that is soon.
+            // Waits until the receiver knows, if that is soon.
             let _ = timeout(POLL_INTERVAL, self.endpoint.wait_idle()).await;
             Ok(())
         })
@@ -258,11 +258,11 @@ struct Receiver {
     connection: Option<Connection>,
     endpoint: quinn::Endpoint,
     runtime: Runtime,
-    /// The same socket, for what the kernel counts.
+    /// The same socket, for the kernel's counts.
     socket: UdpSocket,
 }
 
-/// The connection and its streams; none where the launch has ended before.
+/// The connection and its streams; `None` if the launch has ended first.
 async fn accept(
     endpoint: &quinn::Endpoint,
     stop: &AtomicBool,
@@ -283,7 +283,7 @@ async fn accept(
     Ok(None)
 }
 
-/// Until the sender is done.
+/// Receives until the sender is done.
 async fn receive(
     counts: &mut SendStream,
     stream: &mut RecvStream,

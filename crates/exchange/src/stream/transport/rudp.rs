@@ -15,21 +15,21 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// At least so many bytes are queued, so that they can be sent in batches.
+/// At least this many bytes are queued, so that they can be sent in batches.
 const MIN_QUEUED: u64 = 4 << 20;
 /// The longest message.
 const MAX_MESSAGE: usize = 4 << 20;
-/// More messages than those bytes can be.
+/// More messages than those bytes can hold.
 const MESSAGES: u32 = 1 << 20;
-/// The most messages in flight or queued: of 64 B each they are as many bytes as are to be queued.
+/// The most messages in flight or queued: at 64 B each, they have as many bytes as should be queued.
 const MAX_IN_FLIGHT: u64 = MIN_QUEUED / 64;
-/// After so many bytes the receiver reads the connection's statistics: the last bytes are not in
-/// them, since the connection has ended when the transfer has.
+/// The receiver reads the connection's statistics after this many bytes. They do not include the last bytes,
+/// because the connection ends with the transfer.
 const STATISTICS_BYTES: usize = 16 << 10;
-/// As which the shortest message counts there.
+/// The shortest message counts as this many bytes there.
 const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
 
-/// The library with this control.
+/// The library with this congestion control.
 #[derive(Clone, Copy, Debug)]
 pub struct Rudp(pub Control);
 
@@ -71,7 +71,7 @@ fn config(control: Control, datagram_bytes: usize) -> Config {
 }
 
 impl Sender {
-    /// Queues as much as fits, where so many messages are acknowledged.
+    /// Queues as much as fits, given how many messages are acknowledged.
     fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
         let connection = self
             .socket
@@ -83,7 +83,7 @@ impl Sender {
             .min(WINDOW_BYTES.into())
             .saturating_sub(stats.queued_bytes);
         let size = outgoing.order().size as u64;
-        // Of short ones, the number is limited.
+        // The number of short messages is limited.
         let most = acknowledged + MAX_IN_FLIGHT;
         while room >= size
             && outgoing.sent() < most
@@ -134,7 +134,7 @@ impl MessageSender for Sender {
 
 struct Receiver {
     driver: Socket,
-    /// The same socket, for what the kernel counts.
+    /// The same socket, for the kernel's counts.
     socket: UdpSocket,
     stats: Stats,
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The protocol with messages of so many bytes, and so many in flight.
+/// The protocol with messages of this size in bytes, and this many in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
     size: usize,
@@ -22,7 +22,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// One message in flight where no window is given.
+    /// Without a window, one message is in flight.
     pub fn new(size: usize, window: Option<u64>) -> Study {
         let window = window.unwrap_or(1) as usize;
         Study { size, window }

@@ -34,7 +34,7 @@ impl Transport for Tcp {
     }
 }
 
-/// The connection of the sender.
+/// The connection from the sender.
 pub(super) fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<TcpStream> {
     let mut stream = TcpStream::from(only(listener.accept(stop)?).into_socket()?);
     // The sender waits for it.
@@ -96,7 +96,7 @@ impl MessageSender for Sender {
                 done => done?,
             }
         }
-        // What has not arrived is of no use any more.
+        // What has not arrived is no longer needed.
         reset_on_close(stream)
     }
 
@@ -109,8 +109,8 @@ struct Receiver(TcpStream);
 
 impl Receiver {
     /// # Errors
-    /// `ConnectionReset` where the sender has closed the connection, which may be in either way; those
-    /// of [`Incoming::handle_bytes`].
+    /// `ConnectionReset` if the sender has closed the connection, with or without a reset; those of
+    /// [`Incoming::handle_bytes`].
     fn receive_piece(&mut self, buffer: &mut [u8], incoming: &mut Incoming) -> io::Result<()> {
         let length = match self.0.read(buffer)? {
             0 => return Err(ErrorKind::ConnectionReset.into()),

@@ -12,10 +12,10 @@ use crate::transport::stamped::{Stamped, Stamps};
 use crate::transport::{POLL_INTERVAL, Transport, Wait};
 use costof_os::random;
 
-/// The longest datagram that comes.
+/// The longest datagram that can arrive.
 const BUFFER_BYTES: usize = 1 << 16;
-/// How long an end waits within the call that receives, and at least how far away its next timer is
-/// then: both are those of the library's own socket.
+/// How long an end waits within the receiving call, and how far away its next timer must be for that: both as
+/// in the library's own socket.
 const TICK: Duration = Duration::from_millis(1);
 const MIN_WAIT: Duration = Duration::from_millis(5);
 
@@ -41,7 +41,7 @@ impl StampedRudp {
         let mut client = Self::new(datagrams, None)?;
         let id = client.endpoint.connect(client.now(), client.peer, config);
         client.id = Some(id.map_err(io::Error::other)?);
-        // The connection notices a peer that does not answer.
+        // The connection notices if the peer does not answer.
         while client.next()? != Some(Event::Connected) {}
         Ok(client)
     }
@@ -50,7 +50,7 @@ impl StampedRudp {
     ///
     /// # Errors
     ///
-    /// What the system says of the socket.
+    /// The system's error about the socket.
     pub fn accept(datagrams: Stamped, config: Config) -> io::Result<Self> {
         Self::new(datagrams, Some(config))
     }
@@ -73,7 +73,7 @@ impl StampedRudp {
         Time::default() + self.began.elapsed()
     }
 
-    /// What happens next. `None` where nothing has for a while.
+    /// The next event. `None` if nothing has happened for a while.
     fn next(&mut self) -> io::Result<Option<Event>> {
         let polls = match self.datagrams.wait() {
             Wait::Block => 1,
@@ -110,8 +110,8 @@ impl StampedRudp {
         Ok(None)
     }
 
-    /// A datagram, waiting so long at most, as the library's own socket does: within the call that
-    /// receives where there is time, since waiting before it costs more.
+    /// Receives a datagram, waiting for at most this long, as the library's own socket does: within the
+    /// receiving call if there is time, since waiting before it costs more.
     fn receive_within(&mut self, idle: Duration) -> io::Result<Option<usize>> {
         let datagrams = &mut self.datagrams;
         let length = if idle >= MIN_WAIT {
@@ -136,7 +136,7 @@ impl StampedRudp {
 }
 
 impl Transport for StampedRudp {
-    /// Sends a message, as far as it leaves at once.
+    /// Sends a message, as far as it can leave at once.
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let connection = self.id.and_then(|id| self.endpoint.connection(id));
         send_by(connection, message)?;

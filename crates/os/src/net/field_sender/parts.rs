@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::system_call::check;
 
-/// One sendmsg(2) of these parts, which are valid to read: how many bytes it took.
+/// Calls sendmsg(2) once with these parts, which must be valid to read. Returns how many bytes it took.
 #[inline]
 pub(super) fn send_parts(
     socket: BorrowedFd<'_>,
@@ -32,7 +32,7 @@ pub(super) fn message_of(parts: &[libc::iovec]) -> libc::msghdr {
     message
 }
 
-/// Room for what is left of a message, so that nothing is allocated where it is sent in part.
+/// Room for the rest of a message, so that nothing is allocated if a message is sent partially.
 #[derive(Debug, Default)]
 pub(super) struct Rest(Vec<libc::iovec>);
 
@@ -44,8 +44,8 @@ impl Rest {
         Self(Vec::with_capacity(fields))
     }
 
-    /// Sends a whole message: calls `send` with what is left until nothing is. `send` returns how many
-    /// bytes it took.
+    /// Sends a whole message: calls `send` with the rest until nothing is left. `send` returns how many bytes
+    /// it took.
     #[inline]
     pub(super) fn whole(
         &mut self,

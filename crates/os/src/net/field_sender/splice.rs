@@ -15,13 +15,13 @@ use crate::memory::arena::base_page_bytes;
 use crate::memory::fields::Messages;
 use crate::net::unsupported;
 
-/// What a pipe may hold that belongs to no administrator, usually: 256 pages.
+/// The usual limit for the pipe of an ordinary user: 256 pages.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
-/// What goes out of a pipe by one send (`splice_to_socket()` in fs/splice.c).
+/// How many pieces one send takes out of a pipe (`splice_to_socket()` in fs/splice.c).
 const DATAGRAM_PIECES: usize = 16;
 
-/// On how many pages these parts lie, each counted for itself.
+/// How many pages these parts touch, counted for each part separately.
 fn pieces(parts: &[libc::iovec]) -> usize {
     let page = base_page_bytes();
     let pages = parts.iter().map(|part| {

@@ -12,7 +12,7 @@ use crate::memory::fields::Messages;
 /// Serialises into a buffer and sends that.
 #[derive(Debug)]
 pub(super) struct TwoCopy {
-    /// None: one is allocated for each message.
+    /// `None` if one is allocated for each message.
     buffer: Option<Vec<u8>>,
 }
 

@@ -26,9 +26,9 @@ use crate::memory::fields::{FIELDS_MOST, Messages};
 use crate::net::ring::{self, unless_interrupted};
 use crate::net::unsupported;
 
-/// Room for completions: with fewer, those that nobody has read would hold up the kernel.
+/// Room for completions: with less room, unread completions would delay the kernel.
 const COMPLETIONS: u32 = 4096;
-/// How many requests are remembered that sent nothing.
+/// How many requests that sent nothing are remembered.
 const FUTILE_MOST: usize = 1024;
 /// linux/io_uring.h, which the crate lacks: bits of a request, and of a notification's result.
 const REPORT_USAGE: u16 = 1 << 3;
@@ -36,7 +36,7 @@ const COPIED: u32 = 1 << 31;
 /// A send of a stream is not complete before all of it is sent.
 const FLAGS: libc::c_int = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
 
-/// A ring, and what it is asked for.
+/// A ring, and the state of its requests.
 #[derive(Debug)]
 pub(super) struct Uring {
     ring: Ring,
@@ -50,8 +50,8 @@ pub(super) struct Uring {
     rest: Rest,
     /// The number of the next request.
     number: u64,
-    /// Requests that sent nothing: the kernel may report of them, too, that it is done with their
-    /// bytes, and that it has copied these.
+    /// Requests that sent nothing: for these, too, the kernel may report that it is done with their bytes,
+    /// and that it copied them.
     futile: VecDeque<u64>,
     /// Sends since completions were asked for.
     not_reaped: u64,
@@ -117,15 +117,15 @@ impl Uring {
         if self.not_reaped >= REAP_EVERY {
             self.reap(call)?;
         }
-        // What nobody has read must never be more than there is room for.
+        // There must never be more unread completions than there is room for.
         while call.asked.saturating_sub(call.completed) > u64::from(COMPLETIONS / 2) {
             self.wait_for_one(call)?;
         }
         Ok(())
     }
 
-    /// How many bytes were sent of these parts. A request of a chain that is carried out in part, as
-    /// a write to a socket without room may be, ends the chain: those behind it send nothing.
+    /// Returns how many bytes of these parts were sent. A request of a chain that is executed partially, such
+    /// as a write to a socket without room, ends the chain: later ones send nothing.
     #[inline]
     fn send_some(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<usize> {
         if std::mem::take(&mut self.is_disabled) {
@@ -135,7 +135,7 @@ impl Uring {
         let (mut sent, mut failed) = (0, None);
         match pending {
             1 => self.submit(call)?,
-            // Those behind the first of a chain are begun when it is waited for them.
+            // The later requests of a chain begin when this waits for them.
             _ => self.wait(pending, call)?,
         }
         loop {
@@ -174,10 +174,10 @@ impl Uring {
         }
     }
 
-    /// Puts the requests for these parts of a message into the ring: how many they are.
+    /// Puts the requests for these parts of a message into the ring. Returns how many.
     #[inline]
     fn queue(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
-        // By default io_uring waits also for a socket that does not block.
+        // By default, io_uring waits even for a non-blocking socket.
         let (flags, write_flags) = if waits {
             (FLAGS, 0)
         } else {
@@ -233,11 +233,11 @@ impl Uring {
     #[inline]
     fn submit(&mut self, counts: &mut Counts) -> io::Result<()> {
         counts.system_calls += 1;
-        // What is left is submitted when it is waited for.
+        // The rest is submitted when this waits for it.
         unless_interrupted(self.ring.0.submitter().submit())
     }
 
-    /// Has the kernel report which sends it is done with, and waits for none.
+    /// Makes the kernel report which sends it is done with, without waiting.
     #[inline]
     fn reap(&mut self, counts: &mut Counts) -> io::Result<()> {
         self.not_reaped = 0;
@@ -251,7 +251,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Submits what is left in the ring, and waits until so much is complete.
+    /// Submits what is left in the ring, and waits until this many requests are complete.
     fn wait(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
         counts.system_calls += 1;
         ring::wait(&self.ring.0, complete, STALLED).map_err(|error| match error.kind() {
@@ -303,7 +303,8 @@ fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<
     })
 }
 
-/// Counts a completion if it reports that the kernel is done with the bytes of a send: whether it does.
+/// Counts a completion if it reports that the kernel is done with the bytes of a send. Returns whether it
+/// does.
 #[inline]
 fn count_notification(
     completion: &cqueue::Entry,

@@ -17,7 +17,7 @@ pub(super) struct WriteEach {
 impl WriteEach {
     pub(super) fn new(is_stream: bool) -> Self {
         Self {
-            // In a stream the fields are not held back, else it would be another way to gather them.
+            // In a stream the fields are not held back: that would be another way to gather them.
             more: if is_stream { 0 } else { libc::MSG_MORE },
         }
     }

@@ -15,7 +15,7 @@ use crate::net::poll::able;
 use crate::net::unsupported;
 use crate::net::zerocopy::{self, Completions};
 
-/// How often completions are asked for at once, before the thread sleeps until one comes.
+/// How many times the thread polls for completions before it sleeps until one arrives.
 const MAX_POLLS: u32 = 1000;
 
 /// Gives the kernel the fields' pages.
@@ -53,8 +53,8 @@ impl ZeroCopy {
                     asked += u64::from(!copies);
                     Ok(sent)
                 }
-                // Too much is in flight. Completions make room; where there are none, a program goes on
-                // by copying and does not wait.
+                // Too much is in flight. Completions make room; if there are none, it copies instead of
+                // waiting, as a program would.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && !copies => {
                     let before = completions.done;
                     completions.collect(&socket)?;
@@ -62,7 +62,7 @@ impl ZeroCopy {
                     Ok(0)
                 }
                 Err(error) => {
-                    // As long as there are completions, nobody can wait for the socket.
+                    // While there are unread completions, nobody can wait for the socket.
                     if error.kind() == io::ErrorKind::WouldBlock {
                         completions.collect(&socket)?;
                     }

@@ -20,7 +20,7 @@ pub(super) struct Discarded {
 impl Discarded {
     /// # Errors
     ///
-    /// `Unsupported` where the stream is none of TCP's.
+    /// `Unsupported` if the stream is not TCP.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         sockopt::tcp_nodelay(&stream.socket)
             .map_err(|_| unsupported("only TCP throws bytes away that it is not given room for"))?;

@@ -14,7 +14,7 @@ impl Fields {
         let last = shape.size - share * (shape.fields - 1);
         let fields = (1..=shape.fields).map(|number| {
             let len = if number == shape.fields { last } else { share };
-            // Ones, since zeroes would come without memory under them.
+            // Ones, since zeroes would not be backed by memory yet.
             vec![1; len].into_boxed_slice()
         });
         Self {
@@ -23,8 +23,7 @@ impl Fields {
         }
     }
 
-    /// Copies bytes of a message into the fields in which they belong, where they are those from
-    /// `at` on.
+    /// Copies bytes of a message, those from `at` on, into the fields in which they belong.
     #[inline]
     pub(super) fn deserialise(&mut self, at: usize, mut bytes: &[u8]) {
         let mut field = (at / self.share).min(self.fields.len() - 1);

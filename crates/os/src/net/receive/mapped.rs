@@ -30,8 +30,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// libc has neither.
 const TCP_ZEROCOPY_RECEIVE: libc::c_int = 35;
 
-/// `struct tcp_zerocopy_receive` of include/uapi/linux/tcp.h, as it began: it grows at its end, and
-/// a kernel takes it as long as it is.
+/// `struct tcp_zerocopy_receive` of include/uapi/linux/tcp.h, in its first form: it grows at its end, and a
+/// kernel accepts any length.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Request {
@@ -51,9 +51,9 @@ pub(super) struct Mapped {
     size: usize,
     page: usize,
     area: Area,
-    /// What of the last message was not mapped.
+    /// The bytes of the last message that were not mapped.
     copied: Vec<u8>,
-    /// The last message's bytes in their order: how many, and whether they are mapped.
+    /// The pieces of the last message in order: how many bytes, and whether they are mapped.
     pieces: Vec<(usize, bool)>,
 }
 
@@ -100,8 +100,8 @@ impl Drop for Area {
 impl Mapped {
     /// # Errors
     ///
-    /// `Unsupported` where the stream is none of TCP's, the kernel does not know it, or a message
-    /// is smaller than a page.
+    /// `Unsupported` if the stream is not TCP, the kernel does not support this, or a message is smaller than
+    /// a page.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         let (size, page) = (shape.size, base_page_bytes());
         if size < page {
@@ -116,13 +116,13 @@ impl Mapped {
             page,
             area,
             copied: Vec::with_capacity(size),
-            // Mapped ones have a page each, and what is copied stands between them.
+            // Mapped pieces have a page each, with copied ones between them.
             pieces: Vec::with_capacity(2 * (size / page) + 1),
         })
     }
 
-    /// Maps up to so many bytes, whole pages, behind those that are mapped: how many it has, and how
-    /// many come next that cannot be mapped. Neither where nothing has come yet.
+    /// Maps up to this many bytes, in whole pages, after those that are mapped. Returns how many it mapped,
+    /// and how many come next that cannot be mapped. Both are 0 if nothing has arrived yet.
     #[inline]
     fn map_more(&self, mapped: usize, most: usize) -> io::Result<(usize, usize)> {
         let mut request = [Request {

@@ -15,23 +15,24 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 
-/// How many buffers there are: a power of two. Of as many bytes as a message, within these.
+/// How many buffers there are, a power of two, and the limits of their size, which is otherwise that of a
+/// message.
 const BUFFERS: u16 = 32;
 const BUFFER_LEAST_BYTES: usize = 4 << 10;
 const BUFFER_MOST_BYTES: usize = 64 << 10;
 /// The one group of buffers.
 const GROUP: u16 = 0;
-/// So many completions fit, more than there are buffers.
+/// The number of completions that fit: more than there are buffers.
 const COMPLETIONS: u32 = 2 * BUFFERS as u32;
 
 pub(super) struct Multishot {
-    /// Goes first: no request is left when the buffers do.
+    /// Dropped first, so that no request is left when the buffers are freed.
     ring: IoUring,
     buffers: Buffers,
     stream: Stream,
     fields: Fields,
     size: usize,
-    /// What has come and is not taken: the buffer's number, and from where to where.
+    /// What has arrived and is not used yet: the buffer's number, and the start and end in it.
     held: Option<(u16, usize, usize)>,
     is_armed: bool,
 }
@@ -92,7 +93,7 @@ impl Buffers {
 impl Multishot {
     /// # Errors
     ///
-    /// `Unsupported` where this machine has no io_uring, or no rings of buffers.
+    /// `Unsupported` if this machine has no io_uring, or no rings of buffers.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         let (ring, _) = ring::open(1, COMPLETIONS, false)?;
         let buffers = Buffers::map(shape.size)?;
@@ -118,7 +119,7 @@ impl Multishot {
         })
     }
 
-    /// Waits until a buffer has been filled: its number, and from where to where.
+    /// Waits until a buffer has been filled. Returns its number, and the start and end in it.
     #[inline]
     fn next(&mut self, calls: &mut u64) -> io::Result<(u16, usize, usize)> {
         loop {
@@ -136,7 +137,7 @@ impl Multishot {
                     error => -error,
                 };
                 match error {
-                    // All buffers were full; it is asked again.
+                    // All buffers were full, so it requests again.
                     libc::ENOBUFS | libc::EINTR => continue,
                     libc::EINVAL => {
                         return Err(unsupported(
@@ -192,8 +193,8 @@ impl Way for Multishot {
 
 impl Drop for Multishot {
     fn drop(&mut self) {
-        // Closing the ring cancels too, though later. Nothing is to be done where it fails, as
-        // before Linux 6.0.
+        // Closing the ring also cancels, but later. If this fails, as before Linux 6.0, nothing needs to be
+        // done.
         let _ = self
             .ring
             .submitter()

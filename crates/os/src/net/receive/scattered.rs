@@ -11,7 +11,7 @@ pub(super) struct Scattered {
     stream: Stream,
     fields: Fields,
     size: usize,
-    /// One entry for each field, made anew for each message.
+    /// One entry for each field, rebuilt for each message.
     entries: Vec<libc::iovec>,
 }
 
@@ -63,7 +63,7 @@ impl Way for Scattered {
             counts.calls += 1;
             let mut length = self.call(first)?;
             came += length;
-            // What is full is left out of the next call.
+            // Full entries are left out of the next call.
             while let Some(entry) = self.entries.get_mut(first)
                 && length > 0
             {

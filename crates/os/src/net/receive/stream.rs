@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// How long nothing may come before receiving is given up.
+/// How long nothing may arrive before receiving is given up.
 pub(super) const STALLED: Duration = Duration::from_secs(10);
 
 pub(super) struct Stream {
@@ -30,7 +30,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Receives at least a byte of what fits into the buffer, which has room.
+    /// Receives at least one byte, and at most what fits into the buffer, which must have room.
     #[inline]
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -63,7 +63,7 @@ impl Stream {
     }
 }
 
-/// What a receive returned: so many bytes, or none as a signal interrupted it.
+/// The result of a receive: how many bytes, or `None` if a signal interrupted it.
 #[inline]
 pub(super) fn some(came: io::Result<usize>) -> io::Result<Option<usize>> {
     match came {
