@@ -299,7 +299,7 @@ mod tests {
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
         let shown = sentence(apart);
-        contains(&shown, "locks from each other");
+        contains(&shown, "compete for cache, memory or locks");
         assert!(!shown.contains("switches"), "{shown}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' CPUs"),

@@ -532,7 +532,12 @@ mod tests {
             found.sentence(),
             "zero_copy by tcp over sink at 64KiB: none was sent without a copy, so this measures a copy (ENOBUFS: the socket's memory for options, or that of locked pages, was used up)"
         );
-        assert!(found.advice().unwrap().starts_with("more room by"));
+        assert!(
+            found
+                .advice()
+                .unwrap()
+                .starts_with("raise net.core.optmem_max")
+        );
         run.points[0].metrics[1].median = 0.0;
         assert_eq!(zero_copy(&run), []);
     }

@@ -33,7 +33,7 @@ pub(crate) fn fits(bytes: u64) -> bool {
 /// Whether that much memory can be had.
 ///
 /// # Errors
-/// Where it does not fit.
+/// If it does not fit.
 pub(crate) fn ensure_fits(bytes: u64) -> Result<(), Failure> {
     if fits(bytes) {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) const MOSTLY: f64 = 0.9;
 /// at least the share `huge`.
 ///
 /// # Errors
-/// Where it is not.
+/// If it is not.
 pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failure> {
     if pages == Pages::Base {
         return Ok(());

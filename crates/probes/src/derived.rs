@@ -6,8 +6,8 @@ use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::protocol::Report;
 use costof_stats::median;
 
-/// What one operation cost in the median of a launch's batches, in nanoseconds;
-/// none where the metric has no batches.
+/// What one operation cost in the median of a launch's batches, in nanoseconds; `None` if the metric has no
+/// batches.
 pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
     Some(cost(report, metric)?.0)
 }

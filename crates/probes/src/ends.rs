@@ -53,7 +53,7 @@ const ABOUT_CPUS: &str = "where the two ends run";
 /// The CPU of the other end. The first of `cpus` is this thread's own.
 ///
 /// # Errors
-/// Where the run has too few.
+/// If the run has too few.
 pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> {
     Ok(threads::on(ends.count(), cpus)?[ends.count() - 1])
 }
@@ -75,7 +75,7 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
 /// Two ends that spin need a CPU each, and keep them awake themselves.
 ///
 /// # Errors
-/// Where they share one, or it is to be idle.
+/// If they share one, or it is to be idle.
 pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
@@ -97,7 +97,7 @@ pub(crate) struct TokenExchange {
 
 impl TokenExchange {
     /// # Errors
-    /// Where the partner cannot be started.
+    /// If the partner cannot be started.
     pub(crate) fn start(exchange: &Exchange, awake: Awake) -> Result<TokenExchange, Failure> {
         Ok(TokenExchange {
             leader: Leader::start(exchange).map_err(cannot_start)?,
@@ -109,7 +109,7 @@ impl TokenExchange {
     /// How many there were.
     ///
     /// # Errors
-    /// Where one failed.
+    /// If one failed.
     pub(crate) fn measure(
         &mut self,
         single: Option<&'static str>,

@@ -40,8 +40,7 @@ pub(crate) fn cost_cycles(
     cycles(measured, range, because)?.predict("cost")
 }
 
-/// So many core cycles for something, at the core clock that this run has measured; none where it has
-/// not.
+/// So many core cycles for something, at the core clock that this run has measured; `None` if it has not.
 pub(crate) fn cycles(measured: &MeasuredRows<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
     let hz = core_hz(measured)?;
     let cycles = Range::from(cycles);
@@ -49,7 +48,7 @@ pub(crate) fn cycles(measured: &MeasuredRows<'_>, cycles: (f64, f64), name: &str
     Some(Cost::new(cycles * (1e9 / hz), name))
 }
 
-/// What a point has cost, over no link, for what it stands for in a prediction; none where it was not
+/// What a point has cost, over no link, for what it stands for in a prediction; `None` if it was not
 /// measured.
 pub(crate) fn measured_cost<P: TypedPoint>(
     measured: &MeasuredRows<'_>,

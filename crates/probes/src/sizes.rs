@@ -12,9 +12,8 @@ pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
     sizes
 }
 
-/// A size well inside the cache that the CPU claims at a level; none where
-/// it claims none. A last level is shared, and its outer part often with
-/// strangers: four times the level before is far enough into it.
+/// A size well inside the cache that the CPU claims at a level; `None` if it claims none. A last level is
+/// shared, and its outer part often with strangers: four times the level before is far enough into it.
 pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
     let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
     let half = claimed(level)? / 2;

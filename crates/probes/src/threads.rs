@@ -25,7 +25,7 @@ pub(crate) fn processors(facts: &Facts) -> u64 {
 /// The first `needed` of a run's CPUs.
 ///
 /// # Errors
-/// Where the run has fewer.
+/// If the run has fewer.
 pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
     cpus.get(..needed)
         .ok_or_else(|| too_few(needed, cpus.len()))
@@ -35,7 +35,7 @@ pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
 /// `cpus` or, without those, where the kernel places them.
 ///
 /// # Errors
-/// Where they have not.
+/// If they have not.
 pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failure> {
     let processors = match cpus.len() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -52,7 +52,7 @@ pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failur
 /// nothing at the same time.
 ///
 /// # Errors
-/// Where there is only one for several.
+/// If there is only one for several.
 pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
     if threads > 1 {
         on(2, cpus)?;
@@ -69,7 +69,7 @@ impl Sleeper {
     /// Starts it.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub(crate) fn start() -> Result<Sleeper, Failure> {
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("sleeper".to_owned());

@@ -170,8 +170,7 @@ fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
     Ok((line.slope, off_line))
 }
 
-/// The share of random branches that the CPU says it mispredicted; `None`
-/// where it does not say.
+/// The share of random branches that the CPU says it mispredicted; `None` if it does not say.
 fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     let (group, _) = Group::open(&[Event::BranchMisses]);
     group.enable().ok()?;
@@ -180,8 +179,8 @@ fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     believed(group.read().ok()?.first()?.value?)
 }
 
-/// The share of the branches of the evidence that a count of misses stands for;
-/// `None` where it is not to be believed.
+/// The share of the branches of the evidence that a count of misses stands for; `None` if it is not to be
+/// believed.
 fn believed(misses: u64) -> Option<f64> {
     let missed = misses as f64 / EVIDENCE as f64;
     (missed >= LEAST_BELIEVED).then_some(missed)

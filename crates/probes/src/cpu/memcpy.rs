@@ -238,7 +238,7 @@ const RATES: [(f64, f64, &str); 3] = [
     (20.0, 4.0, "the claimed L3 cache"),
 ];
 
-/// The first cache level into which so many bytes fit; none where none is so large.
+/// The first cache level into which so many bytes fit; `None` if none is so large.
 fn level_of(bytes: u64, facts: &Facts) -> Option<u32> {
     (1..=3).find(|level| sizes::fit_into_level(bytes, facts, *level))
 }

@@ -73,17 +73,16 @@ pub(crate) static PROBE: Probe = Probe::new::<Read>();
 point! {
     /// What does reading a block of a file cost, from memory and from its device?
     ///
-    /// A file without a name (O_TMPFILE) is written, synced and read, block by block, into memory
-    /// of the reader. Every word of it is unique, and after the measurement 64 more blocks are read
-    /// and compared (fewer if they come to 4 MiB). warm: all of it is read once before, and must be
-    /// in the page cache afterwards. cold: it is evicted before each batch, until cachestat(2)
-    /// (mincore(2) before Linux 6.5) finds no page. direct: O_DIRECT, aligned as STATX_DIOALIGN
-    /// says. If bytes should have come from the device and did not, or the other way round, there
-    /// is no number. The kernel reads ahead as it does for programs that give no advice, but not
-    /// for random blocks (POSIX_FADV_RANDOM, MADV_RANDOM). A cold file is read in order in
-    /// stretches of up to 32 MiB, each from its beginning. The file system's own records of where
-    /// the file lies are always in memory. A virtual disk may be served from its host's memory, and
-    /// a disk from its own: device_share only shows that the reads left this kernel.
+    /// A file without a name (O_TMPFILE) is written, synced and read, block by block, into memory of the
+    /// reader. Every word of it is unique, and after the measurement 64 more blocks are read and compared
+    /// (fewer if they come to 4 MiB). warm: all of it is read once before, and must be in the page cache
+    /// afterwards. cold: it is evicted before each batch, until cachestat(2) (mincore(2) before Linux 6.5)
+    /// finds no page. direct: O_DIRECT, aligned as STATX_DIOALIGN says. If bytes should have come from the
+    /// device and did not, or the other way round, there is no number. The kernel reads ahead as it does
+    /// for programs that give no advice, but not for random blocks (POSIX_FADV_RANDOM, MADV_RANDOM). A cold
+    /// file is read in order in stretches of up to 32 MiB, each from its beginning. The file system's own
+    /// records of where the file lies are always in memory. A virtual disk may be served from its host's
+    /// memory, and a disk from its own: device_share only shows that the reads left this kernel.
     ///
     /// # Predicted from
     /// warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20

@@ -89,7 +89,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where it is one.
+    /// If it is one.
     pub(super) fn require_device(&self, advice: &str) -> Result<(), Failure> {
         if self.medium == Medium::Memory {
             unsupported!(
@@ -107,7 +107,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where the file system cannot, or a block is not a whole number of sectors.
+    /// If the file system cannot, or a block is not a whole number of sectors.
     pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
         let aligned = self.check("look at", direct::alignment(self.data.file()))?;
         let aligned = aligned.ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
@@ -140,7 +140,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where that would fill the disk, or writing fails.
+    /// If that would fill the disk, or writing fails.
     pub(super) fn extend(&mut self, len: u64) -> Result<(), Failure> {
         let most = self.data.most_bytes().unwrap_or(u64::MAX);
         if len > most && len > self.data.len() {
@@ -160,7 +160,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where reading fails.
+    /// If reading fails.
     pub(super) fn read_into_cache(&self, size: u64) -> Result<(), Failure> {
         // The file has whole steps, so none of it is left out.
         let order = Order::sequential(size.next_multiple_of(STEP_BYTES), STEP_BYTES);
@@ -175,7 +175,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where the file system keeps it.
+    /// If the file system keeps it.
     pub(super) fn evict(&self) -> Result<(), Failure> {
         let left = cache::evict(self.data.file(), self.data.len());
         let left = self.check("evict", left)?;
@@ -195,7 +195,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where the kernel does not report it.
+    /// If the kernel does not report it.
     pub(super) fn cached(&self, size: u64) -> Result<u64, Failure> {
         self.check("look at", cache::cached_bytes(self.data.file(), size))
     }
@@ -204,7 +204,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where they are not.
+    /// If they are not.
     pub(super) fn require_cached(&self, size: u64) -> Result<(), Failure> {
         let cached = self.cached(size)?;
         if self.medium != Medium::Memory && cached < size {
@@ -223,7 +223,7 @@ impl TargetFile {
     ///
     /// # Errors
     ///
-    /// Where the call failed.
+    /// If the call failed.
     #[inline]
     pub(super) fn check<T>(&self, what: &str, result: io::Result<T>) -> Result<T, Failure> {
         result.map_err(|error| self.failed(what, &error))
@@ -304,7 +304,7 @@ fn grown(then: Option<u64>, now: Option<u64>) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// Where that is not all of them: what `reason` says of the share.
+/// If that is not all of them: what `reason` says of the share.
 pub(super) fn require_all_by_device(
     share: Option<f64>,
     meter: &mut Meter<'_>,
@@ -351,7 +351,7 @@ pub(super) fn report_cpu<E>(
 ///
 /// # Errors
 ///
-/// Where it is not.
+/// If it is not.
 pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
     let (offset, bytes) = reader.last();
     if !is_content(bytes, offset) {
@@ -364,7 +364,7 @@ pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// Where it has fewer than four.
+/// If it has fewer than four.
 pub(super) fn require_blocks(size: u64, block: u64) -> Result<(), Failure> {
     if size < 4 * block {
         unsupported!(

@@ -25,12 +25,12 @@ pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Resul
     })
 }
 
-/// Prepares and measures a point; none where that is not supported here.
+/// Prepares and measures a point; `None` if that is not supported here.
 pub(crate) fn measure_if_supported<P: Measure + Clone>(axes: &P) -> Option<Report> {
     supported(measure(axes.clone()))
 }
 
-/// The result of preparing or measuring a point; none where that is not supported here.
+/// The result of preparing or measuring a point; `None` if that is not supported here.
 pub(crate) fn supported<T>(result: Result<T, Failure>) -> Option<T> {
     let failed = |failure: &Failure| {
         assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

@@ -23,7 +23,7 @@ pub(crate) fn duration(point_ns: f64, least: Duration, round_trip: Duration) -> 
         .min(MAX_DURATION)
 }
 
-/// The CPUs of the flows of one end, in their order; none where they may run anywhere.
+/// The CPUs of the flows of one end, in their order; `None` if they may run anywhere.
 pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {

@@ -47,8 +47,8 @@ pub(crate) fn loses(link: &str) -> bool {
     }
 }
 
-/// What the link adds to a round trip of `bytes` bytes each way: nothing where it holds nothing up;
-/// `None` where it is a network of which nothing is known.
+/// What the link adds to a round trip of `bytes` bytes each way: nothing where it holds nothing up; `None` if
+/// it is a network of which nothing is known.
 pub(crate) fn cost(link: &str, bytes: u64, headers: u64) -> Option<Cost> {
     if parse(link) == Some(Link::Remote) {
         return None;

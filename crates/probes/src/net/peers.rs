@@ -124,8 +124,8 @@ impl Acceptor {
         Ok(offers)
     }
 
-    /// What keeps the CPU awake, and what `accept` makes of the client. `None` where the launch
-    /// has ended before.
+    /// What keeps the CPU awake, and what `accept` makes of the client. `None` if the launch has ended
+    /// before.
     ///
     /// # Errors
     /// Why no client came.
@@ -139,8 +139,8 @@ impl Acceptor {
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
-    /// The client's first connection, and where further ones come to: only from where the client
-    /// connected that knows the token. `None` where the launch has ended before.
+    /// The client's first connection, and where further ones come to: only from where the client connected
+    /// that knows the token. `None` if the launch has ended before.
     ///
     /// # Errors
     /// Why no client came.

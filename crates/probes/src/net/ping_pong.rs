@@ -184,8 +184,8 @@ pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
 }
 
 /// Exchanges before those that count, unless they are [slow](is_slow). The first one took `first_ns`, and
-/// `exchange` does another one: `None` where that says nothing of how long one takes. How long the
-/// shortest took, in nanoseconds.
+/// `exchange` does another one: `None` if that says nothing of how long one takes. How long the shortest
+/// took, in nanoseconds.
 ///
 /// # Errors
 /// The first one of `exchange`.

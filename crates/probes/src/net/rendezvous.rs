@@ -13,8 +13,7 @@ const ADDRESS: &str = "address";
 /// to answer.
 ///
 /// # Errors
-/// `Unsupported` where it does neither. A launch of two roles without such a place is a bug of the
-/// controller.
+/// `Unsupported` if it does neither. A launch of two roles without such a place is a bug of the controller.
 pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous, Failure> {
     let rendezvous = from_launch(launch)?;
     match rendezvous.sink {
@@ -89,8 +88,8 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
         .ok_or_else(|| Failure::error("the other end offered no address"))
 }
 
-/// What was accepted; `None` where the launch has ended before, because the other end has failed and
-/// reports why.
+/// What was accepted; `None` if the launch has ended before, because the other end has failed and reports
+/// why.
 pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),

@@ -231,8 +231,7 @@ impl RoleAt<Syscall> for Caller {
 /// Operations that are counted or timed as evidence.
 const OPERATIONS: u64 = 1000;
 
-/// How often the kernel is entered per operation; `None` where that cannot be
-/// counted here.
+/// How often the kernel is entered per operation; `None` if that cannot be counted here.
 fn entries(operation: &mut dyn FnMut(u64)) -> Option<f64> {
     let event = tracepoint("raw_syscalls", "sys_enter").ok()?;
     let (mut group, _) = Group::open(&[event]);

@@ -196,7 +196,7 @@ impl RoleAt<FirstCall> for ServerRole {
     }
 }
 
-/// The client's next connection; none where nobody has connected for a while.
+/// The client's next connection; `None` if nobody has connected for a while.
 fn next(acceptor: &Acceptor) -> io::Result<Option<TcpStream>> {
     if !acceptor.wait()? {
         return Ok(None);

@@ -460,13 +460,13 @@ mod tests {
             let by_size = figures.find(|figure| figure.name.ends_with("by-size"));
             by_size.unwrap().about
         };
-        let own = "vertical axes of their own";
+        let own = "has its own vertical axis";
         assert!(about(|_, threads| threads as f64).contains(&format!("{own}.")));
         let some = about(|size, threads| match threads {
             8 => size.pow(2) as f64,
             _ => 5.0,
         });
-        assert!(some.contains(&format!("{own}, some of them logarithmic.")));
+        assert!(some.contains(&format!("{own}; some are logarithmic.")));
     }
 
     #[test]

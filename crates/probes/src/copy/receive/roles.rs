@@ -38,7 +38,7 @@ impl Sending {
         })
     }
 
-    /// Payload of TCP's largest segment now; none of a Unix socket.
+    /// Payload of TCP's largest segment now; `None` for a Unix socket.
     fn segment_bytes(sender: &Sender) -> Result<Option<u32>, Failure> {
         sender.segment_bytes().map_err(|error| failed(&error))
     }

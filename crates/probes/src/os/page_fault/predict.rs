@@ -41,7 +41,7 @@ fn huge(facts: &Facts) -> Option<Prediction> {
     cost_ns((bytes as f64 / 30.0, bytes as f64 / 5.0), because)
 }
 
-/// By the kinds of the disks under the file systems; none where they differ.
+/// By the kinds of the disks under the file systems; `None` if they differ.
 fn from_the_device(facts: &Facts) -> Option<Prediction> {
     let rotational: Vec<bool> = facts
         .disks
