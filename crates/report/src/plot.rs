@@ -8,7 +8,7 @@ mod scale;
 mod svg;
 
 use costof_model::unit::Unit;
-pub(crate) use draw::{FILE, PAGE, drawing};
+pub(crate) use draw::{FILE, PAGE, drawing, sign};
 #[cfg(test)]
 pub(crate) use ink::STYLE as FILE_STYLE;
 pub(crate) use scale::{Scale, Span, number, tick};

@@ -1,6 +1,7 @@
 //! A logarithmic axis over the width of a column, in percent of it.
 
 use costof_model::unit::Unit;
+use maud::{Markup, html};
 
 /// An axis between two powers of ten.
 pub(super) struct Ruler {
@@ -13,7 +14,8 @@ pub(super) struct Ruler {
 const DECADES: f64 = 24.0;
 
 impl Ruler {
-    /// An axis with room for all these values, and at least for the range `least`.
+    /// An axis with room for all these values, and at least for the range `least`. Intervals should not be
+    /// among them: a wide one would make all bars short.
     pub(super) fn over(values: impl Iterator<Item = f64>, least: (f64, f64), unit: Unit) -> Ruler {
         let shown = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = shown.fold(least, |(low, high), value| {
@@ -43,6 +45,14 @@ impl Ruler {
     /// `left:12.3%`
     pub(super) fn at(&self, value: f64) -> String {
         format!("left:{}%", self.place(value))
+    }
+
+    /// An arrow at each end of the axis beyond which a range goes on, with this class.
+    pub(super) fn arrows(&self, (low, high): (f64, f64), class: &str) -> Markup {
+        html! {
+            @if low < 10_f64.powf(self.low) { i.a.(class) { "◂" } }
+            @if high > 10_f64.powf(self.high) { i.a.h.(class) { "▸" } }
+        }
     }
 
     /// Each power of ten with its label.

@@ -1,6 +1,6 @@
 //! Figures: panels, notes, and a legend whose entries hide their series.
 
-use crate::plot::{Figure, Kind, PAGE, drawing};
+use crate::plot::{Figure, Kind, PAGE, drawing, sign};
 use maud::{Markup, PreEscaped, html};
 
 /// A legend can hide this many colours.
@@ -13,8 +13,12 @@ pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
 }
 
 fn figure(figure: &Figure) -> Markup {
-    let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
-    let in_rows = lines.any(|line| line.kind == Kind::Rows);
+    let is_drawn = |kinds: &[Kind]| {
+        let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+        lines.any(|line| kinds.contains(&line.kind))
+    };
+    let in_rows = is_drawn(&[Kind::Rows]);
+    let has_markers = is_drawn(&[Kind::Joined, Kind::Dots]);
     let drawn = html! {
         figure class=[(figure.panels.len() > 1).then_some("many")] id={ "f-" (figure.name) } {
             figcaption {
@@ -26,7 +30,8 @@ fn figure(figure: &Figure) -> Markup {
                     @for (position, name) in figure.series.iter().enumerate() {
                         label class={ "s" (position % COLOURS) } {
                             input type="checkbox" checked class={ "k" (position % COLOURS) };
-                            i {} (name)
+                            @if has_markers { (PreEscaped(sign(position))) } @else { i {} }
+                            (name)
                         }
                     }
                 }

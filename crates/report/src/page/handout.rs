@@ -3,7 +3,7 @@
 
 use super::bars::Ruler;
 use super::findings::begun;
-use super::{document, first, lines};
+use super::{document, first, latency, lines};
 use crate::choose;
 use crate::conclusion;
 use crate::plot::{PAGE, drawing};
@@ -87,7 +87,7 @@ fn table(rows: &Rows<'_>, shown: &[(usize, &Estimate)]) -> Markup {
                 td { (shortened(&rows.label(*at), NAME)) }
                 td { span.b {
                     i.f style={ "width:" (ruler.place(estimate.median)) "%" } {}
-                    @if let Some(ends) = estimate.ci95 { i.k style=(ruler.span(ends)) {} }
+                    @if let Some(ends) = estimate.ci95 { (latency::interval_at(&ruler, ends)) }
                 } }
                 td.v { (measured(rows.row(*at))) }
                 td.v { (interval_of(rows.row(*at))) }

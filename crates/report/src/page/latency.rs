@@ -121,9 +121,8 @@ pub(super) fn bars(
     let known = |at: usize| published(rows.row(at)).filter_map(move |known| known.range(unit));
     let usable = shown.iter().filter(|(at, _)| rows.row(*at).is_usable());
     let values = usable.flat_map(|(at, estimate)| {
-        let (low, high) = estimate.ci95.unwrap_or((estimate.median, estimate.median));
         let known = known(*at).flat_map(|(low, high)| [low, high]);
-        [low, estimate.median, high].into_iter().chain(known)
+        [estimate.median].into_iter().chain(known)
     });
     let ruler = Ruler::over(values, least, unit);
     html! {
@@ -157,10 +156,11 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     html! {
         span.b {
             @if row.is_usable() { i.f style={ "width:" (ruler.place(estimate.median)) "%" } {} }
-            @if let Some(expected) = expected {
-                i.q style=(ruler.span((expected.low, expected.high))) {}
+            @if let Some(expected) = expected.map(|expected| (expected.low, expected.high)) {
+                i.q style=(ruler.span(expected)) {}
+                (ruler.arrows(expected, "e"))
             }
-            @if let Some(ends) = estimate.ci95.filter(|_| row.is_usable()) { i.k style=(ruler.span(ends)) {} }
+            @if let Some(ends) = estimate.ci95.filter(|_| row.is_usable()) { (interval_at(ruler, ends)) }
             @for (by_dean, (low, high)) in published(row).filter_map(known) {
                 @if by_dean { i.d style=(ruler.at(low)) {} }
                 @else if low < high { i.c.w style=(ruler.span((low, high))) {} }
@@ -168,6 +168,11 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
             }
         }
     }
+}
+
+/// An interval on its bar.
+pub(super) fn interval_at(ruler: &Ruler, ends: (f64, f64)) -> Markup {
+    html! { i.k style=(ruler.span(ends)) {} (ruler.arrows(ends, "i")) }
 }
 
 /// A note for a published number next to a row that was measured over an emulated link.

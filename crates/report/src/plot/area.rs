@@ -6,12 +6,20 @@ use super::svg::{Anchor, Svg, closed, joined};
 use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ink};
 
 /// If the words of an axis have more letters together, they are drawn slanted below it.
-const LETTERS_IN_LINE: usize = 56;
+const LETTERS_IN_LINE: usize = 46;
 const SLANT_DEGREES: f64 = -30.0;
 /// How far a slanted word reaches to the left and down, as shares of its length.
 const SLANT: (f64, f64) = (0.87, 0.5);
 /// A margin takes at most this share of a panel, however long the names in a run file are.
 const MARGIN: f64 = 0.4;
+
+/// About how many labels the vertical axis has.
+const ROWS: usize = 7;
+
+/// About how many labels the horizontal axis has.
+fn columns(how: For) -> usize {
+    ((how.width / 70.0) as usize).min(8)
+}
 
 /// The area between the axes: its place in pixels, and its range of values.
 pub(super) struct Area {
@@ -28,7 +36,7 @@ impl Area {
     /// An area that leaves room for the longest labels.
     pub(super) fn new(panel: &Panel, how: For, top: f64) -> Area {
         let (x, y) = spans(panel);
-        let ticks = y.ticks(7).into_iter();
+        let ticks = y.ticks(ROWS).into_iter();
         let beside = ticks.map(|at| wide(&label(&panel.y, at)));
         let beside = beside.fold(0.0, f64::max).min(MARGIN * how.width);
         let mut area = Area {
@@ -47,7 +55,7 @@ impl Area {
     /// Moves the ends of the horizontal axis inward until none of its labels is cut.
     fn make_room_below(&mut self, panel: &Panel, how: For) {
         let is_slanted = is_slanted(panel);
-        for at in self.x.ticks(8) {
+        for at in self.x.ticks(columns(how)) {
             let (share, long) = (self.x.share(at), wide(&label(&panel.x, at)));
             if is_slanted {
                 let starts = SLANT.0 * long - share * self.right;
@@ -73,7 +81,7 @@ impl Area {
     }
 
     pub(super) fn axes(&self, svg: &mut Svg, panel: &Panel, how: For) {
-        let (columns, rows) = (self.x.ticks(8), self.y.ticks(7));
+        let (columns, rows) = (self.x.ticks(columns(how)), self.y.ticks(ROWS));
         let mut grid = String::new();
         for x in columns.iter().map(|at| self.at_x(*at).round()) {
             grid += &joined([(x, self.top), (x, self.bottom)]);

@@ -18,8 +18,8 @@ pub(crate) struct For {
 
 /// A part of a page, which has one legend and one set of colours for all panels.
 pub(crate) const PAGE: For = For {
-    width: 520.0,
-    height: 320.0,
+    width: 440.0,
+    height: 290.0,
     rows_width: 360.0,
     alone: false,
 };
@@ -178,6 +178,15 @@ pub(super) fn intervals_on_bars(svg: &mut Svg, class: &str, data: &str) {
         svg.path(&format!("{class} rim"), "", data);
     }
     svg.path(&format!("{class} ink"), "", data);
+}
+
+/// The sign of a series in a page's legend: its marker on a piece of line, in the colour of the element around it.
+pub(crate) fn sign(series: usize) -> String {
+    format!(
+        "<svg viewBox=\"-8 -8 16 16\" aria-hidden=\"true\"><path d=\"M-8 0h16\"/><path class=\"{}\" d=\"{}\"/></svg>",
+        ink::shape(series),
+        marker(series, (0.0, 0.0))
+    )
 }
 
 /// Shapes distinguish series where colours do not: on paper, and for many people.

@@ -34,10 +34,14 @@ pub(super) fn bars(position: usize, series: usize) -> String {
     }
 }
 
-/// The classes of the markers of a series: dots or filled shapes.
+/// The classes of the markers of a series.
 pub(super) fn markers(position: usize) -> String {
-    let shape = if position.is_multiple_of(4) { "d" } else { "f" };
-    format!("{} {shape}", series(position))
+    format!("{} {}", series(position), shape(position))
+}
+
+/// The class of a series' markers without their colour: dots or filled shapes.
+pub(super) fn shape(position: usize) -> &'static str {
+    if position.is_multiple_of(4) { "d" } else { "f" }
 }
 
 /// The class of a heat from 0 to 1.
