@@ -226,7 +226,7 @@ mod tests {
         let sentence = zero_copy_price(&run)[0].sentence();
         contains(
             &sentence,
-            "about as much at 4KiB, 51.2 µs more at 1MiB: pages are held",
+            "about as much at 4KiB, 51.2 µs more at 1MiB over ",
         );
         ends(&sentence, "the kernel still copies later");
     }

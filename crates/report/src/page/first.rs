@@ -54,7 +54,7 @@ fn known(rows: &Rows<'_>) -> Markup {
         @if shown.len() > 2 {
             h2 { "Numbers everyone should know" }
             (latency::key())
-            (latency::bars(rows, &shown, (1.0, 1e9), false))
+            (latency::bars(rows, &shown, (1.0, 1e6), false))
         }
     }
 }

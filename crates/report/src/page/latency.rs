@@ -61,7 +61,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
         @if shown.is_empty() { p { "No point was measured." } }
         @if !times.is_empty() {
             (key())
-            (bars(rows, &times, (1.0, 1e9), true))
+            (bars(rows, &times, (1.0, 1e6), true))
             @if asked.iter().any(|row| row.headline) && !absent.is_empty() {
                 p.quiet {
                     "On Dean's list, but not in this run: "
