@@ -81,6 +81,18 @@ mod tests {
     }
 
     #[test]
+    fn a_range_that_leaves_the_axis_ends_in_arrows() {
+        let ruler = Ruler::over([3.0, 4e4].into_iter(), (1.0, 1e3), Unit::Nanoseconds);
+        let arrows = |ends| {
+            let shown = ruler.arrows(ends, "i").into_string();
+            ['◂', '▸'].map(|arrow| shown.contains(arrow))
+        };
+        assert_eq!(arrows((1.0, 1e5)), [false, false]);
+        assert_eq!(arrows((0.5, 2.0)), [true, false]);
+        assert_eq!(arrows((2.0, 1e9)), [false, true]);
+    }
+
+    #[test]
     fn what_is_no_number_breaks_no_axis() {
         let wild = [f64::INFINITY, -1.0, 0.0, 1e308, f64::MIN_POSITIVE];
         let ruler = Ruler::over(wild.into_iter(), (1.0, 1e3), Unit::Nanoseconds);

@@ -51,3 +51,36 @@ fn figure(figure: &Figure) -> Markup {
     }
     drawn
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Axis, Dot, Line, Panel, Scale};
+    use costof_model::unit::Unit;
+
+    #[test]
+    fn a_legend_shows_markers_where_lines_have_them() {
+        let legend = |kind| {
+            let axis = || Axis::new("", Unit::One, Scale::Linear);
+            let line = |series| Line::new(series, kind, [Dot::default()]);
+            let panel = Panel::new("", axis(), axis(), vec![line(0), line(1)]);
+            let one = Figure {
+                series: vec!["a".into(), "b".into()],
+                panels: vec![panel],
+                ..Figure::default()
+            };
+            figure(&one).into_string()
+        };
+        for (kind, sign) in [
+            (Kind::Joined, sign(1)),
+            (Kind::Dots, sign(1)),
+            (Kind::Bars, "<i></i>".to_owned()),
+            (Kind::Steps, "<i></i>".to_owned()),
+        ] {
+            assert!(
+                legend(kind).contains(&format!("{sign}b</label>")),
+                "{kind:?}"
+            );
+        }
+    }
+}
