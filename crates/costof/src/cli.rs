@@ -118,11 +118,12 @@ pub(crate) enum Command {
 /// How a machine is measured, whatever the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Measuring {
-    /// A first look: fewer launches. Without a PROBE: the 20 rows that matter most, in at most 20
-    /// seconds. For a study: less of what takes long
+    /// A first look: fewer launches. `costof run` alone measures the 20 rows that matter most, in at most
+    /// 20 seconds; a study leaves out some of what takes long
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// More and longer launches, for results to publish. Without a PROBE: every point of every probe
+    /// More and longer launches, for results to publish. `costof run` alone measures every point of
+    /// every probe
     #[arg(long)]
     pub(crate) full: bool,
     /// CPUs to measure on, such as 1 or 2,4-6 [default: one that is usually idle]
@@ -171,7 +172,7 @@ pub(crate) struct Chosen {
     /// interval [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
-    /// Values for an axis: measure what the probe's own plan has at these. Several axes are crossed
+    /// Values for an axis: restricts the probe's own plan to these. Several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
     /// Measure only the named probes, without the points that only predictions need; with --set, the
@@ -224,11 +225,11 @@ pub(crate) struct RunOptions {
         ]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Resume even if costof, the host, the CPU model or the kernel is another one, or if the file
-    /// names commands that start workers
+    /// Resume even if costof, the host, the CPU model or the kernel has changed, or if the file names
+    /// commands that start workers
     #[arg(long, requires = "resume")]
     pub(crate) force: bool,
-    /// Show the points, and what measuring them takes, without measuring
+    /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -279,7 +280,7 @@ pub(crate) struct StudyOptions {
     /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Show the points, and what measuring them takes, without measuring
+    /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -16,7 +16,7 @@ pub(crate) struct AskOptions {
     /// The size of a message or block, such as 32KiB
     #[arg(long, value_name = "BYTES", requires = "question")]
     pub(crate) size: Option<String>,
-    /// The path between client and server, as of `costof run`
+    /// The path between client and server, as for `costof run`
     #[arg(
         id = "links",
         long = "link",
@@ -24,7 +24,7 @@ pub(crate) struct AskOptions {
         requires = "question"
     )]
     pub(crate) link: Option<Link>,
-    /// Where to measure, as of `costof run`
+    /// Where to measure, as for `costof run`
     #[arg(long, value_name = "HOST", requires = "question")]
     pub(crate) on: Option<Host>,
     #[command(flatten)]
