@@ -314,8 +314,8 @@ pub(crate) enum MissingPoint {
 )]
 pub(crate) struct CompareOptions {
     /// The baseline run and those to compare with it: two runs give a row for each metric, three or
-    /// more give a column for each run [default: the latest run, and the newest before it that has a
-    /// point in common with it]. With --interleave: what to measure, as for `costof run`
+    /// more give a column for each run [default: the latest run, and of those before it the one that
+    /// has most points in common with it]. With --interleave: what to measure, as for `costof run`
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) what: Vec<PathBuf>,
     /// Measure two hosts in turns, launch by launch, and compare the second with the first: hosts as

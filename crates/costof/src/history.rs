@@ -127,26 +127,41 @@ pub(crate) fn latest() -> Result<PathBuf, Error> {
     named("@1".into()).map_err(wrong)
 }
 
-/// The newest run before the latest one that has a point in common with it, the latest run, and the number of
-/// the former.
-pub(crate) fn last_two() -> Result<([PathBuf; 2], usize), Error> {
-    let runs = all();
+/// The latest run, and the run before it to compare it with.
+pub(crate) struct LastTwo {
+    /// The earlier run, and the latest.
+    pub(crate) files: [PathBuf; 2],
+    /// The number of the earlier run.
+    pub(crate) number: usize,
+    /// How many points both have, and how many the latest has.
+    pub(crate) common: [usize; 2],
+}
+
+/// The latest run, and of the recent ones before it the one that has most points in common with it; of
+/// several, the newest.
+pub(crate) fn last_two() -> Result<LastTwo, Error> {
+    let runs: Vec<PathBuf> = all().into_iter().take(LOOK_BACK).collect();
     let planned = |path: &PathBuf| -> Result<HashSet<Point>, Error> {
         let (run, _) = record::head(path)?;
         Ok(run.run.plan.points().cloned().collect())
     };
     let points = runs.first().map(planned).transpose()?.unwrap_or_default();
-    let has_some = |path: &PathBuf| planned(path).is_ok_and(|other| !other.is_disjoint(&points));
-    let Some(before) = runs.iter().skip(1).position(has_some) else {
+    let common = |path| planned(path).map_or(0, |other| other.intersection(&points).count());
+    let earlier = runs.iter().enumerate().skip(1);
+    let earlier = earlier.map(|(position, path)| (common(path), position));
+    let most = earlier.max_by_key(|(common, position)| (*common, Reverse(*position)));
+    let Some((common @ 1.., position)) = most else {
         bail!(
-            "no earlier run in the history has a point in common with the latest one: name BEFORE and \
+            "no recent run in the history has a point in common with the latest one: name BEFORE and \
              AFTER, two run files (`costof runs` lists them), or measure two hosts by --interleave \
              HOST HOST"
         );
     };
-    let position = before + 1;
-    let files = [&runs[position], &runs[0]].map(PathBuf::clone);
-    Ok((files, position + 1))
+    Ok(LastTwo {
+        files: [&runs[position], &runs[0]].map(PathBuf::clone),
+        number: position + 1,
+        common: [common, points.len()],
+    })
 }
 
 /// The latest runs, the latest first. Unreadable files are skipped.
@@ -204,7 +219,7 @@ pub(crate) fn new_file(id: &str) -> Result<PathBuf, Error> {
 }
 
 /// `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
-fn folder() -> Result<PathBuf, Error> {
+pub(crate) fn folder() -> Result<PathBuf, Error> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
         (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
         (_, Some(home)) => Path::new(&home).join(".local/state"),

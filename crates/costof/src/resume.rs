@@ -17,6 +17,15 @@ pub(crate) fn command(path: &Path, force: bool) -> String {
     format!("costof run --resume {}{force}", path.display())
 }
 
+/// What to do about a run that is not finished.
+pub(crate) fn advice(run: &Run, path: &Path) -> String {
+    let force = check_commands(&run.run.plan.hosts, false).is_err();
+    format!(
+        "interrupted; `{}` measures what is missing",
+        command(path, force)
+    )
+}
+
 /// A run file may come from anybody, so the commands in it do not run without the user's consent.
 pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
     let hosts_named = [&hosts.on, &hosts.peer].into_iter().flatten();

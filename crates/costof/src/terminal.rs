@@ -6,15 +6,52 @@ use crate::error::{Context, Done, Error};
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_report::style::Style;
+use costof_report::text::COLUMNS;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes a line. A missing reader is not an error.
+/// Writes a message, as wide as the terminal, or else as one line. A missing reader is not an error.
 pub(crate) fn log(text: impl Display) {
-    let _ = writeln!(io::stderr(), "costof: {text}");
+    let mut output = io::stderr();
+    let text = format!("costof: {text}");
+    let width = width(&output);
+    let style = Style {
+        width,
+        ..Style::default()
+    };
+    // A line that fits keeps its blanks, which may be those of a table.
+    let lines = text.lines().map(|line| match line.chars().count() {
+        length if length > width.unwrap_or(usize::MAX) => style.prose(line),
+        _ => format!("{line}\n"),
+    });
+    let _ = output.write_all(lines.collect::<String>().as_bytes());
+}
+
+/// The width of an output that is a terminal: `COLUMNS` if that is set.
+fn width(output: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let of_terminal = || terminal_size::terminal_size_of(output).map(|(width, _)| width.0.into());
+    let is_terminal = output.is_terminal();
+    is_terminal.then(|| columns().or_else(of_terminal).unwrap_or(80))
+}
+
+/// The width of standard output, if it is a terminal.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    width(&io::stdout())
+}
+
+/// The width of prose on standard output.
+pub(crate) fn prose_columns() -> usize {
+    COLUMNS.min(line_columns())
+}
+
+/// The width of what another program may read line by line, on standard output.
+pub(crate) fn line_columns() -> usize {
+    terminal_columns().unwrap_or(usize::MAX)
 }
 
 /// Writes all output of a command, and ends it.
@@ -25,20 +62,14 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How to print a run on standard output: according to its terminal, if it is one. If `COLUMNS` is set, it is
-/// the width.
+/// How to print a run on standard output: according to its terminal, if it is one.
 pub(crate) fn style(printing: &Printing) -> Style {
-    let output = io::stdout();
-    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let of_terminal = || terminal_size::terminal_size_of(&output).map(|(width, _)| width.0.into());
-    let is_terminal = output.is_terminal();
-    let width = is_terminal.then(|| columns().or_else(of_terminal).unwrap_or(80));
     let colour = match printing.color {
-        ColorChoice::Auto => AutoStream::choice(&output) != anstream::ColorChoice::Never,
+        ColorChoice::Auto => AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
         chosen => chosen == ColorChoice::Always,
     };
     Style {
-        width,
+        width: terminal_columns(),
         colour,
         ids: printing.ids,
         notes: printing.notes,

@@ -25,10 +25,12 @@ pub struct Side<'a> {
 
 /// The text of a comparison: the headline, what differs between the machines, the rows that show a result
 /// (with `all`, every row), the points that could not be compared, and how far the verdicts can be trusted.
-/// `after` is the later run; its descriptions name the points.
-pub fn compared(comparison: &Comparison, after: &Run, all: bool) -> String {
-    let mut text = format!("{}\n\n", headline(comparison));
-    text.push_str(&facts(&comparison.facts));
+/// `after` is the later run; its descriptions name the points. Sentences have at most this many
+/// columns.
+pub fn compared(comparison: &Comparison, after: &Run, all: bool, columns: usize) -> String {
+    let wrapped = |line: &str, indent| wrapped(columns, line, indent);
+    let mut text = wrapped(&headline(comparison), "") + "\n";
+    text.push_str(&facts(&comparison.facts, columns));
     let shown = |row: &&Compared| all || row.verdict != Verdict::CannotTell;
     let rows: Vec<&Compared> = in_order(&comparison.rows)
         .into_iter()
@@ -99,14 +101,15 @@ fn why_missing(missing: &Missing) -> String {
     format!("{}{cause}", missing.reason)
 }
 
-fn facts(differences: &[FactDifference]) -> String {
+fn facts(differences: &[FactDifference], columns: usize) -> String {
     if differences.is_empty() {
         return String::new();
     }
     let mut text = "Differs between the runs:\n".to_owned();
     for difference in differences {
         let (before, after) = (known(&difference.before), known(&difference.after));
-        let _ = writeln!(text, "  {}: {before} → {after}", fact_name(difference));
+        let line = format!("{}: {before} → {after}", fact_name(difference));
+        text.push_str(&wrapped(columns, &line, "  "));
     }
     text.push('\n');
     text
@@ -351,6 +354,7 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::text::COLUMNS;
     use costof_model::testing::{run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
@@ -398,7 +402,7 @@ pub(crate) mod tests {
             row("a.worse", 1.1, 0.0, Verdict::Worse),
         ]);
         assert_eq!(headline(&some), "1 worse, 3 cannot tell");
-        let text = compared(&some, &run(), false);
+        let text = compared(&some, &run(), false, COLUMNS);
         assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let count =
@@ -417,8 +421,8 @@ pub(crate) mod tests {
         let slight = headline(&of(vec![slight]));
         assert_eq!(slight, "1 worse (none surely by more than 5 %)");
         let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
-        assert!(compared(&evil, &run(), true).contains("a\u{fffd}[2J size="));
-        assert!(compared(&some, &run(), true).contains("a.blind"));
+        assert!(compared(&evil, &run(), true, COLUMNS).contains("a\u{fffd}[2J size="));
+        assert!(compared(&some, &run(), true, COLUMNS).contains("a.blind"));
     }
 
     #[test]

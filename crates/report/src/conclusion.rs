@@ -1,6 +1,6 @@
 //! The most important results of a run: the most surprising ones, and how far the numbers can be trusted.
 
-use crate::names::short_point;
+use crate::names::label;
 use crate::table::in_order;
 use costof_findings::Kind;
 use costof_findings::all::both;
@@ -94,14 +94,13 @@ pub(crate) fn missed_line(run: &Run, row: &PointRow) -> String {
     let Some((expected, measured)) = row.scored() else {
         return String::new();
     };
-    let point = || short_point(&row.point, run.probe(&row.point.probe));
     let metric = match expected.metric == row.primary {
         true => String::new(),
         false => format!("{} ", expected.metric),
     };
     format!(
         "{}: {metric}{}, where {} was predicted",
-        row.label.clone().unwrap_or_else(point),
+        label(run, &row.point),
         measured.unit.display(measured.median),
         measured
             .unit

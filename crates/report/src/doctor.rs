@@ -3,8 +3,9 @@
 use crate::text::wrapped;
 use costof_findings::doctor::{Diagnosis, DiagnosisState};
 
-/// The diagnoses by state, otherwise in their order; the healthy ones share a line.
-pub fn doctor(diagnoses: &[Diagnosis]) -> String {
+/// The diagnoses by state, otherwise in their order; the healthy ones share a line. Lines have at most this
+/// many columns.
+pub fn doctor(diagnoses: &[Diagnosis], columns: usize) -> String {
     let in_state = |state| {
         diagnoses
             .iter()
@@ -19,7 +20,7 @@ pub fn doctor(diagnoses: &[Diagnosis]) -> String {
         let mut listed = in_state(state).peekable();
         if listed.peek().is_some() {
             text.push_str(&format!("{heading}\n"));
-            listed.for_each(|diagnosis| text.push_str(&entry(diagnosis)));
+            listed.for_each(|diagnosis| text.push_str(&entry(diagnosis, columns)));
             text.push('\n');
         }
     }
@@ -27,13 +28,14 @@ pub fn doctor(diagnoses: &[Diagnosis]) -> String {
         .map(|diagnosis| diagnosis.topic.as_str())
         .collect();
     if !good.is_empty() {
-        text.push_str(&wrapped(&format!("Good: {}", good.join(", ")), ""));
+        text.push_str(&wrapped(columns, &format!("Good: {}", good.join(", ")), ""));
     }
     text
 }
 
 /// The state of a topic, its effect, and what to do.
-fn entry(diagnosis: &Diagnosis) -> String {
+fn entry(diagnosis: &Diagnosis, columns: usize) -> String {
+    let wrapped = |line: &str, indent| wrapped(columns, line, indent);
     let mut text = wrapped(&format!("{}: {}", diagnosis.topic, diagnosis.what), "  ");
     text.push_str(&wrapped(&format!("- {}", diagnosis.effect), "    "));
     if let Some(advice) = &diagnosis.advice {
@@ -45,6 +47,7 @@ fn entry(diagnosis: &Diagnosis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::COLUMNS;
 
     #[test]
     fn what_is_ill_comes_first_and_what_is_good_in_one_line() {
@@ -55,13 +58,16 @@ mod tests {
             effect: "that follows".to_owned(),
             advice: advice.map(str::to_owned),
         };
-        let text = doctor(&[
-            diagnosis("load", DiagnosisState::Good, None),
-            diagnosis("turbo", DiagnosisState::Worse, Some("turn `it off`")),
-            diagnosis("power", DiagnosisState::NotChecked, None),
-            diagnosis("memory", DiagnosisState::Missing, Some("add some")),
-            diagnosis("steal", DiagnosisState::Good, None),
-        ]);
+        let text = doctor(
+            &[
+                diagnosis("load", DiagnosisState::Good, None),
+                diagnosis("turbo", DiagnosisState::Worse, Some("turn `it off`")),
+                diagnosis("power", DiagnosisState::NotChecked, None),
+                diagnosis("memory", DiagnosisState::Missing, Some("add some")),
+                diagnosis("steal", DiagnosisState::Good, None),
+            ],
+            COLUMNS,
+        );
         let expected = "\
 Missing here
   memory: it is so
@@ -80,6 +86,6 @@ Not checked
 Good: load, steal
 ";
         assert_eq!(text, expected);
-        assert_eq!(doctor(&[]), "");
+        assert_eq!(doctor(&[], COLUMNS), "");
     }
 }

@@ -4,6 +4,7 @@ use costof_model::axis::{Axis, AxisValue};
 use costof_model::emulated::mark;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::run_file::Run;
 use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
@@ -51,6 +52,19 @@ pub(crate) fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
     named(
         point,
         &axes(point, info, |axis, value| *value != axis.default()),
+    )
+}
+
+/// The label of a point in the latency table, or else the point.
+pub(crate) fn label(run: &Run, point: &Point) -> String {
+    let mut blocks = run.run.plan.blocks.iter();
+    let label = blocks.find_map(|block| {
+        let position = block.points.iter().position(|planned| planned == point)?;
+        block.label(position)
+    });
+    label.map_or_else(
+        || short_point(point, run.probe(&point.probe)),
+        str::to_owned,
     )
 }
 

@@ -1,7 +1,7 @@
 //! The notes below the table: how the run went, where one number is not the whole answer, the findings, the
 //! points without a number, and the doubts.
 
-use crate::names::{by_reason, points_counted, short_point};
+use crate::names::{by_reason, label, points_counted};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
@@ -93,7 +93,7 @@ pub(crate) fn distributions(run: &Run) -> String {
         let Some(estimate) = row.primary() else {
             continue;
         };
-        let name = short_point(&row.point, run.probe(&row.point.probe));
+        let name = label(run, &row.point);
         if estimate.modes.len() > 2 {
             let modes = estimate.modes.iter();
             let modes = modes.map(|mode| describe(estimate.unit, mode));
@@ -214,11 +214,10 @@ const NAMED: usize = 3;
 
 /// The points without a number, and why: each reason once for a probe.
 pub(crate) fn absent(run: &Run) -> String {
-    let name = |point: &Point| short_point(point, run.probe(&point.probe));
     let absent = run.failures.iter().filter(|row| row.launch.is_none());
     let reasons = by_reason(absent.map(|failure| {
         let reason = (&failure.point.probe, failure.failure().to_string());
-        (reason, name(&failure.point))
+        (reason, label(run, &failure.point))
     }));
     let mut text = String::new();
     for ((_, reason), points) in &reasons {
@@ -238,7 +237,7 @@ pub(crate) fn lost_launches(run: &Run) -> String {
     let lost = failures.filter(|row| measured.contains(&row.point));
     let line = |failure: &FailureRow| {
         let launch = failure.launch? + 1;
-        let name = short_point(&failure.point, run.probe(&failure.point.probe));
+        let name = label(run, &failure.point);
         Some(format!(
             "launch {launch} lost: {name}: {}\n",
             failure.failure()
@@ -289,17 +288,29 @@ pub(crate) fn questions(run: &Run) -> String {
     format!("Six questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
-/// The doubts about the points: each kind once, in its worst case, with advice.
+/// The doubts about the points: each kind once, in its worst case, with advice, and how many points have which
+/// grade because of it.
 pub(crate) fn doubts(run: &Run) -> String {
-    let mut kinds = by_kind(in_order(run).flat_map(|row| &row.warnings));
+    let warnings = || in_order(run).flat_map(|row| &row.warnings);
+    let mut kinds = by_kind(warnings());
     kinds.sort_by_key(|(warning, _)| Reverse(warning.grade));
-    let lines = kinds.iter().map(|(warning, count)| {
+    let lines = kinds.iter().map(|(worst, _)| {
+        let count = |grade| {
+            let such = warnings().filter(|warning| warning.kind == worst.kind);
+            such.filter(|warning| warning.grade == grade).count()
+        };
+        let others = [Grade::D, Grade::C, Grade::B].map(|grade| (grade, count(grade)));
+        let others = others
+            .into_iter()
+            .filter(|(grade, count)| *grade < worst.grade && *count > 0);
+        let others = others.map(|(grade, count)| format!("; {count} of grade {grade}"));
         format!(
-            "grade {}: {} ({}): {}\n",
-            warning.grade,
-            warning.what,
-            points_counted(*count),
-            warning.advice
+            "grade {}: {} ({}{}): {}\n",
+            worst.grade,
+            worst.what,
+            points_counted(count(worst.grade)),
+            others.collect::<String>(),
+            worst.advice
         )
     });
     lines.collect()

@@ -1,6 +1,6 @@
 //! Predictions: the sums behind the ranges of the table, and whether they held.
 
-use crate::names::short_point;
+use crate::names::{label, short_point};
 use crate::table::{in_order, interval, is_hit};
 use crate::text::wrapped;
 use costof_model::rows::PointRow;
@@ -11,23 +11,23 @@ use costof_model::run_file::Run;
 pub(crate) fn missed(run: &Run) -> String {
     in_order(run)
         .filter(|row| is_hit(row) == Some(false))
-        .filter_map(|row| sum(run, row))
+        .filter_map(|row| sum(row, &label(run, &row.point)))
         .map(|sum| format!("missed: {sum}\n"))
         .collect()
 }
 
-/// The sum behind each prediction for a probe's points, compared with the measurement, as lines of text;
-/// empty if the run predicted none of them.
-pub fn of_probe(run: &Run, probe: &str) -> String {
+/// The sum behind each prediction for a probe's points, compared with the measurement, as lines of text
+/// of at most this many columns; empty if the run predicted none of them.
+pub fn of_probe(run: &Run, probe: &str, columns: usize) -> String {
     in_order(run)
         .filter(|row| row.point.probe == probe)
-        .filter_map(|row| sum(run, row))
-        .map(|sum| wrapped(&sum, "  "))
+        .filter_map(|row| sum(row, &short_point(&row.point, run.probe(probe))))
+        .map(|sum| wrapped(columns, &sum, "  "))
         .collect()
 }
 
 /// `os.syscall: expected 35.0 ns – 180 ns (…), measured 113 ns (112 ns – 115 ns), which fits`.
-pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
+pub(crate) fn sum(row: &PointRow, name: &str) -> Option<String> {
     let expected = row.prediction.as_ref()?;
     let estimate = row.estimate(&expected.metric)?;
     let measured = estimate.unit.display(estimate.median);
@@ -44,8 +44,7 @@ pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
         None => "not scored: a range is wider than a factor of ten",
     };
     Some(format!(
-        "{}: expected {} ({}), measured {measured}{interval}, {verdict}",
-        short_point(&row.point, run.probe(&row.point.probe)),
+        "{name}: expected {} ({}), measured {measured}{interval}, {verdict}",
         estimate
             .unit
             .display_interval((expected.low, expected.high)),

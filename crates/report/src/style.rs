@@ -1,6 +1,6 @@
 //! How a run is printed: as wide as the terminal, coloured or not, with or without its notes.
 
-use crate::text::{printable, wrapped_at};
+use crate::text::{printable, wrapped};
 
 /// How a run is printed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,13 +22,13 @@ impl Style {
     }
 
     /// Text broken into lines that fit the terminal.
-    pub(crate) fn prose(self, text: &str) -> String {
-        let wrapped = |line: &str| {
+    pub fn prose(self, text: &str) -> String {
+        let broken = |line: &str| {
             let indent = line.len() - line.trim_start_matches(' ').len();
             let (indent, line) = line.split_at(indent);
-            wrapped_at(self.columns(), &printable(line), indent)
+            wrapped(self.columns(), &printable(line), indent)
         };
-        text.lines().map(wrapped).collect()
+        text.lines().map(broken).collect()
     }
 
     /// A sentence. On a terminal it has at most as many lines as a reader takes in at a glance.

@@ -5,7 +5,7 @@ use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
 use crate::names::short_point;
 use crate::style::Style;
-use crate::text::{printable, wrapped_at};
+use crate::text::{printable, wrapped};
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -64,7 +64,7 @@ const LEAST_NAME: usize = 20;
 pub(crate) fn points(run: &Run, style: Style) -> String {
     let rows: Vec<&PointRow> = in_order(run).collect();
     if rows.is_empty() {
-        return "No point was measured.\n".to_owned();
+        return style.prose(&without_points(run));
     }
     let width = style.columns();
     let columns = || COLUMNS.iter().filter(|column| column.from_width <= width);
@@ -85,6 +85,21 @@ pub(crate) fn points(run: &Run, style: Style) -> String {
     }
     let lines = text.lines().zip(of_line);
     lines.map(|(line, row)| painted(line, row) + "\n").collect()
+}
+
+/// What stands in the place of a table without rows.
+fn without_points(run: &Run) -> String {
+    if run.end.is_some() {
+        return "No point was measured.".to_owned();
+    }
+    let launches = match run.launches.len() {
+        1 => "1 launch".to_owned(),
+        count => format!("{count} launches"),
+    };
+    format!(
+        "No point has a number yet: the run is unfinished, after {launches}. `costof run --resume RUN` \
+         goes on."
+    )
 }
 
 /// The width that the columns of this text leave for a name; each has a space on both sides.
@@ -113,8 +128,8 @@ fn names(run: &Run, rows: &[&PointRow], style: Style, room: usize) -> Vec<Vec<St
             return vec![label.unwrap_or_default(), id];
         }
         let below = label.as_ref().filter(|_| style.ids);
-        let below = below.map_or_else(String::new, |_| wrapped_at(room, &id, "  "));
-        let name = wrapped_at(room, &label.unwrap_or(id), "");
+        let below = below.map_or_else(String::new, |_| wrapped(room, &id, "  "));
+        let name = wrapped(room, &label.unwrap_or(id), "");
         vec![(name + &below).trim_end().to_owned()]
     };
     rows.iter().map(name).collect()

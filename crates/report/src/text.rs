@@ -1,17 +1,12 @@
 //! Breaks prose into lines of a readable length.
 
-/// The width of explanatory text in columns.
+/// The width of explanatory text in columns, unless the terminal is narrower: longer lines are hard to read.
 pub const COLUMNS: usize = 88;
 
-/// Breaks `line` into lines of at most [`COLUMNS`]. Each is indented, and all after the first by two more
-/// columns. Text between backticks is never broken, so that a user can copy a command as a whole; it may be
-/// longer than a line.
-pub fn wrapped(line: &str, indent: &str) -> String {
-    wrapped_at(COLUMNS, line, indent)
-}
-
-/// The same with lines of at most this many columns.
-pub(crate) fn wrapped_at(columns: usize, line: &str, indent: &str) -> String {
+/// Breaks `line` into lines of at most this many columns. Each is indented, and all after the first by two
+/// more columns. Text between backticks is never broken, so that a user can copy a command as a whole; it may
+/// be longer than a line.
+pub fn wrapped(columns: usize, line: &str, indent: &str) -> String {
     let mut text = String::from(indent);
     let mut column = indent.chars().count();
     for (position, word) in words(line).into_iter().enumerate() {
@@ -28,6 +23,13 @@ pub(crate) fn wrapped_at(columns: usize, line: &str, indent: &str) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The same behind a head, which takes the place of the first line's indent.
+pub fn hanging(columns: usize, head: &str, line: &str) -> String {
+    let indent = " ".repeat(head.chars().count());
+    let text = wrapped(columns, line, &indent);
+    format!("{head}{}", &text[indent.len()..])
 }
 
 /// The words of a text. A blank between two backticks does not separate words.
@@ -112,11 +114,12 @@ mod tests {
 
     #[test]
     fn lines_are_wrapped_between_words() {
-        let text = wrapped(&"seven77 ".repeat(30), "  ");
+        let text = wrapped(COLUMNS, &"seven77 ".repeat(30), "  ");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS));
         assert_eq!(text.split_whitespace().count(), 30);
         assert!(text.starts_with("  seven77 ") && text.contains("\n    seven77 "));
-        assert_eq!(wrapped("", "  "), "  \n");
+        assert_eq!(wrapped(COLUMNS, "", "  "), "  \n");
+        assert_eq!(hanging(9, "µ: ", "one two"), "µ: one\n     two\n");
     }
 
     #[test]
@@ -138,6 +141,6 @@ mod tests {
         assert_eq!(words("a `b c"), ["a", "`b", "c"]);
         assert_eq!(words("µ `µ µ`"), ["µ", "`µ µ`"]);
         let command = format!("`{}`", "x ".repeat(60));
-        assert!(wrapped(&format!("do {command} now"), "").contains(&command));
+        assert!(wrapped(COLUMNS, &format!("do {command} now"), "").contains(&command));
     }
 }

@@ -7,7 +7,7 @@ use crate::commands::estimate::{self, Named};
 use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
-use crate::terminal::{log, print, watch_interrupts};
+use crate::terminal::{log, print, prose_columns, watch_interrupts};
 use costof_findings::noise;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
@@ -19,6 +19,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, Study};
+use costof_report::text::{hanging, wrapped};
 use serde::Deserialize;
 use shown::{as_json, cost, worth};
 use std::collections::HashSet;
@@ -117,7 +118,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
         format!("{}\n", as_json(&asked, &answer, &costs, &path))
     } else {
         let doubts = [absent, doubts(&costs, &run.points)].concat();
-        asked.as_text(&answer, &costs, &doubts, &path)
+        asked.as_text(&answer, &costs, &doubts, &path, prose_columns())
     })
 }
 
@@ -145,19 +146,26 @@ fn second_round(options: &AskOptions) -> u32 {
 }
 
 fn listed() -> Result<String, Error> {
+    let columns = prose_columns();
     let mut text = String::new();
     for question in &FILE.question {
         let asks = question.filled(&question.asks);
-        let _ = writeln!(text, "costof ask {:<13} {asks}", question.name);
+        text += &hanging(
+            columns,
+            &format!("costof ask {:<13} ", question.name),
+            &asks,
+        );
     }
-    text += "\n--size, --link and --peer change the question where it names a size or link; --run FILE \
-             answers from a run.\n\nQuestions that a study answers, in minutes:\n\n";
+    let options = "--size, --link and --peer change the question where it names a size or link; --run FILE \
+                   answers from a run.";
+    let _ = write!(text, "\n{}", wrapped(columns, options, ""));
+    text += "\nQuestions that a study answers, in minutes:\n\n";
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
         let _ = writeln!(text, "costof study {name}");
         for asks in study.asks() {
             let asks = asks.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c));
-            let _ = writeln!(text, "    {asks}");
+            text += &wrapped(columns, asks, "    ");
         }
     }
     Ok(text)

@@ -3,7 +3,8 @@
 use super::interleave;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
-use crate::terminal::log;
+use crate::history::LastTwo;
+use crate::terminal::{line_columns, log, prose_columns};
 use crate::{files, history, record};
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
@@ -12,8 +13,10 @@ use costof_model::run_file::Run;
 use costof_report::compare::many::{self, Pair};
 use costof_report::compare::outcome::{Outcome, Word};
 use costof_report::compare::{Side, compared};
+use costof_report::names::points_counted;
 use costof_report::page;
 use costof_report::run::absent;
+use costof_report::text::wrapped;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -57,15 +60,17 @@ fn compare_files(options: &CompareOptions) -> Done {
     shown.end()
 }
 
-/// The latest run, and the newest run before it that can be compared with it. If that is not the run just
-/// before, this reports which one it is.
+/// The latest run, and the run before it that has most in common with it. This reports which one that is.
 fn last_two() -> Result<Vec<PathBuf>, Error> {
-    let (files, number) = history::last_two()?;
-    if number > 2 {
-        log(format!(
-            "comparing @{number} with @1: no run between them has a point in common with @1"
-        ));
-    }
+    let LastTwo {
+        files,
+        number,
+        common: [common, all],
+    } = history::last_two()?;
+    log(format!(
+        "comparing @{number} with @1: {common} of its {} in common",
+        points_counted(all)
+    ));
     Ok(files.to_vec())
 }
 
@@ -176,7 +181,7 @@ impl Shown<'_> {
         }
         let mut output = io::stdout().lock();
         writeln!(output, "{} → {}\n", before.name, after.name)?;
-        let text = compared(&comparison, after.run, self.options.all);
+        let text = compared(&comparison, after.run, self.options.all, prose_columns());
         writeln!(output, "{text}")?;
         Ok(output.flush()?)
     }
@@ -210,7 +215,7 @@ impl Shown<'_> {
         writeln!(
             output,
             "{}",
-            many::compared(sides, &pairs, self.options.all)
+            many::compared(sides, &pairs, self.options.all, prose_columns())
         )?;
         Ok(output.flush()?)
     }
@@ -263,9 +268,12 @@ impl Shown<'_> {
         }
         self.outcomes.sort_by_key(|(_, outcome)| outcome.verdict);
         if !self.options.json {
-            for (name, outcome) in &self.outcomes {
-                writeln!(io::stdout(), "{}", outcome.line(name.as_deref()))?;
-            }
+            let lines = self
+                .outcomes
+                .iter()
+                .map(|(name, outcome)| outcome.line(name.as_deref()));
+            let lines = lines.map(|line| wrapped(line_columns(), &line, ""));
+            io::stdout().write_all(lines.collect::<String>().as_bytes())?;
         }
         let worst = self.outcomes.last();
         Ok(checked(

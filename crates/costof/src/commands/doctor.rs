@@ -3,7 +3,7 @@
 use crate::cli::DoctorOptions;
 use crate::error::{Done, checked};
 use crate::placement;
-use crate::terminal::print;
+use crate::terminal::{print, prose_columns};
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
 use costof_os::sched::affinity;
@@ -19,7 +19,7 @@ pub(crate) fn run(options: &DoctorOptions) -> Done {
         let lines: Result<Vec<String>, _> = lines.collect();
         lines.map_err(io::Error::from)?.join("\n") + "\n"
     } else {
-        doctor::doctor(&diagnoses)
+        doctor::doctor(&diagnoses, prose_columns())
     };
     print(text)?;
     let mut states = diagnoses.iter().map(|diagnosis| &diagnosis.state);

@@ -4,7 +4,7 @@ use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::plan::request::{Request, infos};
 use crate::session::{Session, hosts};
-use crate::terminal::{print, watch_interrupts};
+use crate::terminal::{print, prose_columns, watch_interrupts};
 use crate::{history, record};
 use costof_measure::facts;
 use costof_measure::probe::{self, Probe};
@@ -14,6 +14,7 @@ use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
 use std::sync::atomic::AtomicBool;
@@ -249,7 +250,11 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
         text.push('\n');
     }
     for source in sources {
-        text += &costof_report::text::wrapped(&format!("{}: {}", source.point, source.from), "  ");
+        text += &wrapped(
+            prose_columns(),
+            &format!("{}: {}", source.point, source.from),
+            "  ",
+        );
     }
     text
 }

@@ -5,7 +5,7 @@ use crate::cli::ExplainOptions;
 use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
-use crate::terminal::print;
+use crate::terminal::{print, prose_columns};
 use crate::{history, record};
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
@@ -32,7 +32,11 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
 
 /// The description of a probe as text.
 fn explain(info: &ProbeInfo) -> String {
-    let mut text = wrapped(&format!("{}: {}", info.id, info.question), "");
+    let mut text = wrapped(
+        prose_columns(),
+        &format!("{}: {}", info.id, info.question),
+        "",
+    );
     section(
         &mut text,
         &format!("How (method {})", info.method),
@@ -87,13 +91,14 @@ fn explain(info: &ProbeInfo) -> String {
 /// The predictions of a run for the probe, the sums behind them, and the measurements.
 fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
-        return format!(
-            "\nNone of the last {} runs here has it: `costof run {}` measures it\n",
+        let line = format!(
+            "None of the last {} runs here has it: `costof run {}` measures it",
             history::LOOK_BACK,
             info.id
         );
+        return format!("\n{}", wrapped(prose_columns(), &line, ""));
     };
-    let sums = predictions::of_probe(&run, &info.id);
+    let sums = predictions::of_probe(&run, &info.id, prose_columns());
     let heading = format!("Expected and measured (run {})", path.display());
     if sums.is_empty() {
         return format!("\n{heading}\n  that run has no prediction for it\n");
@@ -120,6 +125,6 @@ fn section<T: AsRef<str>>(text: &mut String, heading: &str, lines: impl IntoIter
     for line in lines {
         let line = line.as_ref();
         let indent = "  ".repeat(1 + (line.len() - line.trim_start().len()) / 2);
-        text.push_str(&wrapped(line.trim_start(), &indent));
+        text.push_str(&wrapped(prose_columns(), line.trim_start(), &indent));
     }
 }

@@ -4,9 +4,10 @@ use crate::cli::ListOptions;
 use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
-use crate::terminal::print;
+use crate::terminal::{line_columns, print};
 use costof_measure::probe::Probe;
 use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_report::text::{hanging, wrapped};
 use std::io;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
@@ -16,14 +17,16 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
         return print(text + "\n");
     }
     let width = infos.iter().map(|info| info.id.len()).max().unwrap_or(0);
+    let columns = line_columns();
+    let below = |line: String| wrapped(columns, &line, &" ".repeat(width + 4));
     let mut text = String::new();
     for info in infos {
-        text += &format!("{:width$}  {}\n", info.id, info.question);
+        text += &hanging(columns, &format!("{:width$}  ", info.id), &info.question);
         for axis in info.axes.iter() {
-            text += &format!("{:width$}    {} = {}\n", "", axis.name, values(axis));
+            text += &below(format!("{} = {}", axis.name, values(axis)));
         }
         if info.needs_link() {
-            text += &format!("{:width$}    --link {LINKS}, or --peer HOST\n", "");
+            text += &below(format!("--link {LINKS}, or --peer HOST"));
         }
     }
     print(text)

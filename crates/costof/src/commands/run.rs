@@ -122,9 +122,7 @@ fn show(record: &Record, printing: &Printing) -> Done {
     let run = &record.run;
     print_run(run, record.path(), printing)?;
     if run.end.is_none() {
-        let force = resume::check_commands(&run.run.plan.hosts, false).is_err();
-        let command = resume::command(record.path(), force);
-        log(format!("interrupted; `{command}` measures what is missing"));
+        log(resume::advice(run, record.path()));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if run.points.is_empty() {

@@ -2,11 +2,12 @@
 
 use crate::cli::RunsOptions;
 use crate::error::Done;
-use crate::terminal::print;
+use crate::terminal::{print, terminal_columns};
 use crate::{history, record};
 use costof_model::run_file::Run;
 use costof_report::grid::{Align, Grid};
-use std::path::PathBuf;
+use costof_report::text::wrapped;
+use std::path::{Path, PathBuf};
 
 /// Without `--all`, at most this many are shown.
 const SHOWN: usize = 20;
@@ -15,21 +16,62 @@ const NAMED: usize = 2;
 
 const HEADINGS: [&str; 6] = ["run", "began (UTC)", "points", "host", "probes", "file"];
 
+/// The names of the probes are not broken into lines shorter than this.
+const LEAST_NAMES: usize = 24;
+
 pub(crate) fn run(options: &RunsOptions) -> Done {
     let files = history::all();
     if files.is_empty() {
         return print("There is no run yet: `costof run` makes one\n");
     }
     let shown = if options.all { files.len() } else { SHOWN };
-    let mut grid = Grid::new(HEADINGS.map(|heading| (heading, Align::Left)));
-    for file in files.iter().take(shown).enumerate() {
-        grid.add(row(file));
-    }
-    let mut text = grid.text();
+    let rows = files.iter().take(shown).enumerate().map(row).collect();
+    let mut text = match terminal_columns() {
+        Some(columns) => narrow(rows, columns),
+        None => table(&HEADINGS, rows),
+    };
     if let Some(older) = files.len().checked_sub(shown).filter(|older| *older > 0) {
         text += &format!("\nand {older} older: `costof runs --all`\n");
     }
     print(text)
+}
+
+fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], rows: Vec<[String; COLUMNS]>) -> String {
+    let mut grid = Grid::new(headings.map(|heading| (heading, Align::Left)));
+    rows.into_iter().for_each(|row| grid.add(row));
+    grid.text()
+}
+
+/// The table for a terminal of this width. Files of the history have no name there, since their number is
+/// enough; other files stand below their probes.
+fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        2 + cells.chain([HEADINGS[column].len()]).max().unwrap_or(0)
+    };
+    let room = columns.saturating_sub((0..4).map(width).sum::<usize>() + 2);
+    let folder = history::folder().unwrap_or_default();
+    let narrow = |[number, began, points, host, probes, file]: [String; 6]| {
+        let mut names = wrapped(room.max(LEAST_NAMES), &probes, "");
+        if Path::new(&file).parent() != Some(&folder) {
+            names += &short(Path::new(&file));
+        }
+        let began = began.chars().take("2026-11-25 18:30".len()).collect();
+        [number, began, points, host, names.trim_end().to_owned()]
+    };
+    let rows = rows.into_iter().map(narrow).collect();
+    let headings = ["run", "began (UTC)", "points", "host", "probes, and file"];
+    let text = table(&headings, rows);
+    format!("{text}\nRuns without a file are in {}\n", short(&folder))
+}
+
+/// A path with `~` for the home folder.
+fn short(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    match home.and_then(|home| path.strip_prefix(home).ok().map(PathBuf::from)) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
 }
 
 /// The row for a run: its number, and what its file says about it.
@@ -39,14 +81,8 @@ fn row((position, file): (usize, &PathBuf)) -> [String; 6] {
         Ok((run, is_complete)) => described(&run, is_complete),
         Err(error) => ["", "", "", &error.to_string()].map(str::to_owned),
     };
-    [
-        number,
-        began,
-        points,
-        host,
-        probes,
-        file.display().to_string(),
-    ]
+    let file = file.display().to_string();
+    [number, began, points, host, probes, file]
 }
 
 fn described(run: &Run, is_complete: bool) -> [String; 4] {

@@ -4,7 +4,8 @@ use crate::cli::{Printing, ShowOptions};
 use crate::error::{Done, Error};
 use crate::history;
 use crate::record;
-use crate::terminal::style;
+use crate::resume;
+use crate::terminal::{log, style};
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use costof_report::run as report;
@@ -16,6 +17,9 @@ pub(crate) fn run(options: &ShowOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, _) = record::read_to_show(&file)?;
     print_run(&run, &file, &options.printing)?;
+    if run.end.is_none() {
+        log(resume::advice(&run, &file));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

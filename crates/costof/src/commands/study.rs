@@ -11,7 +11,7 @@ use crate::plan::cost;
 use crate::plan::request::{Request, infos};
 use crate::resume;
 use crate::session::{Session, hosts};
-use crate::terminal::{log, print, watch_interrupts};
+use crate::terminal::{log, print, prose_columns, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
@@ -22,6 +22,7 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
+use costof_report::text::hanging;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ fn list() -> Done {
     let mut text = String::new();
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
-        text += &format!("{name:width$}  {}\n", study.title);
+        text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);
     }
     print(
         text + "\n`costof study NAME` runs one, `costof study FILE.toml` one of your own \

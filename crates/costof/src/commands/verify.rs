@@ -6,7 +6,7 @@ use crate::cli::VerifyOptions;
 use crate::error::{Context, Done, Error, checked, wrong};
 use crate::plan::request::infos;
 use crate::preflight::{self, Seen};
-use crate::terminal::{log, watch_interrupts};
+use crate::terminal::{log, prose_columns, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
@@ -59,7 +59,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     };
     let rows = all(&verifier, checks, options.json)?;
     if !options.json {
-        io::stdout().write_all(text::summary(&rows).as_bytes())?;
+        io::stdout().write_all(text::summary(&rows, prose_columns()).as_bytes())?;
     }
     if !rows.iter().any(is_compared) {
         let why = "nothing could be compared; the reasons are above";
@@ -101,7 +101,7 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
         let text = if json {
             found.iter().map(text::as_json).collect()
         } else {
-            text::of_check(&found)
+            text::of_check(&found, prose_columns())
         };
         bar.suspend(|| {
             output

@@ -45,10 +45,13 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
         .expect_code(0);
     place
         .run("compare")
-        .expect_wrong(&["no earlier run in the history has a point in common"]);
+        .expect_wrong(&["no recent run in the history has a point in common"]);
     place.run("run null --quick --only").expect_code(0);
     let compared = place.run("compare");
-    assert_contains(&compared.err, "comparing @3 with @1");
+    assert_contains(
+        &compared.err,
+        "comparing @3 with @1: 1 of its 1 point in common",
+    );
     assert_contains_all(&compared.out, &["/other.jsonl → ", "state/costof/runs/"]);
     fs::remove_file(place.path("third.jsonl")).unwrap();
     fs::remove_file(

@@ -21,15 +21,15 @@ pub struct Pair {
 
 /// The text of a comparison of several runs: their letters, which run is the odd one, which facts differ, the
 /// rows in which any two runs surely differ (with `all`, every row), the widest spread first, and the points
-/// that only some runs have.
-pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
+/// that only some runs have. Sentences have at most this many columns.
+pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, columns: usize) -> String {
     let runs = Runs::new(sides, pairs);
     let mut text = String::new();
     for (run, side) in sides.iter().enumerate() {
         let _ = writeln!(text, "{}  {}", letter(run), side.name);
     }
-    let _ = writeln!(text, "\n{}\n", runs.odd_one());
-    text.push_str(&facts(&runs.facts()));
+    let _ = writeln!(text, "\n{}", wrapped(columns, &runs.odd_one(), ""));
+    text.push_str(&facts(&runs.facts(), columns));
     let (differ, alike) = runs.by_difference();
     let rows = if all {
         runs.rows.iter().collect()
@@ -41,15 +41,15 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool) -> String {
     }
     if !all && !alike.is_empty() {
         let line = format!("{}: `--all` shows them.", runs.without_difference(&alike));
-        text.push_str(&wrapped(&line, ""));
+        text.push_str(&wrapped(columns, &line, ""));
     }
     for line in runs.only_some() {
-        let _ = write!(text, "\n{}", wrapped(&line, ""));
+        let _ = write!(text, "\n{}", wrapped(columns, &line, ""));
     }
     printable_lines(&text)
 }
 
-fn facts(differences: &[(String, Vec<&str>)]) -> String {
+fn facts(differences: &[(String, Vec<&str>)], columns: usize) -> String {
     if differences.is_empty() {
         return String::new();
     }
@@ -57,7 +57,7 @@ fn facts(differences: &[(String, Vec<&str>)]) -> String {
         let values = values.iter().enumerate();
         let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
         let values = values.collect::<Vec<_>>().join(", ");
-        wrapped(&format!("{fact}: {values}"), "  ")
+        wrapped(columns, &format!("{fact}: {values}"), "  ")
     });
     format!("Differs between the runs:\n{}\n", lines.collect::<String>())
 }
@@ -328,6 +328,7 @@ pub(crate) fn letter(run: usize) -> String {
 mod tests {
     use super::*;
     use crate::compare::tests::row;
+    use crate::text::COLUMNS;
     use costof_model::comparison::FactDifference;
     use costof_model::run_file::Run;
     use costof_model::testing::{run_without_facts, sized_row};
@@ -377,7 +378,7 @@ mod tests {
                 },
             }
         });
-        let text = compared(&sides, &pairs, false);
+        let text = compared(&sides, &pairs, false, COLUMNS);
         for part in [
             "C  z.jsonl",
             "C is the odd one: it surely differs from every other run in 1 of 2 rows (A: 0, B: 0)",
@@ -390,7 +391,7 @@ mod tests {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
         assert!(!text.contains("a.same"), "{text}");
-        let all = compared(&sides, &pairs, true);
+        let all = compared(&sides, &pairs, true, COLUMNS);
         assert!(
             all.find("a.slow").unwrap() < all.find("a.same").unwrap(),
             "{all}"

@@ -281,6 +281,6 @@ pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
     let mut missed: Vec<(f64, usize)> = missed.collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
-    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?)))
+    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.row(at), &rows.name(at))?)))
         .collect()
 }

@@ -153,8 +153,9 @@ impl Reproduction<'_> {
         parts
     }
 
-    /// The comparison as text for a terminal.
-    pub fn text(&self, run: &Run) -> String {
+    /// The comparison as text. Sentences have at most this many columns.
+    pub fn text(&self, run: &Run, columns: usize) -> String {
+        let wrapped = |line: &str, indent| wrapped(columns, line, indent);
         let parts = self.parts(run).into_iter().map(|part| match part {
             Part::Title(title) => format!("{title}\n\n"),
             Part::Head(line) => wrapped(&line, ""),

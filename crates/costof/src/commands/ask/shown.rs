@@ -42,21 +42,23 @@ impl Question {
         costs: &[Answered],
         doubts: &[String],
         path: &str,
+        columns: usize,
     ) -> String {
-        let mut text = format!("{}\n\n", self.asks);
+        let wrapped = |text: &str| wrapped(columns, text, "");
+        let mut text = wrapped(&self.asks) + "\n";
         let sentence = match answer.verdict {
             Some(verdict) => format!("{verdict}: {}", answer.sentence),
             None => answer.sentence.clone(),
         };
-        text += &wrapped(&capital(&sentence), "");
+        text += &wrapped(&capital(&sentence));
         text.push('\n');
         let most = costs.iter().map(|cost| cost.total.value);
         text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
         text.push('\n');
         for doubt in doubts {
-            text += &wrapped(doubt, "");
+            text += &wrapped(doubt);
         }
-        text += &wrapped(&format!("{}. The run: {path}", self.more), "");
+        text += &wrapped(&format!("{}. The run: {path}", self.more));
         text
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits};
 use crate::error::{Done, bail, wrong};
-use crate::terminal::{log, print};
+use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
@@ -53,7 +53,7 @@ impl Command<'_> {
             .study
             .reproduced_by(&self.infos, runs, &why, caveats(measured))
             .map_err(wrong)?;
-        print(reproduction.text(run))?;
+        print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
         files::write(&folder.join(MARKDOWN), &reproduction.markdown(run))?;

@@ -5,26 +5,31 @@ use costof_model::unit::Unit;
 use costof_peers::agreement::Placed;
 use costof_peers::tool::Statistic;
 use costof_peers::verify::{Outcome, Row, typical_difference};
-use costof_report::text::wrapped;
+use costof_report::text::{hanging, wrapped};
 use serde_json::json;
-use std::fmt::Write;
 
 /// With fewer comparisons, a typical difference means nothing.
 const COMPARISONS: usize = 4;
 
-/// The rows of one check.
-pub(super) fn of_check(rows: &[Row]) -> String {
+/// The rows of one check, in lines of at most this many columns.
+pub(super) fn of_check(rows: &[Row], columns: usize) -> String {
     let Some(first) = rows.first() else {
         return String::new();
     };
-    let mut text = format!("{} {}: {}\n", first.probe, first.axes, first.metric);
+    let indent = " ".repeat(13);
+    let heading = format!("{} {}: {}", first.probe, first.axes, first.metric);
+    let mut text = wrapped(columns, &heading, "");
     for row in rows {
-        let _ = writeln!(text, "  {:<10} {}", row.tool, outcome(row));
+        text.push_str(&hanging(
+            columns,
+            &format!("  {:<10} ", row.tool),
+            &outcome(row),
+        ));
         if matches!(row.outcome, Outcome::Compared(..)) {
             let why = format!("why they may differ: {}", row.differs);
-            text.push_str(&wrapped(&why, "             "));
+            text.push_str(&wrapped(columns, &why, &indent));
             if !row.core.is_empty() {
-                text.push_str(&wrapped(&core(row), "             "));
+                text.push_str(&wrapped(columns, &core(row), &indent));
             }
         }
     }
@@ -76,7 +81,7 @@ fn outcome(row: &Row) -> String {
 }
 
 /// The summary of all rows.
-pub(super) fn summary(rows: &[Row]) -> String {
+pub(super) fn summary(rows: &[Row], columns: usize) -> String {
     let placed = |row: &Row| match &row.outcome {
         Outcome::Compared(agreement, _) => Some(agreement.placed(row.expected)),
         _ => None,
@@ -88,12 +93,14 @@ pub(super) fn summary(rows: &[Row]) -> String {
     }
     let count = |placed| compared.iter().filter(|one| **one == Some(placed)).count();
     let (inside, outside) = (count(Placed::Inside), count(Placed::Outside));
-    let mut text = format!(
-        "{all} compared: {inside} as expected, {outside} not as expected, {} undecided.\n",
+    let line = format!(
+        "{all} compared: {inside} as expected, {outside} not as expected, {} undecided.",
         all - inside - outside,
     );
+    let mut text = wrapped(columns, &line, "");
     if let Some(typical) = typical_difference(rows).filter(|_| all >= COMPARISONS) {
         text += &wrapped(
+            columns,
             &format!(
                 "Half of them differ by {:.1} % or more. Programs that measure the same thing differ by that much; intervals do not show it.",
                 100.0 * typical
@@ -160,6 +167,7 @@ fn on_one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use costof_peers::agreement::{Agreement, Band};
+    use costof_report::text::COLUMNS;
     use serde_json::Value;
 
     fn row(outcome: Outcome) -> Row {
@@ -186,7 +194,7 @@ mod tests {
     #[test]
     fn a_check_says_what_was_found_and_why_it_may_differ() {
         let absent = row(Outcome::Absent("there is no perf here".to_owned()));
-        let text = of_check(&[compared(1.02), compared(1.2), absent]);
+        let text = of_check(&[compared(1.02), compared(1.2), absent], usize::MAX);
         assert_eq!(
             text,
             "os.syscall call=getppid: cost\n  \
@@ -202,22 +210,25 @@ mod tests {
 
     #[test]
     fn what_a_tool_printed_moves_no_cursor() {
-        let text = of_check(&[row(Outcome::Failed("it said\n\x1b[2Jno".to_owned()))]);
+        let text = of_check(
+            &[row(Outcome::Failed("it said\n\x1b[2Jno".to_owned()))],
+            COLUMNS,
+        );
         assert!(text.contains("failed: it said [2Jno\n"), "{text:?}");
     }
 
     #[test]
     fn all_together_say_what_no_interval_shows() {
         let some = [1.0, 1.05, 1.05, 0.5].map(compared);
-        let text = summary(&some);
+        let text = summary(&some, COLUMNS);
         assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 undecided"));
         assert!(text.contains("differ by 5.0 % or more"), "{text}");
-        let text = summary(&some[..3]);
+        let text = summary(&some[..3], COLUMNS);
         assert!(
             text.starts_with("3 compared") && !text.contains("Half of them"),
             "{text}"
         );
-        assert_eq!(summary(&[]), "");
+        assert_eq!(summary(&[], COLUMNS), "");
     }
 
     #[test]
