@@ -293,7 +293,7 @@ impl<'a> Controller<'a> {
                 }
             }
         }
-        Ok(())
+        self.record.sync()
     }
 
     fn fail(

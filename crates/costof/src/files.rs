@@ -2,11 +2,41 @@
 
 use crate::error::{Context, Error, bail};
 use crate::terminal::log;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Writes a file. What was there before stays whole until its replacement is, so that a full disk destroys
+/// nothing.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).context(format_args!("cannot write {}", path.display()))
+    replace(path, text).context(format_args!("cannot write {}", path.display()))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // The target of a link, so that the link stays one.
+    let path = resolved(path);
+    match fs::metadata(&path) {
+        // A terminal, a pipe, /dev/null: nothing is there to keep.
+        Ok(existing) if !existing.is_file() => return fs::write(&path, text),
+        // Renaming would get around the right to write to it.
+        Ok(_) => drop(File::options().write(true).open(&path)?),
+        Err(_) => {}
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = File::create_new(&new).and_then(|mut file| {
+        if let Ok(existing) = fs::metadata(&path) {
+            file.set_permissions(existing.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, &path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
 
 /// Writes a page, and reports its path.
@@ -34,9 +64,12 @@ pub(crate) fn write_all(
     })
 }
 
-/// Checks that a report does not replace the run that it shows. An existing report may be replaced.
+/// Checks that a report does not replace the run that it shows, under whatever name. An existing report may be
+/// replaced.
 pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
-    if resolved(path) == resolved(run_file) {
+    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
+    if is_linked || resolved(path) == resolved(run_file) {
         bail!(
             "{} is the run itself: name another file for the output",
             path.display()

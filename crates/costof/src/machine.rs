@@ -220,6 +220,7 @@ impl Machine {
             let holder = match answer {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,
+                Answer::Failed(failure) => return Err(Error::Nothing(failure.reason)),
                 answer => {
                     let reason = misfit(&self.host, &answer, "say whose turn it is");
                     return Err(Error::Nothing(reason));
@@ -244,6 +245,11 @@ impl Machine {
                 std::thread::sleep(POLL_INTERVAL);
             }
         }
+    }
+
+    /// Whether the worker that holds the machine is still there. If it was killed, another costof may measure.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.worker.is_gone()
     }
 
     /// How much other processes use the machine; none if the machine does not report it, or its costof is too

@@ -1,4 +1,5 @@
-//! The run file on disk: append-only, one `write` for each line, locked while costof writes it.
+//! The run file on disk: append-only, one `write` for each line, locked while costof writes it, and synchronized
+//! with the disk at the end of each block.
 
 use crate::error::{Context, Error, bail, wrong};
 use crate::terminal::log;
@@ -8,6 +9,7 @@ use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -34,6 +36,12 @@ impl Record {
             })?;
         }
         let mut options = OpenOptions::new();
+        let hosts = &first.plan.hosts;
+        let mut commands = hosts.on.iter().chain(&hosts.peer);
+        // A command of the user may contain what others must not read.
+        if commands.any(|host| host.starts_with("exec:")) {
+            options.mode(0o600);
+        }
         let file = options.append(true).create_new(true).open(path);
         let file = file.map_err(|error| {
             let way_out = if path.is_file() {
@@ -95,17 +103,28 @@ impl Record {
             finished: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             points: self.run.points.len() as u64,
             failures: self.run.failures.len() as u64,
-        }))
+        }))?;
+        self.sync()
+    }
+
+    /// Waits until the disk has what was written, so that it outlasts a power failure.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.file
+            .sync_data()
+            .map_err(|error| self.not_written(&error))
     }
 
     /// Appends a row with one `write`.
     fn append(&mut self, row: &Row) -> Result<(), Error> {
-        self.file.write_all(&run_file::line(row)).map_err(|error| {
-            wrong(format!(
-                "cannot write to {}: {error} (what was written before is kept; continue with --resume)",
-                self.path.display()
-            ))
-        })
+        let written = self.file.write_all(&run_file::line(row));
+        written.map_err(|error| self.not_written(&error))
+    }
+
+    fn not_written(&self, error: &io::Error) -> Error {
+        wrong(format!(
+            "cannot write to {}: {error} (what was written before is kept; continue with --resume)",
+            self.path.display()
+        ))
     }
 }
 

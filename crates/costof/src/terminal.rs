@@ -5,6 +5,7 @@ use crate::cli::printing::Printing;
 use crate::error::{Context, Done, Error};
 use anstream::AutoStream;
 use clap::ColorChoice;
+use costof_model::harmless;
 use costof_report::style::Style;
 use costof_report::text::COLUMNS;
 use std::fmt::Display;
@@ -14,10 +15,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes a message, as wide as the terminal, or else as one line. A missing reader is not an error.
+/// Writes a message, as wide as the terminal, or else as one line. A missing reader is not an error. Text in it
+/// may come from anywhere.
 pub(crate) fn log(text: impl Display) {
     let mut output = io::stderr();
-    let text = format!("costof: {text}");
+    let text = harmless::lines(&format!("costof: {text}"));
     let width = width(&output);
     let style = Style {
         width,

@@ -5,14 +5,14 @@ use crate::host::{Host, WorkerCommand};
 use crate::link::End;
 use crate::pipe;
 use costof_model::failure::{Failure, FailureKind};
+use costof_model::harmless;
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdin, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -191,6 +191,11 @@ impl Worker {
         }
     }
 
+    /// Whether a worker that has no command left to answer has ended.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.answers.try_recv(), Err(TryRecvError::Disconnected))
+    }
+
     /// Sends a command and waits for the answer.
     ///
     /// # Errors
@@ -215,7 +220,7 @@ impl Worker {
     /// from another program in between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
-            return self.protocol_error(&format!("sent a malformed message: `{line}`"));
+            return self.protocol_error(&format!("with a malformed message: `{line}`"));
         }
         self.end();
         NoAnswer::Failed(Failure::error(format!(
@@ -342,7 +347,7 @@ impl Worker {
         let text = String::from_utf8_lossy(&kept);
         let is_news = |line: &&str| !line.is_empty() && !line.starts_with("note: run with");
         let lines: Vec<&str> = text.lines().map(str::trim).filter(is_news).collect();
-        harmless(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
+        shown(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
     }
 }
 
@@ -365,34 +370,18 @@ fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
 /// an untrusted source and goes to terminals and files: it is sanitized here, and nowhere else.
 fn parse(line: &[u8]) -> Result<Answer, String> {
     let read = serde_json::from_slice(line).and_then(|mut value| {
-        make_harmless(&mut value);
+        harmless::change_texts(&mut value, |text| shown(text, TEXT_MAX_CHARS));
         serde_json::from_value(value)
     });
-    read.map_err(|_| harmless(String::from_utf8_lossy(line).trim_end(), 100))
+    read.map_err(|_| shown(String::from_utf8_lossy(line).trim_end(), 100))
 }
 
-fn make_harmless(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = harmless(text, TEXT_MAX_CHARS),
-        Value::Array(values) => values.iter_mut().for_each(make_harmless),
-        Value::Object(fields) => {
-            for (name, mut value) in std::mem::take(fields) {
-                make_harmless(&mut value);
-                fields.insert(harmless(&name, TEXT_MAX_CHARS), value);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The beginning of a text, without anything that would move a terminal's cursor.
-fn harmless(text: &str, chars_max: usize) -> String {
-    let mut chars = text.chars().map(|c| if c.is_control() { '.' } else { c });
-    let mut harmless: String = chars.by_ref().take(chars_max).collect();
-    if chars.next().is_some() {
-        harmless.push('…');
-    }
-    harmless
+/// The beginning of a text, without harmful characters.
+fn shown(text: &str, chars_max: usize) -> String {
+    let mut chars = text.chars();
+    let beginning: String = chars.by_ref().take(chars_max).collect();
+    let rest = if chars.next().is_some() { "…" } else { "" };
+    harmless::text(&beginning) + rest
 }
 
 impl Stderr {
@@ -472,13 +461,16 @@ mod tests {
             format!(r#"{{"is":"failed","kind":"error","reason":"{nasty}{long}"}}"#),
         ] {
             let answer = clean(line);
-            assert!(answer.contains(".[2J.2J...xxx"), "{answer}");
+            assert!(
+                answer.contains("\u{fffd}[2J\u{fffd}2J\u{fffd}\u{fffd}\u{fffd}xxx"),
+                "{answer}"
+            );
             assert!(answer.contains("x…") && !answer.contains(&long), "{answer}");
             // Debug would write a control character so.
             assert!(!answer.contains('\\'), "{answer}");
         }
         let rubbish = parse(format!("\x1b[2J{long}\n").as_bytes()).unwrap_err();
-        assert!(rubbish.starts_with(".[2Jxxx") && rubbish.chars().count() == 101);
+        assert!(rubbish.starts_with("\u{fffd}[2Jxxx") && rubbish.chars().count() == 101);
     }
 
     #[test]

@@ -76,9 +76,12 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
 }
 
 /// Shows who else uses the core of a CPU, by a thread that runs there; `None` if it may not run
-/// there.
+/// there, or cannot be started.
 fn look(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
-    std::thread::scope(|scope| scope.spawn(|| look_from(cpu, measured)).join().ok()?)
+    std::thread::scope(|scope| {
+        let look = std::thread::Builder::new().spawn_scoped(scope, || look_from(cpu, measured));
+        look.ok()?.join().ok()?
+    })
 }
 
 fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {

@@ -2,10 +2,12 @@
 //!
 //! A lock that the kernel releases when its holder ends, however it ends. Its file lies in /tmp and
 //! is named after the machine's boot, so that machines that share the folder have different files.
+//! Nothing is ever written to it: who holds the lock is asked of the kernel (proc_locks(5)).
 
-use costof_os::process;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use costof_model::harmless;
+use costof_os::process::{NO_FOLLOW, NO_WAIT};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,136 +17,191 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "/tmp";
 /// Names another folder: for containers of one machine that share a folder other than /tmp.
 const FOLDER_VARIABLE: &str = "COSTOF_LOCK_FOLDER";
-/// How much of the holder's description of itself is read, in bytes.
-const HOLDER_MAX_BYTES: u64 = 200;
+/// How much of the holder's command is shown, in characters.
+const COMMAND_MAX_CHARS: usize = 200;
 
 /// This process may measure on the machine until it drops this.
 #[derive(Debug)]
-pub struct Turn(#[expect(dead_code, reason = "it is held open")] Option<File>);
+pub struct Turn(#[expect(dead_code, reason = "it is held open")] File);
+
+/// Why this process may not measure.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// Another costof measures: which one, and the path of the file.
+    Held(String),
+    /// Whether another costof measures cannot be known: why, and what to do.
+    Unknown(String),
+}
 
 /// Takes the lock, or reports who holds it.
 ///
 /// # Errors
-/// The holder, as far as it is known, and the path of the file.
-pub fn take() -> Result<Turn, String> {
+/// See [`NotTaken`].
+pub fn take() -> Result<Turn, NotTaken> {
     // Machines on which the boot id cannot be read share one name.
     let boot = crate::facts::boot_id().unwrap_or_default();
     let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
     take_at(&folder.join(format!("costof-{boot}.lock")))
 }
 
-fn take_at(path: &Path) -> Result<Turn, String> {
-    // If no such file can be created, the measurement goes on without the lock.
-    let Ok(mut file) = open(path) else {
-        return Ok(Turn(None));
-    };
-    match file.try_lock() {
-        Ok(()) => {
-            // Best effort: if this fails, only the description of the holder is missing.
-            let _ = introduce(&mut file);
-            Ok(Turn(Some(file)))
-        }
-        Err(TryLockError::WouldBlock) => Err(format!(
-            "{}, which holds the lock {}",
-            holder(&mut file),
+fn take_at(path: &Path) -> Result<Turn, NotTaken> {
+    let unknown = |why: &dyn std::fmt::Display| {
+        NotTaken::Unknown(format!(
+            "cannot tell whether another costof measures this machine: {}: {why} (the variable \
+             {FOLDER_VARIABLE} names another folder, which all costofs of the machine must share)",
             path.display()
-        )),
-        Err(TryLockError::Error(_)) => Ok(Turn(None)),
-    }
-}
-
-/// Opens an existing file without `O_CREAT`: in such a folder, the kernel does not let a user
-/// create a file that another user has created (fs.protected_regular). Never follows a symbolic
-/// link that somebody placed there.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .custom_flags(process::NO_FOLLOW);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        opened => return opened,
-    }
-    let file = options.create(true).open(path)?;
-    // So that other users can lock it too. The file may belong to another user by now.
-    let _ = file.set_permissions(PermissionsExt::from_mode(0o666));
-    Ok(file)
-}
-
-fn introduce(file: &mut File) -> io::Result<()> {
-    let data = file.metadata()?;
+        ))
+    };
+    let file = open(path).map_err(|error| unknown(&error))?;
+    let data = file.metadata().map_err(|error| unknown(&error))?;
     if !data.is_file() || data.nlink() != 1 {
-        // Somebody placed another file there under this name; it stays as it is.
-        return Ok(());
+        return Err(unknown(&"somebody has put another file there; remove it"));
     }
-    // Services and containers have no such variable.
-    let number = || std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
-    let user = std::env::var("USER").unwrap_or_else(|_| format!("user {}", number()));
+    match file.try_lock() {
+        Ok(()) => Ok(Turn(file)),
+        Err(TryLockError::WouldBlock) => Err(NotTaken::Held(format!(
+            "{}, which holds the lock {}",
+            holder(&file).unwrap_or_else(|| "another costof".to_owned()),
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(unknown(&error)),
+    }
+}
+
+/// Opens an existing file to read it, which is enough to lock it. It may belong to another user, who
+/// may have put anything there: it never follows a symbolic link, nor waits for a pipe's writer.
+fn open(path: &Path) -> io::Result<File> {
+    loop {
+        let mut existing = OpenOptions::new();
+        match existing
+            .read(true)
+            .custom_flags(NO_FOLLOW | NO_WAIT)
+            .open(path)
+        {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match OpenOptions::new().write(true).create_new(true).open(path) {
+            // Another costof has created it just now.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // So that other users can open it too, whatever the umask is.
+            created => {
+                created?.set_permissions(PermissionsExt::from_mode(0o444))?;
+            }
+        }
+    }
+}
+
+/// The process that holds the lock of a file, if it can be seen from here.
+fn holder(file: &File) -> Option<String> {
+    let worker = holder_pid(
+        &fs::read_to_string("/proc/locks").ok()?,
+        &file.metadata().ok()?,
+    )?;
     // The worker's parent is what a user started, and would end: costof, or the command that ssh
     // runs.
-    let parent = process::parent().and_then(|pid| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let command = String::from_utf8_lossy(&words).replace('\0', " ");
-        Some((pid as u32, format!(", `{}`", command.trim())))
-    });
-    let (pid, command) = parent.unwrap_or_else(|| (std::process::id(), String::new()));
-    file.set_len(0)?;
-    file.rewind()?;
-    write!(file, "process {pid} of {user}{command}")
+    let status = fs::read_to_string(format!("/proc/{worker}/status")).unwrap_or_default();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let parent = parent.and_then(|pid| pid.trim().parse().ok());
+    let pid: u32 = parent.filter(|pid| *pid > 1).unwrap_or(worker);
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let user = fs::metadata(&folder).map_or_else(|_| String::new(), |data| user(data.uid()));
+    let words = fs::read(folder.join("cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&words).replace('\0', " ");
+    let command: String = command.trim().chars().take(COMMAND_MAX_CHARS).collect();
+    Some(format!(
+        "process {pid}{user}, `{}`",
+        harmless::text(&command)
+    ))
 }
 
-/// What the holder says of itself: at most one line, without control characters that would move a
-/// terminal's cursor, since anybody may have written it.
-fn holder(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    // Reading from a pipe that somebody placed there would never end.
-    if file.metadata().is_ok_and(|data| data.is_file()) {
-        // What could be read before an error counts.
-        let _ = file.take(HOLDER_MAX_BYTES).read_to_end(&mut bytes);
-    }
-    if bytes.is_empty() {
-        return "another costof".to_owned();
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    text.chars().filter(|c| !c.is_control()).collect()
+/// The process in /proc/locks that has an exclusive flock(2) on this file.
+fn holder_pid(locks: &str, data: &fs::Metadata) -> Option<u32> {
+    let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+    let file = format!("{major:02x}:{minor:02x}:{}", data.ino());
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [_, "FLOCK", _, "WRITE", pid, at, ..] if **at == file => pid.parse().ok(),
+            _ => None,
+        }
+    })
+}
+
+fn user(id: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then_some(name)
+    });
+    name.map_or_else(|| format!(" of user {id}"), |name| format!(" of {name}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
 
-    #[test]
-    fn one_has_it_until_it_lets_go_and_the_others_learn_who() {
-        let name = format!("costof-turn-test-{}.lock", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let turn = take_at(&path).unwrap();
-        let refused = take_at(&path).unwrap_err();
-        let parent = format!("process {} of ", process::parent().unwrap());
-        assert!(refused.starts_with(&parent), "{refused}");
-        assert!(refused.ends_with(&path.display().to_string()), "{refused}");
-        drop(turn);
-        take_at(&path).unwrap();
-        // What is another file under its name is not written to.
-        let other = path.with_extension("other");
-        std::fs::hard_link(&path, &other).unwrap();
-        std::fs::write(&other, "precious").unwrap();
-        drop(take_at(&path).unwrap());
-        assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
-        std::fs::remove_file(&other).unwrap();
-        std::fs::remove_file(&path).unwrap();
+    fn path(name: &str) -> PathBuf {
+        let name = format!("costof-turn-{name}-{}.lock", std::process::id());
+        std::env::temp_dir().join(name)
     }
 
     #[test]
-    fn a_pipe_under_the_locks_name_is_not_waited_for() {
-        let name = format!("costof-turn-pipe-{}.lock", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(made.unwrap().success());
-        let pipe = open(&path).unwrap();
-        pipe.lock().unwrap();
-        let refused = take_at(&path).unwrap_err();
-        assert!(refused.starts_with("another costof, "), "{refused}");
-        std::fs::remove_file(&path).unwrap();
+    fn one_has_it_until_it_lets_go_and_the_others_learn_who() {
+        let path = path("test");
+        let turn = take_at(&path).unwrap();
+        let NotTaken::Held(refused) = take_at(&path).unwrap_err() else {
+            panic!("it is held");
+        };
+        let parent = costof_os::process::parent().unwrap();
+        assert!(
+            refused.starts_with(&format!("process {parent} of ")),
+            "{refused}"
+        );
+        assert!(refused.ends_with(&path.display().to_string()), "{refused}");
+        drop(turn);
+        take_at(&path).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o444);
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn another_file_under_the_locks_name_is_left_alone_and_reported() {
+        let (path, other) = (path("other"), path("precious"));
+        fs::write(&other, "precious").unwrap();
+        fs::set_permissions(&other, PermissionsExt::from_mode(0o600)).unwrap();
+        let put: [(&str, &dyn Fn()); 5] = [
+            ("a symbolic link", &|| symlink(&other, &path).unwrap()),
+            ("a hard link", &|| fs::hard_link(&other, &path).unwrap()),
+            ("a folder", &|| fs::create_dir(&path).unwrap()),
+            ("a socket", &|| drop(UnixListener::bind(&path).unwrap())),
+            ("a pipe", &|| {
+                assert!(
+                    Command::new("mkfifo")
+                        .arg(&path)
+                        .status()
+                        .unwrap()
+                        .success()
+                );
+            }),
+        ];
+        for (what, put) in put {
+            put();
+            let refused = take_at(&path).unwrap_err();
+            let is_reported =
+                matches!(&refused, NotTaken::Unknown(why) if why.contains(FOLDER_VARIABLE));
+            assert!(is_reported, "{what}: {refused:?}");
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
+        }
+        let data = fs::metadata(&other).unwrap();
+        assert_eq!(data.permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&other).unwrap();
+        let missing = take_at(Path::new("/nowhere/costof.lock")).unwrap_err();
+        assert!(matches!(missing, NotTaken::Unknown(_)), "{missing:?}");
     }
 }

@@ -16,7 +16,7 @@ use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
 use crate::trials;
-use crate::turn::{self, Turn};
+use crate::turn::{self, NotTaken, Turn};
 use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
 use costof_model::noise::CoreGauge;
@@ -208,7 +208,8 @@ impl Worker<'_> {
         if self.turn.is_none() {
             match turn::take() {
                 Ok(turn) => self.turn = Some(turn),
-                Err(holder) => return Answer::Busy { holder },
+                Err(NotTaken::Held(holder)) => return Answer::Busy { holder },
+                Err(NotTaken::Unknown(why)) => return Answer::Failed(Failure::error(why)),
             }
         }
         Answer::Held

@@ -12,6 +12,7 @@ pub mod expression;
 pub mod facts;
 pub mod failure;
 mod few;
+pub mod harmless;
 mod instruments;
 pub mod link;
 pub mod link_end;

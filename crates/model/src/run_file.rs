@@ -1,6 +1,7 @@
 //! Reads and writes the lines of a run file, wherever they are stored.
 
 use crate::failure::Failure;
+use crate::harmless;
 use crate::point::Point;
 use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
@@ -175,7 +176,10 @@ pub fn read_up_to(
 ///
 /// Reads the type first, on its own: for a tagged enum, serde would read the row into a tree, and
 /// then convert the tree.
+///
+/// The file may come from anybody, so its text is made harmless here, and nowhere else.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
+    let line = &*harmless::json(line);
     #[derive(Deserialize)]
     struct Type {
         r#type: String,

@@ -37,6 +37,10 @@ pub fn name(name: &CStr) -> io::Result<()> {
 /// `O_NOFOLLOW`).
 pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
+/// For `OpenOptions::custom_flags`: to open a pipe does not wait for its other end (open(2),
+/// `O_NONBLOCK`).
+pub const NO_WAIT: i32 = libc::O_NONBLOCK;
+
 /// The process that has started this one, or has adopted it since; `None` if that is outside this process's
 /// pid namespace.
 pub fn parent() -> Option<i32> {

@@ -80,8 +80,8 @@ pub fn finish_watched(
         .spawn()
         .map_err(|error| failed(cannot_start(command, &error)))?;
     let mut child = KillOnDrop(child);
-    let output = read_apart(child.0.stdout.take());
-    let stderr = read_apart(child.0.stderr.take());
+    let output = read_apart(child.0.stdout.take())?;
+    let stderr = read_apart(child.0.stderr.take())?;
     let may_go_on = || -> Result<()> {
         if interrupt.is_set() {
             return Err(Error::Interrupted);
@@ -185,16 +185,17 @@ pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
         .map_err(|error| failed(cannot_start(command, &error)))?;
     let output = child.stdout.take().expect("standard output is a pipe");
     let (sender, lines) = mpsc::channel();
+    let child = KillOnDrop(child);
     // The thread ends when the child exits and the pipe closes.
-    std::thread::spawn(move || {
+    start_thread(move || {
         for line in BufReader::new(output).lines().map_while(io::Result::ok) {
             if sender.send(line).is_err() {
                 return;
             }
         }
-    });
+    })?;
     Ok(PipedChild {
-        child: KillOnDrop(child),
+        child,
         lines,
         shown: shown(command),
     })
@@ -298,9 +299,9 @@ impl Drop for KillOnDrop {
 }
 
 /// Reads until the end in a separate thread, so that no pipe fills up.
-fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Result<Receiver<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    start_thread(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             // Bytes that were read before an error count.
@@ -308,8 +309,15 @@ fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
         }
         // Nobody receives the bytes if the child was ended.
         let _ = sender.send(bytes);
-    });
-    receiver
+    })?;
+    Ok(receiver)
+}
+
+fn start_thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let started = std::thread::Builder::new().spawn(work);
+    started
+        .map(drop)
+        .map_err(|error| failed(format!("cannot start a thread: {error}")))
 }
 
 fn shown(command: &Command) -> String {

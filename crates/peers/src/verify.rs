@@ -9,7 +9,7 @@ use crate::packages;
 use crate::round::{self, Event, Side};
 use crate::tool::{Conditions, Statistic};
 use costof_measure::gauge;
-use costof_measure::turn::{self, Turn};
+use costof_measure::turn::{self, NotTaken, Turn};
 use costof_model::metric::{CoreState, Estimate};
 use costof_model::unit::Unit;
 use costof_os::cpu::awake::Spinners;
@@ -263,7 +263,7 @@ impl Patience {
     /// Waits until the resource is free and takes it. The holder is reported once.
     fn wait<T>(
         &self,
-        mut take: impl FnMut() -> std::result::Result<T, String>,
+        mut take: impl FnMut() -> std::result::Result<T, NotTaken>,
         interrupt: &Interrupt,
         waits: &dyn Fn(&str),
     ) -> Result<T> {
@@ -272,7 +272,8 @@ impl Patience {
         loop {
             let holder = match take() {
                 Ok(taken) => return Ok(taken),
-                Err(holder) => holder,
+                Err(NotTaken::Held(holder)) => holder,
+                Err(NotTaken::Unknown(why)) => return Err(failed(why)),
             };
             let waited = start.elapsed();
             if interrupt.is_set() {
@@ -386,7 +387,7 @@ mod tests {
             asked += 1;
             match asked {
                 3 => Ok("the machine"),
-                _ => Err("process 5".to_owned()),
+                _ => Err(NotTaken::Held("process 5".to_owned())),
             }
         };
         let never = Interrupt::never();
@@ -395,7 +396,7 @@ mod tests {
             (taken, reported.take()),
             ("the machine", vec!["process 5".to_owned()])
         );
-        let taken = || Err::<(), _>("process 5".to_owned());
+        let taken = || Err::<(), _>(NotTaken::Held("process 5".to_owned()));
         let error = patience(60_000, 1).wait(taken, &never, &waits).unwrap_err();
         assert!(
             error.to_string().ends_with("measured by process 5"),

@@ -87,12 +87,15 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
     let all: Vec<Result<Option<Record>, Error>> = std::thread::scope(|scope| {
         let running: Vec<_> = hosts
             .iter()
-            .map(|host| scope.spawn(move || measure(host)))
+            .map(|host| std::thread::Builder::new().spawn_scoped(scope, move || measure(host)))
             .collect();
-        let ended = running.into_iter().map(|run| run.join());
-        ended
-            .map(|run| run.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let ended = running.into_iter().map(|run| {
+            let run =
+                run.map_err(|error| Error::Nothing(format!("cannot start a thread: {error}")))?;
+            let ended = run.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        ended.collect()
     });
     drop(session);
     let mut worst = 0;

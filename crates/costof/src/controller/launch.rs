@@ -2,6 +2,7 @@
 
 use super::Controller;
 use crate::error::Error;
+use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place};
 use costof_lab::link::Made;
 use costof_measure::probe::Probe;
@@ -48,6 +49,7 @@ impl Controller<'_> {
         self.place_relay(first, &placement);
         let outcome = self.outcome(probe, &left, (block, launch), &placement);
         let wall_ns = began.elapsed().as_nanos() as f64;
+        self.check_held()?;
         // If the link has ended, the launch fails too, whatever its workers report.
         let (link, outcome) = match self.link_report(first) {
             Ok(link) => (link, outcome),
@@ -101,6 +103,23 @@ impl Controller<'_> {
         })))?;
         self.progress.launched();
         Ok(())
+    }
+
+    /// Checks that no other costof could measure during the launch.
+    ///
+    /// # Errors
+    /// The process that held a machine's lock was killed: the launch is not recorded.
+    fn check_held(&self) -> Result<(), Error> {
+        let lost = self.machines.iter().find(|machine| !machine.is_held());
+        match lost {
+            Some(machine) if !self.interrupted() => Err(Error::Nothing(format!(
+                "the process that kept other costofs off {} has ended (was it killed, or did memory run out?); \
+                 what was measured before is kept: {} goes on",
+                machine.host,
+                resume::command(self.record.path(), false)
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Makes the link of a point when it is first needed, and again if it has ended or could not be made. The

@@ -122,7 +122,7 @@ fn what_a_worker_says_of_itself_rules_no_terminal() {
     ended.expect_code(0);
     let run = place.run_file();
     let facts = &run.attempts[0].hosts["only"];
-    assert_eq!(facts.host_name.as_deref(), Some(".[2J"));
+    assert_eq!(facts.host_name.as_deref(), Some("\u{fffd}[2J"));
 }
 
 #[test]

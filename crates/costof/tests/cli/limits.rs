@@ -177,6 +177,29 @@ fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
 }
 
 #[test]
+fn no_limit_of_threads_makes_costof_panic() {
+    for max in ["2", "3", "4", "5", "6", "7", "8", "9", "10", "12", "14"] {
+        let limit = Limit {
+            controller: "pids",
+            v1: ("pids.max", max),
+            v2: ("pids.max", max),
+        };
+        let group = or_skip!(ControlGroup::new(&format!("panic-{max}"), &limit));
+        let ended = group.run(&Place::new(), "run --only null --quick --out run.jsonl");
+        assert!(
+            !ended.err.contains("panicked"),
+            "pids.max {max}: {}",
+            ended.err
+        );
+        assert!(
+            matches!(ended.code, Some(0 | 2 | 3)),
+            "pids.max {max}: {:?}",
+            ended.code
+        );
+    }
+}
+
+#[test]
 fn what_is_too_much_for_this_machine_or_run_is_absent_and_the_rest_goes_on() {
     let cpu = affinity::allowed().unwrap()[0];
     // On a single CPU, what needs two is left out.

@@ -315,6 +315,14 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     let first = answers_of_hundred();
     assert!(first.len() < 90, "{first:?}");
     assert_contains(&says("status"), "up.loss=30%");
+    let as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
+    // The build's folder may be root's alone.
+    let program = place.path("costof");
+    fs::copy(COSTOF, &program).unwrap();
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    let line = format!("{} link status", program.display());
+    let looked = run(&mut within(&as_nobody, &place.command(&line)));
+    looked.expect_wrong(&["seems to be up; only root may look at it"]);
     assert_contains(&says("down"), "is down");
     expect_nothing_named(&place);
     // The same seed loses the same packets, another one others.

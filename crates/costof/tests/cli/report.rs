@@ -148,7 +148,12 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
 fn a_run_is_never_overwritten_by_what_is_made_of_it() {
     let place = measured();
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    for option in ["--html run.jsonl", "--csv ./run.jsonl"] {
+    fs::hard_link(place.path("run.jsonl"), place.path("linked.jsonl")).unwrap();
+    for option in [
+        "--html run.jsonl",
+        "--csv ./run.jsonl",
+        "--csv linked.jsonl",
+    ] {
         let (_, err) = report(&place, &format!("run.jsonl {option}"), 2);
         assert_contains(&err, "is the run itself");
     }

@@ -2,9 +2,9 @@
 
 use crate::common::{
     COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete,
-    expect_every_launch, interrupt, misbehaving, point, run, signal, spawn,
+    expect_every_launch, interrupt, misbehaving, point, run, signal, spawn, wait_for,
 };
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 
@@ -54,6 +54,42 @@ fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
     ended(second).expect_code(0);
     expect_complete(&place.run_file());
     place.expect_nothing_runs();
+}
+
+#[test]
+fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
+    let place = Place::new();
+    let line = "run test.slow test.planted --launches 30 --out run.jsonl";
+    let controller = spawn(&mut place.misbehaving(line));
+    let launches = || {
+        let text = std::fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
+        text.matches("\"type\":\"launch\"").count()
+    };
+    wait_for("a launch", || launches() > 0);
+    // The oldest worker has described the machine, and holds it.
+    let workers = place.running().into_iter();
+    let workers = workers.filter(|process| process.command.split(' ').nth(1) == Some("worker"));
+    let holder = workers.min_by_key(|worker| worker.started).unwrap();
+    kill_process(holder.pid, Signal::KILL).unwrap();
+    let stopped = ended(controller).expect_code(3);
+    assert_contains_all(
+        &stopped.err,
+        &["kept other costofs off", "run --resume run.jsonl"],
+    );
+    assert!(place.run_file().end.is_none() && launches() < 30);
+    place
+        .run_misbehaving("run --resume run.jsonl")
+        .expect_code(0);
+    expect_complete(&place.run_file());
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn a_lock_that_cannot_be_had_is_an_error_with_a_way_out() {
+    let place = Place::new();
+    let mut costof = place.costof("run --only null --quick");
+    let ended = run(costof.env("COSTOF_LOCK_FOLDER", "/nowhere")).expect_code(3);
+    assert_contains_all(&ended.err, &["/nowhere/costof-", "COSTOF_LOCK_FOLDER"]);
 }
 
 #[test]

@@ -118,10 +118,17 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
 /// The existing link, and what it has done since its start, if that is counted.
 ///
 /// # Errors
-/// If only parts of a link are left, or its relay has failed.
+/// If only root may look at it, only parts of a link are left, or its relay has failed.
 pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
     let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
     match recorded() {
+        // What may not be looked at is not to be called broken.
+        up if (up.is_some() || is_left) && !rustix::process::geteuid().is_root() => {
+            let link = up.map_or_else(|| "a link".to_owned(), |up| format!("the link {}", up.link));
+            Err(format!(
+                "{link} seems to be up; only root may look at it (sudo costof link status)"
+            ))
+        }
         Some(up) if is_whole(&up) => {
             let report = up.pid.map_or(Ok(None), |pid| {
                 report().map_err(|reason| {

@@ -271,9 +271,26 @@ impl Slots {
         std::hint::black_box(buffer);
     }
 
-    /// Keeps as many reads in flight as there are slots, until `n` are complete.
+    /// Keeps as many reads in flight as there are slots, until `n` are complete. A panic of `stamp` or `each`
+    /// ends the process.
     #[inline]
     fn uring(
+        &mut self,
+        ring: &mut IoUring,
+        file: Fd,
+        order: &mut Order,
+        n: u64,
+        stamp: impl FnMut() -> u64,
+        each: impl FnMut(u64, u64),
+    ) -> io::Result<()> {
+        let in_flight = AbortOnUnwind;
+        let done = self.keep_in_flight(ring, file, order, n, stamp, each);
+        std::mem::forget(in_flight);
+        done
+    }
+
+    #[inline]
+    fn keep_in_flight(
         &mut self,
         ring: &mut IoUring,
         file: Fd,
@@ -350,7 +367,17 @@ impl Slots {
         // SAFETY: the slot's memory stays until the read is complete, for which the caller waits, and nobody
         // uses it meanwhile.
         let pushed = unsafe { ring.submission().push(&request) };
-        debug_assert!(pushed.is_ok(), "the ring has room for every slot");
+        // Otherwise its completion would be waited for in vain.
+        pushed.expect("the ring has room for every slot");
+    }
+}
+
+/// Ends the process if it is dropped: unwinding would free memory to which the kernel still writes.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 
@@ -385,6 +412,8 @@ impl Mapped {
 mod tests {
     use super::*;
     use crate::file::data::{Access, DataFile, is_content};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
 
     const FILE_BYTES: u64 = 1 << 20;
     const ENGINES: [Engine; 4] = [
@@ -482,6 +511,47 @@ mod tests {
             let small = Arena::map(4096, PageSize::Base).unwrap();
             assert!(reader.into_memory(small).is_err(), "{engine:?}");
         });
+    }
+
+    #[test]
+    fn a_panic_while_the_kernel_reads_ends_the_process() {
+        let order = Order::sequential(FILE_BYTES, 4096);
+        let mut is_here = false;
+        with_each(&order, |engine, _, _| is_here |= engine == Engine::Uring(7));
+        let test = "file::reads::tests::child_panics_with_reads_in_flight";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let ended = child.args(["--ignored", "--exact", test]).output().unwrap();
+        let signal = is_here.then_some(libc::SIGABRT);
+        assert_eq!(ended.status.signal(), signal, "{ended:?}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_panics_with_reads_in_flight() {
+        let order = Order::sequential(FILE_BYTES, 4096);
+        with_each(&order, |engine, mut reader, _| {
+            if engine == Engine::Uring(7) {
+                let each = |_, _| panic!("while others are in flight");
+                reader.read_each(20, || 0, each).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_second_mapped_reader_of_a_thread_is_refused() {
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
+        let mapped = || {
+            let file = data.open(Access::Cached).unwrap();
+            let order = Order::sequential(FILE_BYTES, 4096);
+            Reader::new(Engine::Map, file, order, true)
+        };
+        let first = mapped().unwrap();
+        let refused = mapped().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EDEADLK));
+        drop(first);
+        mapped().unwrap();
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! Source: mmap(2) on SIGBUS, sigaction(2), signal-safety(7).
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem;
@@ -20,8 +21,13 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static SHRUNK: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// Whether this thread has the guard, for which it would wait in vain.
+    static IS_GUARDING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Guards one range of addresses. A handler belongs to the whole process, so one guard exists at a
-/// time, and waits for another one to be dropped.
+/// time, and waits for one of another thread to be dropped.
 #[derive(Debug)]
 pub(super) struct Guard {
     previous: libc::sigaction,
@@ -30,7 +36,14 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Guards these bytes of a mapping that the caller owns.
+    ///
+    /// # Errors
+    ///
+    /// `EDEADLK` if this thread has a guard; the errors of sigaction(2).
     pub(super) fn install(start: *const u8, bytes: usize) -> io::Result<Self> {
+        if IS_GUARDING.get() {
+            return Err(io::Error::from_raw_os_error(libc::EDEADLK));
+        }
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         START.store(start.addr(), Ordering::Relaxed);
         BYTES.store(bytes, Ordering::Relaxed);
@@ -44,6 +57,7 @@ impl Guard {
         action.sa_flags = libc::SA_SIGINFO;
         // SAFETY: the actions are valid, and the handler makes only system calls.
         check(unsafe { libc::sigaction(libc::SIGBUS, &action, &mut previous) })?;
+        IS_GUARDING.set(true);
         Ok(Self {
             previous,
             _only: only,
@@ -60,6 +74,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // SAFETY: what was there before is put back.
         unsafe { libc::sigaction(libc::SIGBUS, &self.previous, ptr::null_mut()) };
+        IS_GUARDING.set(false);
     }
 }
 

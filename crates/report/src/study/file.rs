@@ -1,5 +1,6 @@
 //! The data file of a study.
 
+use costof_model::harmless;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -180,6 +181,12 @@ impl Study {
             let stands: String = stands.chars().take(80).collect();
             format!("{place}, line {line}, at `{stands}`: {message}")
         })?;
+        // Its texts go to terminals and to pages, and escapes hide characters from the reader of the file.
+        if let Some(text) = harmful(text) {
+            return Err(format!(
+                "{place}: a text has a control character, or one that reorders text: `{text}`"
+            ));
+        }
         study.name = name.to_owned();
         study.place = place.to_owned();
         study.lines = lines;
@@ -227,6 +234,19 @@ fn line_at(lines: &[usize], byte: usize) -> usize {
     lines.partition_point(|start| *start <= byte).max(1)
 }
 
+/// The first harmful text of a study, made harmless.
+fn harmful(toml: &str) -> Option<String> {
+    fn find(value: &toml::Value) -> Option<String> {
+        match value {
+            toml::Value::String(text) => Some(harmless::lines(text)).filter(|clean| clean != text),
+            toml::Value::Array(values) => values.iter().find_map(find),
+            toml::Value::Table(fields) => fields.values().find_map(find),
+            _ => None,
+        }
+    }
+    find(&toml::Value::Table(toml.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,5 +285,9 @@ mod tests {
                 .contains("source")
         );
         assert!(Study::read("x", "x.toml", HEAD).is_ok());
+        for harm in ["\\u001b[2J", "\u{9b}2J", "\u{202e}"] {
+            let refused = shown(&format!("[[run]]\nwhat = \"a{harm}b\""));
+            assert!(refused.contains("control character") && refused.contains("`a\u{fffd}"));
+        }
     }
 }

@@ -1,0 +1,102 @@
+//! Text from elsewhere: a run file, a study, or a worker may be hostile, and its text goes to
+//! terminals and to other files.
+//!
+//! Source: ECMA-48 (control characters); Unicode Standard Annex 9 (characters that reorder text).
+
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// What replaces a harmful character.
+const REPLACEMENT: char = '\u{fffd}';
+
+/// Whether a character could move a terminal's cursor, or show text in another order than it has: a
+/// control character (C0, C1, DEL), or a bidirectional one.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text, with each harmful character replaced.
+pub fn text(text: &str) -> String {
+    let shown = |c| if is_harmful(c) { REPLACEMENT } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// Text in lines, with each harmful character replaced except the ends of lines and tabs.
+pub fn lines(lines: &str) -> String {
+    let shown = |c| match c {
+        '\n' | '\t' => c,
+        c if is_harmful(c) => REPLACEMENT,
+        c => c,
+    };
+    lines.chars().map(shown).collect()
+}
+
+/// Changes each text and each key in the value.
+pub fn change_texts(value: &mut Value, change: impl Fn(&str) -> String + Copy) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(values) => {
+            for value in values {
+                change_texts(value, change);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, mut value) in std::mem::take(fields) {
+                change_texts(&mut value, change);
+                fields.insert(change(&name), value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A line of JSON whose texts have no harmful characters. What is not JSON has them replaced.
+pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
+    let Ok(read) = std::str::from_utf8(line) else {
+        return Cow::Owned(lines(&String::from_utf8_lossy(line)).into_bytes());
+    };
+    // In JSON, control characters are escaped; most lines have no escapes at all.
+    let has_harm = read.chars().any(|c| c != '\n' && is_harmful(c));
+    if !has_harm && !line.contains(&b'\\') {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(match serde_json::from_str::<Value>(read) {
+        Ok(mut value) => {
+            change_texts(&mut value, text);
+            value.to_string().into_bytes()
+        }
+        Err(_) => lines(read).into_bytes(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_rules_a_terminal_is_replaced() {
+        let harmless = "0.1 µs “quoted” \\ 日本 ✗";
+        assert_eq!(text(harmless), harmless);
+        for harm in [
+            '\u{1b}', '\u{7}', '\r', '\n', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}',
+        ] {
+            assert_eq!(text(&format!("a{harm}b")), "a\u{fffd}b", "{harm:?}");
+        }
+        assert_eq!(lines("a\n\u{1b}b\n"), "a\n\u{fffd}b\n");
+    }
+
+    #[test]
+    fn texts_and_keys_of_json_are_harmless_however_they_are_written() {
+        for line in [
+            r#"{"a\u001b":["b\u001b",1.5,null]}"#,
+            "{\"a\u{9b}\":[\"b\u{202e}\",1.5,null]}",
+        ] {
+            let shown = json(line.as_bytes());
+            assert_eq!(shown, "{\"a\u{fffd}\":[\"b\u{fffd}\",1.5,null]}".as_bytes());
+        }
+        let plain = "{\"a\":0.30000000000000004,\"b\":\"µ\"}\n".as_bytes();
+        assert!(matches!(json(plain), Cow::Borrowed(_)));
+        assert_eq!(json(b"\x1b[2J\xff\n"), "\u{fffd}[2J\u{fffd}\n".as_bytes());
+    }
+}
