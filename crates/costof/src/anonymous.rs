@@ -28,6 +28,7 @@ pub(crate) fn anonymous(run: &mut Run) {
         let kind = host.split_once(':').map(|(kind, _)| kind.len() + 1);
         host.truncate(kind.unwrap_or(host.len()));
     }
+    hosts.to = hosts.to.take().map(|_| "a host".to_owned());
     hosts.peer_address = None;
     hosts.remote_costof = None;
     for attempt in &mut run.attempts {
@@ -166,6 +167,7 @@ fn names(run: &Run) -> Vec<String> {
         }
     }
     names.extend(hosts.remote_costof.clone());
+    names.extend(hosts.to.clone());
     for attempt in &run.attempts {
         let addresses = attempt.peer.as_ref().and_then(|peer| peer.addresses);
         let addresses = addresses.map(|(near, far)| [near, far].map(|ip| ip.to_string()));

@@ -190,7 +190,7 @@ pub(crate) struct Chosen {
 }
 
 #[derive(Clone, Debug, Default, Args)]
-#[command(group(ArgGroup::new("path").args(["links", "peer"])))]
+#[command(group(ArgGroup::new("path").args(["links", "peer", "to"])))]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os), a glob ('*.latency') or a word (fsync)
     /// [default: the latency table; with --set, every probe with such an axis]
@@ -208,6 +208,9 @@ pub(crate) struct RunOptions {
     pub(crate) on: Vec<Host>,
     #[command(flatten)]
     pub(crate) peer: Peer,
+    /// For net.ping: a host that has no costof, by its name or address, as for ping(8)
+    #[arg(long, value_name = "HOST", conflicts_with = "peer_address")]
+    pub(crate) to: Option<String>,
     /// Where to write the run; with several hosts a folder for one file each
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
@@ -221,7 +224,7 @@ pub(crate) struct RunOptions {
         value_parser = run_file(),
         conflicts_with_all = [
             "probes", "quick", "full", "cpu", "seed", "Chosen", "on", "peer", "peer_address",
-            "peer_port", "peer_cpu"
+            "peer_port", "peer_cpu", "to"
         ]
     )]
     pub(crate) resume: Option<PathBuf>,

@@ -192,6 +192,7 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
     let runs = runs.take_while(is_recent).filter(|run| {
         let attempt = run.attempts.last();
         run.run.plan.hosts.peer.is_none()
+            && run.run.plan.hosts.to.is_none()
             && attempt.is_some_and(|attempt| attempt.boot.as_deref() == Some(boot))
     });
     let mut earlier: Vec<Earlier> = Vec::new();

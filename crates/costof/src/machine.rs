@@ -13,6 +13,8 @@ use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Answer, Command, Contention, Description};
 use costof_model::rows::Hosts;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -88,6 +90,19 @@ impl Machines {
 
     /// The link to the peer and its addresses; none if there is no peer.
     pub(crate) fn link(&self, hosts: &Hosts) -> Result<Option<(Link, Meet)>, Error> {
+        if let (Some(_), Some(far)) = (&hosts.to, hosts.peer_address) {
+            let own = &self.measured.description.network.addresses;
+            let is_own = far.is_loopback() || own.contains(&far);
+            let link = if is_own { Link::Loopback } else { Link::Remote };
+            let meet = match source_towards(far) {
+                Ok(near) if hosts.on.is_none() => Meet {
+                    near,
+                    ..Meet::towards(far)
+                },
+                _ => Meet::towards(far),
+            };
+            return Ok(Some((link, meet)));
+        }
         let Some(peer) = &self.peer else {
             return Ok(None);
         };
@@ -100,6 +115,40 @@ impl Machines {
         };
         Ok(Some((link, meet)))
     }
+}
+
+/// The hosts with the address of one that has no costof: the first of its name that this machine has a route
+/// to.
+pub(crate) fn resolved(hosts: Hosts) -> Result<Hosts, Error> {
+    let (Some(name), None) = (&hosts.to, hosts.peer_address) else {
+        return Ok(hosts);
+    };
+    let address = route_to(name).map_err(Error::Nothing)?;
+    Ok(Hosts {
+        peer_address: Some(address),
+        ..hosts
+    })
+}
+
+fn route_to(name: &str) -> Result<IpAddr, String> {
+    let addresses = (name, 0).to_socket_addrs();
+    let addresses = addresses.map_err(|error| format!("{name} has no address: {error}"))?;
+    let mut refused = format!("{name} has no address");
+    for address in addresses {
+        match source_towards(address.ip()) {
+            Ok(_) => return Ok(address.ip()),
+            Err(error) => refused = format!("no route to {name} ({}): {error}", address.ip()),
+        }
+    }
+    Err(refused)
+}
+
+/// From which address this machine sends to another one.
+fn source_towards(far: IpAddr) -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Meet::towards(far).near, 0))?;
+    // Any port does, since nothing is sent.
+    socket.connect((far, 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// Takes both machines, or the one machine. All costofs use the same order, so that no two wait for each

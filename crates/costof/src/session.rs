@@ -43,6 +43,7 @@ pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
     Hosts {
         on: elsewhere.map(ToString::to_string),
         peer: options.peer.host.as_ref().map(ToString::to_string),
+        to: options.to.clone(),
         peer_address: options.peer.address,
         peer_ports: options.peer.ports,
         remote_costof: options.chosen.remote_costof.clone(),

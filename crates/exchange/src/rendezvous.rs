@@ -26,6 +26,7 @@ use rustix::net::{
 };
 
 use costof_os::net::poll::{readable, wait};
+use costof_os::net::random_loss;
 use costof_os::net::socket::{self, is_passing};
 use costof_os::net::socket_option;
 
@@ -161,6 +162,17 @@ impl Listener {
         self.sockets
             .iter()
             .try_for_each(|socket| socket::set_congestion_control(socket, name))
+    }
+
+    /// Has its datagram sockets lose this share of what comes to them, at random.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`random_loss::lose`].
+    pub fn lose(&self, share: f64) -> io::Result<()> {
+        self.sockets
+            .iter()
+            .try_for_each(|socket| random_loss::lose(socket, share))
     }
 
     /// Accepts the flows of the client that sends the token. All of them wait until the token is

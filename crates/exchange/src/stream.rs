@@ -60,6 +60,14 @@ pub trait MessageReceiver: Send {
         Ok(None)
     }
 
+    /// Receives each datagram by itself, for a socket that is to lose some of them.
+    ///
+    /// # Errors
+    /// The system's.
+    fn receive_singly(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// CPU time of the receiving threads other than the caller's, in nanoseconds.
     fn cpu_ns(&self) -> Option<f64> {
         None

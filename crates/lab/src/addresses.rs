@@ -27,6 +27,20 @@ pub struct Meet {
     pub one_namespace: bool,
 }
 
+impl Meet {
+    /// How an end connects to this address elsewhere, from whatever address the kernel chooses.
+    pub fn towards(far: IpAddr) -> Meet {
+        Meet {
+            near: match far {
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            },
+            far,
+            one_namespace: false,
+        }
+    }
+}
+
 /// Whether two hosts with these boots are one machine.
 pub fn one_machine(near: Option<&str>, far: Option<&str>) -> bool {
     near.is_some() && near == far
@@ -63,11 +77,7 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
             .or_else(|| addresses.find(alike))
     };
     Ok(Meet {
-        // This end connects, so the kernel may choose its address.
-        near: near_address.unwrap_or(match far_address {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        }),
+        near: near_address.unwrap_or(Meet::towards(far_address).near),
         far: far_address,
         one_namespace,
     })

@@ -94,7 +94,10 @@ pub struct Hosts {
     /// The host of the other roles; `None` for the same host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The address at which the other roles listen, if the user gave one.
+    /// The host without costof that answers instead of the other roles, by the name that the user gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The address at which the other roles listen, if the user gave one; that of `to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<IpAddr>,
     /// The first and the last port on which they may listen, if the user gave them.

@@ -9,6 +9,7 @@ pub mod network_device;
 pub(crate) mod packet;
 pub mod poll;
 pub mod queue_disciplines;
+pub mod random_loss;
 pub mod receive;
 pub mod reserved_port;
 pub(crate) mod ring;

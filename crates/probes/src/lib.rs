@@ -57,6 +57,7 @@ mod harness {
 
     pub(crate) mod null;
 }
+pub mod interactive;
 mod ipc {
     //! Between processes.
 
@@ -101,8 +102,6 @@ mod sync {
 mod testing;
 mod threads;
 mod wake;
-
-pub use copy::send::interactive;
 
 use costof_measure::probe::Probe;
 

@@ -35,9 +35,12 @@ pub fn metrics(run: &Run) -> String {
         }
     }
     let mut text = grid.text();
-    text.push_str(
-        "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
-    );
+    for row in &run.points {
+        text += &format!(
+            "cost, cpu and softirq are for 1 KiB; `costof explain {}` says what each is\n",
+            row.point.probe
+        );
+    }
     text.push_str(&paragraph(&notes::links(run)));
     text.push_str(&paragraph(&notes::findings(run)));
     text

@@ -172,7 +172,10 @@ pub(crate) fn links(run: &Run) -> String {
             continue;
         };
         let ends = links.entry(&first.point.link).or_default();
-        for end in launch.noise.ends.values().map(end) {
+        let own = launch.noise.ends.iter();
+        // A host without costof says nothing of its end.
+        let own = own.filter(|(role, _)| run.run.plan.hosts.to.is_none() || *role == "client");
+        for end in own.map(|(_, own)| end(own)) {
             if !ends.contains(&end) {
                 ends.push(end);
             }

@@ -112,9 +112,17 @@ pub(crate) fn machine(run: &Run) -> String {
     let Some(facts) = attempt.hosts.get(MEASURED) else {
         return String::new();
     };
-    let peer = attempt.hosts.get(PEER).map_or_else(String::new, |facts| {
-        format!("the other end: {}\n", described(facts))
-    });
+    let hosts = &run.run.plan.hosts;
+    let peer = match (attempt.hosts.get(PEER), &hosts.to) {
+        (Some(facts), _) => format!("the other end: {}\n", described(facts)),
+        (None, Some(to)) => {
+            let address = hosts.peer_address.map(|address| address.to_string());
+            let resolved = address.filter(|address| address != to);
+            let resolved = resolved.map_or_else(String::new, |address| format!(" ({address})"));
+            format!("the other end: {to}{resolved}\n")
+        }
+        (None, None) => String::new(),
+    };
     format!("{}\n{peer}\n", described(facts))
 }
 

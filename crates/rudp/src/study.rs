@@ -28,13 +28,14 @@ use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// After this time without an answer a request is retransmitted.
+/// After this time without an answer a request is retransmitted, unless the caller chooses another.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 /// The end that sends messages.
 #[derive(Debug)]
 pub struct Sender {
     window: usize,
+    retry: Duration,
     requests: VecDeque<Request>,
     first: u64,
     acknowledged: VecDeque<u64>,
@@ -53,11 +54,17 @@ impl Sender {
     pub fn new(window: usize) -> Sender {
         Sender {
             window: window.max(1),
+            retry: RETRY,
             requests: VecDeque::new(),
             first: 0,
             acknowledged: VecDeque::new(),
             retransmissions: 0,
         }
+    }
+
+    /// Retransmits after this time instead of [`RETRY`].
+    pub fn retry_after(self, retry: Duration) -> Sender {
+        Sender { retry, ..self }
     }
 
     /// Queues a message. Returns its sequence number.
@@ -109,12 +116,13 @@ impl Sender {
 
     /// Writes the next request into the buffer, if one is due.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        let retry = self.retry;
         let in_window = self.requests.iter_mut().zip(self.first..).take(self.window);
         for (request, number) in in_window {
             let Some(data) = &request.data else {
                 continue;
             };
-            if request.sent_at.is_some_and(|at| now < at + RETRY) {
+            if request.sent_at.is_some_and(|at| now < at + retry) {
                 continue;
             }
             self.retransmissions += u64::from(request.sent_at.is_some());
@@ -136,7 +144,7 @@ impl Sender {
             .filter(|request| request.data.is_some());
         open.filter_map(|request| request.sent_at)
             .min()
-            .map(|at| at + RETRY)
+            .map(|at| at + self.retry)
     }
 
     /// The next message that is known to have arrived.

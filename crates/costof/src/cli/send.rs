@@ -1,6 +1,6 @@
 //! The options of `costof send`.
 
-use super::values::{SENDING, SendAxes, ports, setting, time, token};
+use super::values::{SENDING, SendAxes, percent, ports, setting, time, token};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
 use costof_probes::interactive::Address;
 use std::path::PathBuf;
@@ -10,8 +10,10 @@ use std::time::Duration;
 #[command(group(ArgGroup::new("mode").args(["listen", "to"]).required(true)),
           after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
                         In another, with the token that the first one prints:\n  \
-                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
-                        `costof explain copy.send` says what is sent and measured, and how.")]
+                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n  \
+                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --over rudp --drop 10%\n\n\
+                        `costof explain copy.send` says what is sent and measured, and how; of rudp\n\
+                        and study-datagrams, `costof explain rudp.loss`.")]
 pub(crate) struct SendOptions {
     /// Listen, until Ctrl-C: HOST:PORT (an IPv6 address in brackets, port 0 for any), or unix:PATH
     #[arg(long, value_name = "ADDR")]
@@ -41,6 +43,8 @@ pub(crate) struct SendOptions {
     pub(crate) axes: SendAxes,
     #[command(flatten)]
     pub(crate) sending: SendingOptions,
+    #[command(flatten)]
+    pub(crate) datagrams: DatagramOptions,
     /// Print JSON instead of a table, one object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -57,7 +61,25 @@ pub(crate) struct SendingOptions {
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// A value for any axis of copy.send, such as source=cold
+    /// A value for any axis of copy.send, such as source=cold; with --over rudp and
+    /// study-datagrams, of rudp.loss, such as control=rate
     #[arg(long = "set", value_name = "AXIS=V", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
+}
+
+/// Options of senders of reliable datagrams.
+#[derive(Debug, Args)]
+#[group(requires = "to")]
+#[command(next_help_heading = "Options of --to with --over rudp or study-datagrams")]
+pub(crate) struct DatagramOptions {
+    /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
+    /// [default: 10]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=4096))]
+    pub(crate) window: Option<u64>,
+    /// After how long study-datagrams retransmits what was not answered [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) retry: Option<Duration>,
+    /// The share of the datagrams that the receiver drops, such as 10%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) drop: Option<f64>,
 }

@@ -69,12 +69,16 @@ impl Args for SendAxes {
 fn axis_value(axis: &'static Axis) -> ValueParser {
     match &axis.domain {
         Domain::Choice(choices) => {
-            let words = choices.iter().map(|choice| {
-                PossibleValue::new(choice.value.to_string()).help(choice.about.to_string())
-            });
-            PossibleValuesParser::new(words)
-                .try_map(|word| interactive::value(&axis.name, &word))
-                .into()
+            let words = choices.iter();
+            let words = words.map(|choice| (choice.value.to_string(), choice.about.to_string()));
+            let datagrams = interactive::datagrams().filter(|_| axis.name == "over");
+            let datagrams = datagrams.map(|(word, about)| (word.to_owned(), about.to_string()));
+            let words = words.chain(datagrams);
+            PossibleValuesParser::new(
+                words.map(|(word, about)| PossibleValue::new(word).help(about)),
+            )
+            .map(|word| AxisValue::Word(word.into()))
+            .into()
         }
         _ => ValueParser::new(|text: &str| interactive::value(&axis.name, text)),
     }

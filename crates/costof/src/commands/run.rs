@@ -3,7 +3,7 @@
 use super::show::print_run;
 use crate::cli::{Printing, RunOptions};
 use crate::error::{Done, Error, INTERRUPTED, bail};
-use crate::machine::Machines;
+use crate::machine::{self, Machines};
 use crate::plan::request::Request;
 use crate::record::Record;
 use crate::resume;
@@ -28,7 +28,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let resumed = options.resume.as_deref().map(Record::reopen).transpose()?;
     let hosts = match &resumed {
         Some(record) => record.run.run.plan.hosts.clone(),
-        None => hosts(options),
+        None => machine::resolved(hosts(options))?,
     };
     if resumed.is_some() {
         resume::check_commands(&hosts, options.force)?;

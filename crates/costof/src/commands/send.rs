@@ -4,7 +4,10 @@ use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
 use crate::terminal::{log, watch_interrupts};
 use costof_model::axis::AxisValue;
-use costof_probes::interactive::{self, Address, Event, Outcome, Receiver, Refusal, Sending};
+use costof_model::unit::display_ns;
+use costof_probes::interactive::{
+    self, Address, Conditions, Event, Outcome, Receiver, Refusal, Sending, What,
+};
 use costof_report::interactive as text;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
@@ -30,14 +33,17 @@ pub(crate) fn run(options: &SendOptions) -> Done {
 }
 
 fn send(options: &SendOptions, address: &Address) -> Done {
-    let axes = interactive::axes(address, &values(options)?).map_err(wrong)?;
+    let datagrams = &options.datagrams;
+    let drop = datagrams.drop.unwrap_or(0.0) / 100.0;
+    let conditions = Conditions::new(datagrams.retry, drop);
+    let asked = interactive::asked(address, &values(options)?, conditions).map_err(wrong)?;
     let token = given_token(options)?;
     let interrupted = watch_interrupts()?;
     let (messages, duration) = (options.sending.count, options.sending.duration);
     let sending = Sending {
         address,
         token: token.as_deref(),
-        axes,
+        asked,
         messages,
         duration: duration.or_else(|| messages.is_none().then_some(DURATION)),
         stop: &interrupted,
@@ -54,11 +60,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     }
     let outcome = sent.outcome;
     if let Err(failure) = &outcome.measured {
-        let (messages, bytes) = (outcome.messages, outcome.arrived_bytes);
-        let arrived = text::counted(bytes / outcome.point.axes.number("size"), bytes);
-        log(format_args!(
-            "{messages} messages were sent, {arrived} arrived"
-        ));
+        log(counted(&outcome));
         return Err(Error::Nothing(failure.reason.clone()));
     }
     show(options.json, None, &outcome)?;
@@ -72,6 +74,11 @@ fn send(options: &SendOptions, address: &Address) -> Done {
 /// The axes with the values from the options.
 fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
     let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
+    let window = options.datagrams.window.map(AxisValue::Number);
+    values.extend(window.map(|window| ("window", window)));
+    let over = values.iter().find(|(name, _)| *name == "over");
+    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
+    let info = interactive::probe_over(&over);
     for (axis, given) in &options.sending.settings {
         let [given] = &given[..] else {
             bail!("--set {axis}= takes one value here (costof run compares several)");
@@ -79,7 +86,8 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
         if values.iter().any(|(name, _)| name == axis) {
             bail!("the axis {axis} has two values");
         }
-        values.push((axis, interactive::value(axis, given).map_err(wrong)?));
+        let value = info.axis(axis).and_then(|axis| axis.parse(given));
+        values.push((axis, value.map_err(wrong)?));
     }
     Ok(values)
 }
@@ -146,20 +154,16 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
     match event {
         Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
         Event::Trouble(what) => log(what),
-        Event::Began {
-            client,
-            from,
-            point,
-        } => {
-            let what = text::what(&point, interactive::info());
+        Event::Began { client, from, what } => {
+            let what = described(&what);
             log(format_args!("client {client} ({from}) sends: {what}"));
         }
         Event::Ended(served) => {
             let (client, from) = (served.client, &*served.from);
             if let Some(why) = &served.early {
-                let came = counted(&served.outcome);
+                let counted = counted(&served.outcome);
                 log(format_args!(
-                    "client {client} ({from}) ended early, after {came}: {why}"
+                    "client {client} ({from}) ended early, {counted}: {why}"
                 ));
             }
             show(json, Some((client, from)), &served.outcome)?;
@@ -168,8 +172,11 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
     Ok(())
 }
 
+/// What was sent, where this end has sent it, and what arrived, as the receiver has counted it.
 fn counted(outcome: &Outcome) -> String {
-    text::counted(outcome.messages, outcome.arrived_bytes)
+    let arrived = text::counted(outcome.arrived, outcome.arrived_bytes);
+    let sent = outcome.sent.map(|sent| format!("{sent} sent, "));
+    format!("{}{arrived} arrived", sent.unwrap_or_default())
 }
 
 /// Prints the measurements. On the listening side, `client` is the number and the address of the client.
@@ -185,10 +192,16 @@ fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<()
 
 fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
     let mut row = json!({
-        "point": outcome.point,
-        "messages": outcome.messages,
+        "point": outcome.what.point,
+        "messages": outcome.arrived,
         "arrived_bytes": outcome.arrived_bytes,
     });
+    if outcome.what.conditions != Conditions::default() {
+        row["conditions"] = json!(outcome.what.conditions);
+    }
+    if let Some(sent) = outcome.sent {
+        row["sent"] = sent.into();
+    }
     if let Some((client, from)) = client {
         row["client"] = client.into();
         row["from"] = from.into();
@@ -209,12 +222,25 @@ fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
     let who = client.map_or_else(String::new, |(client, from)| {
         format!("client {client} ({from}), ")
     });
-    let what = text::what(&outcome.point, interactive::info());
-    let arrived = counted(outcome);
+    let what = described(&outcome.what);
+    let counted = counted(outcome);
     match &outcome.measured {
-        Ok(run) => format!("{who}{what}: {arrived} arrived\n{}\n", text::metrics(run)),
-        Err(failure) => format!("{who}{what}: {arrived} arrived: {}\n\n", failure.reason),
+        Ok(run) => format!("{who}{what}: {counted}\n{}\n", text::metrics(run)),
+        Err(failure) => format!("{who}{what}: {counted}: {}\n\n", failure.reason),
     }
+}
+
+/// What is sent: the point, and what no axis says.
+fn described(what: &What) -> String {
+    let Conditions { retry_ns, drop } = what.conditions;
+    let mut text = text::what(&what.point, what.info);
+    if let Some(retry_ns) = retry_ns {
+        text += &format!(", retransmitted after {}", display_ns(retry_ns));
+    }
+    if drop > 0.0 {
+        text += &format!(", {:.1} % dropped on purpose", 100.0 * drop);
+    }
+    text
 }
 
 /// The token from the options or the environment; none if a new one is to be generated.

@@ -68,6 +68,12 @@ impl<'a> Request<'a> {
                 if links_asked { "--link" } else { "--peer" }
             );
         }
+        if options.to.is_some() && !infos.iter().all(|info| info.id == TO_ANY_HOST) {
+            bail!(
+                "--to is for {TO_ANY_HOST} alone, which any host answers (`costof run {TO_ANY_HOST} --to \
+                 HOST`); other probes need costof there (--peer)"
+            );
+        }
         let is_bare = options.probes.is_empty() && settings.is_empty();
         Ok(Request {
             infos,
@@ -93,6 +99,9 @@ impl<'a> Request<'a> {
 pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
     table.iter().map(|probe| &*probe.info).collect()
 }
+
+/// The probe whose other end any host is.
+const TO_ANY_HOST: &str = "net.ping";
 
 /// A word that is not a probe's name may select at most this many probes; if it matches more, the user has to
 /// choose.

@@ -28,6 +28,7 @@ mod link;
 mod misbehaving;
 mod namespaces;
 mod nfs;
+mod ping;
 mod preflight;
 mod readers;
 mod report;

@@ -10,6 +10,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The end that listens, what it wrote so far in files, and where it can be called.
 struct Listening<'a> {
@@ -99,7 +101,7 @@ fn every_pattern_says_what_both_ends_measured() {
     let stream = "--primitive one_copy --size 4KiB --count 3000 --threads 2";
     let sent = run(&mut listening.sender(&token, stream)).expect_code(0);
     // Messages of each connection, and not one less.
-    assert_contains(&sent.out, ": 6000 messages");
+    assert_contains(&sent.out, ": 6000 sent, 6000 messages (");
     for metric in "throughput rate cpu_sender cpu_receiver system_calls".split(' ') {
         assert_contains(&sent.out, &format!("\n {metric} "));
     }
@@ -116,12 +118,67 @@ fn every_pattern_says_what_both_ends_measured() {
     );
     let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
     let sent = run(&mut listening.sender(&token, trigger)).expect_code(0);
-    assert_contains(&sent.out, ": 1000 messages");
+    assert_contains(&sent.out, ": 1000 sent, 1000 messages (");
     assert_contains(&sent.out, "\n latency ");
     let heard = listening.end();
     let clients = ["client 1 (127.0.0.1:", "client 2 (127.0.0.1:"];
     assert_contains_all(&heard.out, &clients);
     assert_contains(&heard.out, "\n cpu_receiver ");
+}
+
+#[test]
+fn a_sender_prints_what_arrived_beside_what_it_sent() {
+    let place = Place::new();
+    let mut listening = Listening::start(&place, "127.0.0.1:0 --open");
+    let udp = "--over udp --duration 2s --json";
+    let sending = spawn(&mut listening.sender("", udp));
+    listening.wait_for("client 1 ");
+    sleep(Duration::from_millis(300));
+    // Nobody reads the socket, whose queue overflows.
+    signal(&listening.child, Signal::STOP);
+    sleep(Duration::from_millis(500));
+    signal(&listening.child, Signal::CONT);
+    let sender = ended(sending).expect_code(0);
+    let row: serde_json::Value = serde_json::from_str(&sender.out).unwrap();
+    let (sent, arrived) = (row["sent"].as_u64(), row["messages"].as_u64());
+    assert!(arrived > Some(0) && arrived < sent, "{}", sender.out);
+    let counted = format!(": {} messages (", arrived.unwrap());
+    assert_contains(&listening.end().out, &counted);
+}
+
+#[test]
+fn reliable_datagrams_all_arrive_although_some_are_dropped() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0 --open");
+    for (options, dropped) in [
+        ("--over rudp --count 2000", 0.0),
+        ("--over rudp --count 2000 --drop 20%", 0.2),
+        (
+            "--over rudp --set control=rate --window 0 --count 500 --drop 20%",
+            0.2,
+        ),
+        (
+            "--over study-datagrams --count 500 --drop 20% --retry 5ms",
+            0.2,
+        ),
+    ] {
+        let options = format!("{options} --json");
+        let sent = run(&mut listening.sender("", &options)).expect_code(0);
+        let row: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
+        assert_eq!(row["messages"], row["sent"], "{options}");
+        let metrics = row["metrics"].as_array().unwrap();
+        let lost = metrics.iter().find(|metric| metric["name"] == "lost");
+        let lost = lost.unwrap()["median"].as_f64().unwrap();
+        assert!((lost - dropped).abs() < 0.1, "{options}: {lost}");
+    }
+    let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";
+    let sent = run(&mut listening.sender("", with_retry)).expect_code(0);
+    let says = [
+        "stack=study window=1 over loopback, retransmitted after 5ms",
+        "\n latency ",
+    ];
+    assert_contains_all(&sent.out, &says);
+    listening.end();
 }
 
 #[test]
@@ -152,7 +209,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
         let vanishing = spawn(&mut listening.sender(&token, options));
         listening.wait_for(&format!("client {client} "));
         // Until some of it has come: it goes in the midst of a message.
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        sleep(Duration::from_millis(200));
         signal(&vanishing, Signal::KILL);
         assert_eq!(ended(vanishing).code, None);
         listening.wait_for("ended early");
@@ -179,6 +236,35 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
         "it is no `costof send`",
     ];
     assert_contains_all(&heard.err, &named);
+}
+
+/// More connections than may wait, which say nothing, and others that say too little.
+#[test]
+fn silent_connections_lock_nobody_out_and_fill_no_log() {
+    let place = Place::new();
+    let mut listening = Listening::start(&place, "127.0.0.1:0");
+    let token = listening.token();
+    let mut silent = Vec::new();
+    for number in 0..200 {
+        let mut stranger = TcpStream::connect(&listening.address).unwrap();
+        if number % 2 == 0 {
+            stranger.write_all(b"c").unwrap();
+        }
+        silent.push(stranger);
+    }
+    run(&mut listening.sender(&token, "--count 100")).expect_code(0);
+    // The first of them had to give way, and were told.
+    listening.wait_for("too many connections");
+    for _ in 0..100 {
+        let mut stranger = TcpStream::connect(&listening.address).unwrap();
+        stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    }
+    run(&mut listening.sender(&token, "--count 100")).expect_code(0);
+    drop(silent);
+    let heard = listening.end();
+    let lines = heard.err.matches("is refused").count();
+    assert!(lines <= 30, "{lines} lines: {}", heard.err);
+    assert_contains(&heard.err, " more connections were refused");
 }
 
 #[test]

@@ -154,6 +154,11 @@ impl Incoming {
         (ns > 0).then(|| (self.bytes - first_bytes) as f64 / ns as f64 * 1e9)
     }
 
+    /// Bytes of messages that have arrived, each once.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Its progress, recorded from time to time.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()

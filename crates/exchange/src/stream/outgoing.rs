@@ -5,6 +5,8 @@ use super::{HEADER_BYTES, MIN_MESSAGE_BYTES, NUMBER_BYTES};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::pattern::pattern;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What to send.
@@ -43,6 +45,8 @@ pub struct Outgoing {
     checkpoints: Checkpoints,
     started_ns: u64,
     now_ns: u64,
+    /// Ends it before everything has arrived.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Outgoing {
@@ -72,12 +76,19 @@ impl Outgoing {
             checkpoints: Checkpoints::new(),
             started_ns: 0,
             now_ns: 0,
+            stop: None,
         }
     }
 
     /// What is to be sent.
     pub fn order(&self) -> Order {
         self.order
+    }
+
+    /// Ends it also when this is set. Nothing more is sent then, or when the time is over; what is in
+    /// flight when the time is over has `order.grace` to arrive.
+    pub fn end_by(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = Some(stop);
     }
 
     /// Starts the clock, once the connection is established.
@@ -94,7 +105,8 @@ impl Outgoing {
 
     #[inline]
     fn advance(&mut self) -> bool {
-        if self.order.messages == Some(self.sent) {
+        let is_late = self.stop.is_some() && self.elapsed() >= self.order.duration;
+        if self.order.messages == Some(self.sent) || is_late {
             return false;
         }
         if let Some(window) = self.order.window {
@@ -159,6 +171,10 @@ impl Outgoing {
 
     /// The receiver has this message. One that was never sent, or that arrived before, changes nothing.
     pub fn handle_arrived(&mut self, number: u64) {
+        if self.order.window.is_none() {
+            self.arrived += 1;
+            return;
+        }
         let Some(at) = number.checked_sub(self.first_in_flight) else {
             return;
         };
@@ -166,7 +182,7 @@ impl Outgoing {
             return;
         };
         let now = now_ns(ClockId::MonotonicRaw);
-        if self.order.messages.is_some() {
+        if self.latencies_ns.len() < self.latencies_ns.capacity() {
             self.latencies_ns.push(now.saturating_sub(since));
         }
         self.arrived += 1;
@@ -203,9 +219,17 @@ impl Outgoing {
 
     /// Whether the time is over, or everything has arrived.
     pub fn is_over(&self) -> bool {
-        let duration = self.order.duration + self.order.grace;
+        let elapsed = self.elapsed();
         let all = self.order.messages.is_some_and(|all| self.arrived >= all);
-        all || self.now_ns.saturating_sub(self.started_ns) >= duration.as_nanos() as u64
+        let is_ended = self.stop.as_ref().is_some_and(|stop| {
+            let is_late = elapsed >= self.order.duration;
+            stop.load(Ordering::Acquire) || is_late && self.arrived >= self.sent
+        });
+        all || is_ended || elapsed >= self.order.duration + self.order.grace
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.now_ns.saturating_sub(self.started_ns))
     }
 
     /// Its progress, recorded from time to time.
@@ -313,6 +337,28 @@ mod tests {
             assert_eq!(number(outgoing.next_message()), Some(expected));
         }
         assert_eq!(outgoing.bytes(), 5000 * 64);
+    }
+
+    #[test]
+    fn one_that_people_end_waits_for_what_is_in_flight() {
+        let mut outgoing = Outgoing::new(Order {
+            duration: Duration::ZERO,
+            grace: Duration::from_secs(3600),
+            ..outgoing(Some(2), Some(u64::MAX)).order()
+        });
+        outgoing.next_message();
+        let stop = Arc::new(AtomicBool::new(false));
+        outgoing.end_by(Arc::clone(&stop));
+        outgoing.start();
+        assert_eq!(outgoing.next_message(), None);
+        assert!(!outgoing.is_over());
+        outgoing.handle_arrived(0);
+        assert!(outgoing.is_over());
+        let mut stopped = self::outgoing(None, None);
+        stopped.end_by(Arc::clone(&stop));
+        assert!(!stopped.is_over());
+        stop.store(true, Ordering::Release);
+        assert!(stopped.is_over());
     }
 
     #[test]

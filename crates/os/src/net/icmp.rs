@@ -61,8 +61,10 @@ impl Pinger {
     ///
     /// EACCES or EPERM if neither kind of socket is permitted; those of connect(2).
     pub fn open(address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
-        Self::with(Kind::Datagram, address, bytes, spins)
-            .or_else(|_| Self::with(Kind::Raw, address, bytes, spins))
+        match Self::with(Kind::Datagram, address, bytes, spins) {
+            Err(error) if is_not_permitted(&error) => Self::with(Kind::Raw, address, bytes, spins),
+            opened => opened,
+        }
     }
 
     fn with(kind: Kind, address: IpAddr, bytes: usize, spins: bool) -> io::Result<Self> {
@@ -77,6 +79,12 @@ impl Pinger {
         let protocol: Option<Protocol> = Some(protocol);
         let socket = rustix::net::socket_with(family, socket_type, SocketFlags::CLOEXEC, protocol)?;
         receive_within(&socket, POLL_INTERVAL)?;
+        // Receiving fails where a router answers that the address cannot be reached.
+        let errors = match address {
+            IpAddr::V4(_) => (libc::SOL_IP, libc::IP_RECVERR),
+            IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_RECVERR),
+        };
+        socket_option::set(&socket, errors, &[1_u32])?;
         let pinger = Self {
             socket,
             kind,
@@ -195,6 +203,14 @@ impl Pinger {
             }
         }
     }
+}
+
+/// Whether the kind of socket is not for this process, or this kernel; the address may be reached by another.
+fn is_not_permitted(error: &io::Error) -> bool {
+    let errors = [libc::EACCES, libc::EPERM, libc::EPROTONOSUPPORT];
+    error
+        .raw_os_error()
+        .is_some_and(|error| errors.contains(&error))
 }
 
 /// Sends until it succeeds. Retries after full queues and signals, but not for ever.

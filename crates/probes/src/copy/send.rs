@@ -1,11 +1,10 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
-mod axes;
+pub(crate) mod axes;
 mod describe;
-pub mod interactive;
 mod plan;
 mod predict;
-mod roles;
+pub(crate) mod roles;
 
 use crate::copy::pieces;
 use crate::net::peer_reports::{joined, take};

@@ -4,13 +4,14 @@ use crate::net::axes::Wait;
 use crate::net::lost::share_lost;
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::ping_pong::{is_slow, warm_up};
-use crate::net::rendezvous::{self, broken};
+use crate::net::rendezvous;
 use crate::os::syscall;
 use crate::prelude::*;
+use costof_model::link::Link;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::icmp::Pinger;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,8 @@ point! {
     /// by the kernel. The other end's kernel answers when it receives the request, without waking a
     /// process, so this takes less than net.rtt. On loopback, all of it happens inside the sending
     /// call. The number of requests is fixed before, because a measurement that stops when its time
-    /// is over tends to stop at a loss. However slow a link is, a launch has time for four.
+    /// is over tends to stop at a loss. However slow a link is, a launch has time for four. The other
+    /// end needs no costof: `costof run net.ping --to HOST` pings any host, by its name or address.
     ///
     /// # Predicted from
     /// system calls as os.syscall has measured them; what the link holds up, and bytes over its
@@ -97,7 +99,7 @@ impl RoleAt<Ping> for Server {
 }
 
 struct Client {
-    pinger: Option<Pinger>,
+    pinger: Option<(IpAddr, Pinger)>,
 }
 
 /// After how long a reply is taken for lost, at least.
@@ -113,13 +115,14 @@ impl RoleAt<Ping> for Client {
     fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers, Failure> {
         let address: IpAddr = rendezvous::offered(offers)?;
         let opened = Pinger::open(address, point.size, point.wait == Wait::Spin);
-        self.pinger = Some(opened.map_err(|error| cannot_ping(address, &error))?);
+        let pinger = opened.map_err(|error| cannot_ping(address, &error))?;
+        self.pinger = Some((address, pinger));
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &At<Ping>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let lost_after = lost_after(point);
-        let mut pinger = self.pinger.take().expect("it is prepared");
+        let (address, mut pinger) = self.pinger.take().expect("it is prepared");
         let mut failed: Option<io::Error> = None;
         // Whether an echo came back.
         let mut echo = || -> bool {
@@ -144,10 +147,8 @@ impl RoleAt<Ping> for Client {
             meter.value("lost", lost);
         }
         match (failed, first_ns) {
-            (Some(error), _) => Err(broken(&error)),
-            (None, None) => Err(Failure::error(
-                "the other end does not answer a ping: a firewall may drop it",
-            )),
+            (Some(error), _) => Err(cannot_ping(address, &error)),
+            (None, None) => Err(no_answer(point, address, lost_after)),
             (None, Some(_)) => Ok(()),
         }
     }
@@ -181,9 +182,31 @@ fn echo_ns(echo: &mut impl FnMut() -> bool) -> Option<f64> {
     echo().then(|| start.elapsed().as_nanos() as f64)
 }
 
+/// Where no link that costof makes may have lost them, the next launch would have no answer either.
+fn no_answer(point: &At<Ping>, address: IpAddr, lost_after: Duration) -> Failure {
+    let reason = format!(
+        "{address} did not answer {LOST_FIRST} pings within {} s each (a firewall may drop them, or no \
+         machine has this address)",
+        lost_after.as_secs()
+    );
+    if point.link == Link::Remote.to_string() {
+        Failure::unsupported(reason)
+    } else {
+        Failure::error(reason)
+    }
+}
+
 fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "an ICMP socket to {address} cannot be had: {error} (sysctl net.ipv4.ping_group_range=\"0 \
-         2147483647\" permits it to all users; root needs nothing)"
-    ))
+    match error.kind() {
+        ErrorKind::PermissionDenied => Failure::unsupported(format!(
+            "an ICMP socket to {address} cannot be had: {error} (sysctl net.ipv4.ping_group_range=\"0 \
+             2147483647\" permits it to all users; root needs nothing)"
+        )),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            Failure::unsupported(format!(
+                "{address} cannot be reached: {error} (`ip route get {address}` shows the way there)"
+            ))
+        }
+        _ => Failure::error(format!("cannot ping {address}: {error}")),
+    }
 }

@@ -124,7 +124,8 @@ pub(crate) const RUDP: Carrier = Carrier {
 const STUDY: Carrier = Carrier {
     open: |transfer| {
         let window = transfer.in_flight();
-        Ok(Box::new(study::Study::new(transfer.size, window)))
+        let study = study::Study::new(transfer.size, window, transfer.retry);
+        Ok(Box::new(study))
     },
     datagram_limit: Some(MAX_MESSAGE_BYTES),
     fixed_rto: Some(RETRY),
@@ -219,6 +220,10 @@ pub(crate) struct Transfer {
     pub(crate) window: u64,
     pub(crate) control: Control,
     pub(crate) congestion_control: CongestionControl,
+    /// After how long the study's protocol retransmits.
+    pub(crate) retry: Duration,
+    /// The share of datagrams that the receiver is to lose.
+    pub(crate) lose: f64,
 }
 
 impl Transfer {
@@ -230,6 +235,8 @@ impl Transfer {
             window: 0,
             control: Control::Cubic,
             congestion_control: CongestionControl::Default,
+            retry: RETRY,
+            lose: 0.0,
         }
     }
 
@@ -278,7 +285,7 @@ impl Transfer {
     }
 
     /// What cannot be measured anywhere.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let carrier = self.carrier;
         let reason = if carrier
             .datagram_limit

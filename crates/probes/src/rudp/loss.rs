@@ -43,7 +43,8 @@ point! {
     /// waited for a second. With window=0 the stack sends what it can for 40 round trips, of which
     /// the second half counts. QUIC encrypts every packet, which the others do not. The probe's own
     /// plan is over the study's losses, 0 to 30 % of the data's packets, on a short path with a
-    /// window of ten and on a long path with none.
+    /// window of ten and on a long path with none. By hand, between two terminals: `costof send --over
+    /// rudp` and `--over study-datagrams`, with `--window`, `--retry` and `--drop`.
     ///
     /// # Predicted from
     /// the link's rate less headers, of which a sender of no more than that loses the share that is

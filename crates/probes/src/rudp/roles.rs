@@ -7,15 +7,21 @@ use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
 use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows;
+use costof_exchange::delivery::Ending;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::transport::{Endpoint, Transport};
-use costof_exchange::stream::{Incoming, MessageSender, Outgoing, steady};
+use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing, steady};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_model::typed::At;
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what is in flight has to arrive when the time is over that people chose.
+const ARRIVING: Duration = Duration::from_secs(2);
 
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
@@ -81,6 +87,10 @@ pub(crate) struct Receiving {
     rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<(Listener, Box<dyn Transport>)>,
+    /// Whether people chose how much comes.
+    is_interactive: bool,
+    /// What has arrived at the last point, in bytes, even where that failed.
+    pub(crate) arrived_bytes: u64,
 }
 
 impl Receiving {
@@ -91,7 +101,37 @@ impl Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
             rendezvous,
             listener: None,
+            is_interactive: false,
+            arrived_bytes: 0,
         })
+    }
+
+    /// The receiving end where people send.
+    pub(crate) fn interactive(launch: &Launch) -> Result<Receiving, Failure> {
+        let receiving = Receiving::start(launch, Purpose::RoundTrips)?;
+        Ok(Receiving {
+            is_interactive: true,
+            ..receiving
+        })
+    }
+
+    /// Reports how fast messages came; of a few that people send, only the sender knows that.
+    fn report_rate(
+        &self,
+        incoming: &Incoming,
+        is_timed: bool,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let reported = if is_timed {
+            let rate = incoming.rate().ok_or_else(too_little);
+            rate.map(|rate| meter.value("throughput", rate))
+        } else {
+            report_rate(incoming, meter)
+        };
+        if self.is_interactive {
+            return Ok(());
+        }
+        reported
     }
 }
 
@@ -111,6 +151,9 @@ where
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
             rendezvous::listen(&point.link, &self.rendezvous, transport.over(), 1)?;
+        if transfer.lose > 0.0 {
+            listener.lose(transfer.lose).map_err(failed)?;
+        }
         offers.extend(own);
         self.listener = Some((listener, transport));
         Ok(offers)
@@ -124,17 +167,21 @@ where
         let Some(receiver) = rendezvous::unless_stopped(transport.accept(&listener, stop))? else {
             return Ok(());
         };
+        if point.lose > 0.0 {
+            receiver.receive_singly().map_err(|error| broken(&error))?;
+        }
         let timed = self.purpose.timed(point);
         let incoming = match self.purpose {
             Purpose::Stream => Incoming::without_header(point.size, stream_duration(point)),
             Purpose::Rate | Purpose::RoundTrips => Incoming::new(point.size, timed),
         };
         let mut ends = [(receiver, incoming)];
-        each(&mut ends, &self.cpus, |(receiver, incoming)| {
+        let received = each(&mut ends, &self.cpus, |(receiver, incoming)| {
             receiver.receive(incoming, stop)
-        })
-        .map_err(|error| broken(&error))?;
+        });
         let [(receiver, incoming)] = ends;
+        self.arrived_bytes = incoming.bytes();
+        received.map_err(|error| broken(&error))?;
         if point.carrier.sender_counts {
             // The sender knows how much arrived, and when it was taken.
             if let Some(cpu_ns) = receiver.cpu_ns() {
@@ -142,14 +189,13 @@ where
             }
             return Ok(());
         }
-        if timed.is_some() {
-            meter.value("throughput", incoming.rate().ok_or_else(too_little)?);
-        } else {
-            report_rate(&incoming, meter)?;
-        }
+        self.report_rate(&incoming, timed.is_some(), meter)?;
         if let Some(datagrams) = receiver.datagrams().map_err(|error| broken(&error))? {
             meter.value(ARRIVED, datagrams.arrived as f64);
-            meter.value(DROPPED, datagrams.dropped as f64);
+            // The kernel counts those that were to be lost, too.
+            if point.lose == 0.0 {
+                meter.value(DROPPED, datagrams.dropped as f64);
+            }
         }
         Ok(())
     }
@@ -185,6 +231,10 @@ pub(crate) struct Sending {
     /// Of the point before, if that was calls: the threads of the end that is called must exist until
     /// it has read their CPU time.
     last: Option<Box<dyn MessageSender>>,
+    /// Where people send: for how long, and what else ends it.
+    ending: Option<(Duration, Ending)>,
+    /// Messages that were sent at the last point, even where that failed.
+    pub(crate) sent: u64,
 }
 
 impl Sending {
@@ -196,7 +246,37 @@ impl Sending {
             rendezvous,
             offers: Offers::new(),
             last: None,
+            ending: None,
+            sent: 0,
         })
+    }
+
+    /// The sending end where people send.
+    pub(crate) fn interactive(
+        launch: &Launch,
+        duration: Duration,
+        ending: Ending,
+    ) -> Result<Sending, Failure> {
+        let sending = Sending::start(launch, Purpose::RoundTrips)?;
+        Ok(Sending {
+            ending: Some((duration, ending)),
+            ..sending
+        })
+    }
+
+    /// What is to be sent.
+    fn order(&self, point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Order {
+        match &self.ending {
+            Some((duration, ending)) => Order {
+                size: point.size,
+                window: point.in_flight(),
+                duration: *duration,
+                grace: ARRIVING,
+                messages: Some(ending.messages),
+                has_header: true,
+            },
+            None => order(point, self.purpose, point_ns, round_trip),
+        }
     }
 }
 
@@ -232,15 +312,20 @@ where
             refused(point.congestion_control.name(), &error)
                 .unwrap_or_else(|| cannot_reach(&address, &error))
         })?;
-        let order = order(point, self.purpose, meter.time_ns(), connected.round_trip);
-        let mut ends = [(connected.sender, Outgoing::new(order))];
+        let order = self.order(point, meter.time_ns(), connected.round_trip);
+        let mut outgoing = Outgoing::new(order);
+        if let Some((_, ending)) = &self.ending {
+            outgoing.end_by(Arc::clone(&ending.stop));
+        }
+        let mut ends = [(connected.sender, outgoing)];
         let failed = |error: io::Error| broken(&error);
-        each(&mut ends, &self.cpus, |(sender, outgoing)| {
+        let sent = each(&mut ends, &self.cpus, |(sender, outgoing)| {
             outgoing.start();
             sender.send(outgoing)
-        })
-        .map_err(failed)?;
+        });
         let [(sender, outgoing)] = ends;
+        self.sent = outgoing.sent();
+        sent.map_err(failed)?;
         meter.value("mtu", f64::from(connected.mtu));
         let statistics = sender.statistics().map_err(failed)?;
         meter.value("retransmissions", statistics.retransmissions);
@@ -256,9 +341,11 @@ where
             meter.value("start_up", steady.start_up_ns);
             self.last = Some(sender);
         }
-        if order.messages.is_some() {
+        let is_timed = order.messages.is_some() && order.window.is_some();
+        if is_timed {
             report_round_trips(&outgoing, meter);
-        } else {
+        }
+        if !is_timed || self.ending.is_some() {
             report_use(&outgoing, meter);
         }
         Ok(())

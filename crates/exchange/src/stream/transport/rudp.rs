@@ -9,6 +9,7 @@ use crate::stream::{
 use crate::transport::rudp::{accepting, closed, connect};
 use ::rudp::socket::Socket;
 use ::rudp::{Config, ConnectionId, Control, Event, Stats};
+use costof_os::net::random_loss;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -175,6 +176,10 @@ impl MessageReceiver for Receiver {
             }
         }
         Ok(())
+    }
+
+    fn receive_singly(&self) -> io::Result<()> {
+        random_loss::receive_singly(&self.socket)
     }
 
     fn datagrams(&self) -> io::Result<Option<Datagrams>> {

@@ -13,19 +13,25 @@ use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The protocol with messages of this size in bytes, and this many in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
     size: usize,
     window: usize,
+    retry: Duration,
 }
 
 impl Study {
-    /// Without a window, one message is in flight.
-    pub fn new(size: usize, window: Option<u64>) -> Study {
+    /// Without a window, one message is in flight. Each is sent again after `retry` without an answer.
+    pub fn new(size: usize, window: Option<u64>, retry: Duration) -> Study {
         let window = window.unwrap_or(1) as usize;
-        Study { size, window }
+        Study {
+            size,
+            window,
+            retry,
+        }
     }
 }
 
@@ -43,10 +49,10 @@ impl Transport for Study {
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         super::connect_datagrams(receiver, |socket, _| {
-            socket.set_read_timeout(Some(POLL_INTERVAL))?;
+            socket.set_read_timeout(Some(POLL_INTERVAL.min(self.retry)))?;
             Ok(Sender {
                 socket,
-                protocol: study::Sender::new(self.window),
+                protocol: study::Sender::new(self.window).retry_after(self.retry),
                 request: Vec::with_capacity(DATAGRAM_MOST_BYTES),
                 sent: 0,
             })

@@ -224,13 +224,13 @@ pub(super) const BLOCKS_BY: &[&str] =
 const WAYS: &[&str] = &["primitive", "nagle", "allocate", "buffers"];
 
 impl CopySend {
-    pub(super) fn transport(&self) -> Transport {
+    pub(crate) fn transport(&self) -> Transport {
         self.over.into()
     }
 
     /// What each thread sends: one message, or as many as fill its share of the working set, but no
     /// fewer than two.
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         let size = self.size as usize;
         let count = match self.source {
             Source::Hot => 1,
@@ -244,7 +244,7 @@ impl CopySend {
     }
 
     /// How much memory both ends need, in bytes.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let Shape { size, count } = self.shape();
         let messages = fields::memory_bytes(count, size, self.fields).unwrap_or(usize::MAX);
         // A file has them once more; both ends have a message and a buffer besides, and the sender
@@ -289,7 +289,7 @@ impl CopySend {
 }
 
 /// Refuses combinations that do not exist on any machine, and what does not fit into this one's memory.
-pub(super) fn check(point: &At<CopySend>) -> Result<(), Failure> {
+pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
     if point.transport().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {

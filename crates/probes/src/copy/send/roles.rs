@@ -7,8 +7,8 @@ mod sending;
 mod singles;
 
 pub(super) use duration::least_ns;
-pub(super) use receiving::Receiving;
-pub(super) use sending::Sending;
+pub(crate) use receiving::Receiving;
+pub(crate) use sending::Sending;
 
 use super::axes::{CopySend, Over};
 use crate::arenas::Pages;

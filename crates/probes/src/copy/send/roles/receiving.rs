@@ -25,7 +25,7 @@ const BURSTS_MOST: usize = 1 << 20;
 type Burst = (f64, f64);
 
 /// Receives what comes, and counts it.
-pub(in crate::copy::send) struct Receiving {
+pub(crate) struct Receiving {
     rendezvous: Rendezvous,
     cpus: Processors,
     random: Rng,
@@ -36,14 +36,11 @@ pub(in crate::copy::send) struct Receiving {
     /// Which points have had their single messages.
     seen: Vec<At<CopySend>>,
     /// What has arrived at the last point, in bytes, even where that failed.
-    pub(in crate::copy::send) arrived_bytes: u64,
+    pub(crate) arrived_bytes: u64,
 }
 
 impl Receiving {
-    pub(in crate::copy::send) fn start(
-        launch: &Launch,
-        is_interactive: bool,
-    ) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch, is_interactive: bool) -> Result<Receiving, Failure> {
         let rendezvous = rendezvous::from_launch(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),

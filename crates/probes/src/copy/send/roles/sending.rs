@@ -22,7 +22,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 /// Sends as fast as it can, or as answers come.
-pub(in crate::copy::send) struct Sending {
+pub(crate) struct Sending {
     rendezvous: Rendezvous,
     cpus: Processors,
     all_cpus: Vec<usize>,
@@ -40,17 +40,17 @@ pub(in crate::copy::send) struct Sending {
     /// Where people send: for how long, and what else ends it.
     ending: Option<(Duration, Ending)>,
     /// Messages that were sent at the last point, even where that failed.
-    pub(in crate::copy::send) sent: u64,
+    pub(crate) sent: u64,
 }
 
 impl Sending {
-    pub(in crate::copy::send) fn start(launch: &Launch) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Sending, Failure> {
         let victims = singles::victims(launch.cpus.first().copied().unwrap_or(0));
         Sending::new(launch, victims, None)
     }
 
     /// The sending end where people send: nothing but what they asked for.
-    pub(in crate::copy::send) fn interactive(
+    pub(crate) fn interactive(
         launch: &Launch,
         duration: Duration,
         ending: Ending,

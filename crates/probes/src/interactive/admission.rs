@@ -6,17 +6,13 @@ use costof_model::typed::At;
 use costof_model::unit::display_bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many connections there may be beside those of the clients that are served: the next one is
-/// dropped.
-const CALLERS_MOST: u64 = 64;
 /// How much memory all clients that are served may hold at this end.
 pub(super) const MEMORY_MOST_BYTES: u64 = 4 << 30;
 
-/// What is taken by connections and clients.
+/// What is taken by clients.
 #[derive(Debug)]
 pub(super) struct Admission {
     clients_most: u64,
-    callers: AtomicU64,
     clients: AtomicU64,
     promised_bytes: AtomicU64,
 }
@@ -35,15 +31,9 @@ impl Admission {
     pub(super) fn new(clients_most: u64) -> Admission {
         Admission {
             clients_most,
-            callers: AtomicU64::new(0),
             clients: AtomicU64::new(0),
             promised_bytes: AtomicU64::new(0),
         }
-    }
-
-    /// Room for one more connection.
-    pub(super) fn caller(&self) -> Option<Taken<'_>> {
-        Taken::new(&self.callers, 1, CALLERS_MOST + self.clients_most).ok()
     }
 
     /// Room for one more client, which holds so much memory.

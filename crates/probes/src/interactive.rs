@@ -1,9 +1,10 @@
-//! `copy.send` interactively: its two ends without a controller, for people with two terminals.
+//! `copy.send` and `rudp.loss` interactively: their two ends without a controller, for people with two
+//! terminals.
 //!
 //! Over a control connection the sender says what it will send, and the receiver says where. Then the
 //! probe's own roles connect and measure, so that people can send whatever the probe can send, and a
-//! metric is the same metric. This lies beside the roles since it is only another way to start them: no
-//! other crate knows a probe's roles, and the command line never computes a result.
+//! metric is the same metric. This lies in the crate of the roles since it is only another way to start
+//! them: no other crate knows a probe's roles, and the command line never computes a result.
 //!
 //! A sender sends the token first: until it has come, nothing else of the connection is used. The token
 //! is not encrypted: it keeps strangers out, but not those who can read the network's packets.
@@ -14,33 +15,36 @@ mod control;
 mod protocol;
 mod receiver;
 mod sender;
+mod session;
+mod waiting;
+mod workload;
 
 pub use address::Address;
 pub use receiver::{Event, Receiver, Served};
 pub use sender::{Sending, Sent, send};
+pub use workload::{Asked, Conditions, What, datagrams, probe_over};
 
-use super::PROBE;
-use super::axes::{CopySend, Over, check};
+use crate::copy::send::PROBE;
+use crate::copy::send::axes::Over;
 use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::{Measure, RoleAt};
 use costof_measure::{clock, estimate, facts, link_end};
-use costof_model::axis::{Axes, AxisValue};
+use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Estimate;
 use costof_model::noise::{Noise, Placement};
-use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, Launch, Rendezvous, Report};
 use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
 use costof_model::run_file::Run;
-use costof_model::typed::{At, TypedPoint, Words};
+use costof_model::typed::Words;
 use costof_os::random;
 use protocol::Place;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
+use workload::{LocalEnd, Workload, stack};
 
 /// Why nothing was sent, or nobody can connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +59,12 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Outcome {
     /// What was sent.
-    pub point: Point,
-    /// Messages: that this end has sent, or that have come here completely.
-    pub messages: u64,
-    /// Payload that arrived, in bytes.
+    pub what: What,
+    /// Messages that were sent, as the sender counts them; none at the receiver.
+    pub sent: Option<u64>,
+    /// Messages that arrived completely, as the receiver counts them.
+    pub arrived: u64,
+    /// Their payload, in bytes.
     pub arrived_bytes: u64,
     /// What this end knows of the measurement: the sender both ends' half, the receiver its own.
     pub measured: Result<Run, Failure>,
@@ -72,59 +78,66 @@ pub fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
 }
 
-/// The probe that is measured: copy.send.
+/// The probe that is measured unless reliable datagrams are sent: copy.send.
 pub fn info() -> &'static ProbeInfo {
     &PROBE.info
 }
 
-/// The probe's defaults, and these values instead. Where `address` is a Unix socket, `over` is one too
-/// unless a value says otherwise.
+/// The defaults of a probe, and these values instead. The value of `over` decides which probe it is.
+/// Where `address` is a Unix socket, `over` is one too unless a value says otherwise.
 ///
 /// # Errors
 /// What cannot be sent on any machine, and what else can.
-pub fn axes(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, String> {
-    let mut axes = info().defaults();
-    if let Address::Unix(_) = address {
+pub fn asked(
+    address: &Address,
+    values: &[(&str, AxisValue)],
+    conditions: Conditions,
+) -> Result<Asked, String> {
+    let over = values.iter().find(|(name, _)| *name == "over");
+    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
+    let (info, stack) = (probe_over(&over), stack(&over));
+    if stack.is_none() && conditions != Conditions::default() {
+        return Err("--retry and --drop are for --over rudp and --over study-datagrams".to_owned());
+    }
+    let mut axes = info.defaults();
+    if let (Address::Unix(_), None) = (address, stack) {
         axes = axes.with("over", Over::Unix.word());
     }
     for (name, value) in values {
-        let axis = info().axis(name)?;
-        axes.0.insert(axis.name.clone(), value.clone());
-    }
-    let point = point(&axes, &Link::Loopback);
-    match (address, point.over == Over::Unix) {
-        (Address::Unix(_), true) | (Address::Ip(..), false) => {}
-        (Address::Unix(_), false) => {
-            return Err(format!(
-                "{} does not go through a Unix socket (an address such as 127.0.0.1:7000, or \
-                 --over unix)",
-                point.over.word()
-            ));
+        if let ("over", Some(stack)) = (*name, stack) {
+            axes = axes.with("stack", stack.word());
+            continue;
         }
-        (Address::Ip(..), true) => {
-            return Err(format!(
-                "Unix sockets have no address such as {address} (unix:PATH at both ends)"
-            ));
-        }
+        let axis = info.axis(name)?;
+        axes.0
+            .insert(axis.name.clone(), axis.parse(&value.to_string())?);
     }
-    check(&point).map_err(|failure| failure.reason)?;
-    Ok(axes)
+    let asked = Asked::new(info, axes, conditions);
+    let workload = asked.over(&Link::Loopback).expect("its axes are allowed");
+    check_address(address, &workload, &over)?;
+    workload.check().map_err(|failure| failure.reason)?;
+    Ok(asked)
 }
 
-/// The value that a word or number is on an axis.
+fn check_address(address: &Address, workload: &Workload, over: &str) -> Result<(), String> {
+    match (address, workload.is_unix()) {
+        (Address::Unix(_), true) | (Address::Ip(..), false) => Ok(()),
+        (Address::Unix(_), false) => Err(format!(
+            "{over} does not go through a Unix socket (an address such as 127.0.0.1:7000, or --over \
+             unix)"
+        )),
+        (Address::Ip(..), true) => Err(format!(
+            "Unix sockets have no address such as {address} (unix:PATH at both ends)"
+        )),
+    }
+}
+
+/// The value that a word or number is on an axis of copy.send.
 ///
 /// # Errors
 /// A sentence that names the axis, or the values that it has.
 pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
     info().axis(name)?.parse(text)
-}
-
-/// The point at these axes, which are the probe's.
-fn point(axes: &Axes, link: &Link) -> At<CopySend> {
-    At {
-        axes: CopySend::read(axes).unwrap_or_else(|| panic!("nothing is sent by {axes}")),
-        link: link.to_string().into(),
-    }
 }
 
 /// The path between two ends, as far as they know where they are: in one network namespace it is the
@@ -164,7 +177,7 @@ impl ThisEnd {
     fn launch(
         &self,
         role: &'static str,
-        point: &At<CopySend>,
+        workload: &Workload,
         address: IpAddr,
         ports: (u16, u16),
         token: String,
@@ -172,7 +185,7 @@ impl ThisEnd {
         let seed = random::bytes().map_or(1, |bytes| u128::from_ne_bytes(bytes) as u64);
         Launch {
             role: role.into(),
-            points: vec![point.into()],
+            points: vec![workload.point()],
             cpus: Vec::new(),
             partners: Vec::new(),
             seed,
@@ -183,38 +196,30 @@ impl ThisEnd {
                 address,
                 ports,
                 token,
-                apart: point.link == Link::Remote.to_string(),
+                apart: workload.is_apart(),
                 sink: None,
             }),
         }
     }
 
     /// Runs a role that is prepared, until `stop` is set at the latest.
-    fn measure(
-        &self,
-        role: &mut impl RoleAt<CopySend>,
-        point: &At<CopySend>,
-        stop: &AtomicBool,
-    ) -> Result<Report, Failure> {
+    fn measure(&self, end: &mut dyn LocalEnd, stop: &AtomicBool) -> Result<Report, Failure> {
         let clock = clock::open(&self.clock)?;
         let mut record = Record::default();
-        role.run(
-            point,
-            &mut Meter::new(&*clock, 0.0, stop, None, "", &mut record),
-        )?;
+        end.run(&mut Meter::new(&*clock, 0.0, stop, None, "", &mut record))?;
         Ok(record.into_report(false, Vec::new()))
     }
 
     /// What the ends' reports say together, as a run of one launch.
     fn run(
         &self,
-        point: &At<CopySend>,
+        workload: &Workload,
         reports: Vec<Report>,
         link_end: (&'static str, LinkEnd),
     ) -> Result<Run, Failure> {
-        let report = CopySend::derive(point, reports);
-        let point = Point::from(point);
-        let primary = &info().primary().name;
+        let (report, info) = (workload.derive(reports), workload.info());
+        let point = workload.point();
+        let primary = &info.primary().name;
         if !report.metrics.iter().any(|metric| metric.name == *primary) {
             return Err(Failure::error(
                 "too little arrived to say how fast (a larger --count or --duration)",
@@ -238,7 +243,7 @@ impl ThisEnd {
             placement: Placement::default(),
             link: None,
         };
-        let row = estimate::point(info(), &point, None, &[&launch], None, &self.clock)?;
+        let row = estimate::point(info, &point, None, &[&launch], None, &self.clock)?;
         let mut run = Run::new(RunRow {
             schema: SCHEMA,
             id: String::new(),
@@ -260,7 +265,7 @@ impl ThisEnd {
                 hosts: Hosts::default(),
             },
         });
-        run.probes = vec![info().clone()];
+        run.probes = vec![info.clone()];
         run.launches = vec![launch];
         run.points = vec![row];
         Ok(run)
@@ -301,34 +306,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_peer_sends_has_the_probes_axes_and_values() {
-        let good = PROBE.info.defaults();
-        assert!(PROBE.info.allows(&good));
-        let mut less = good.clone();
-        less.0.remove("size");
-        for wrong in [
-            less,
-            good.clone().with("size", 1 << 40),
-            good.clone().with("size", "big"),
-            good.clone().with("primitive", "three_copies"),
-            good.clone().with("colour", "red"),
-        ] {
-            assert!(!PROBE.info.allows(&wrong), "{wrong}");
-        }
-    }
-
-    #[test]
     fn an_address_and_what_carries_messages_go_together() {
-        let ip: Address = "127.0.0.1:7000".parse().expect("it is an address");
-        let unix: Address = "unix:/tmp/costof".parse().expect("it is an address");
-        let over = |over| value("over", over).map(|value| vec![("over", value)]);
-        let sent = axes(&unix, &[]).expect("it can be sent");
-        assert_eq!(sent.word("over"), "unix");
-        assert!(axes(&ip, &over("udp").expect("a word")).is_ok());
-        let error = axes(&ip, &over("unix").expect("a word")).expect_err("no path");
-        assert!(error.contains("unix:PATH"), "{error}");
-        let error = axes(&unix, &over("tcp").expect("a word")).expect_err("no port");
-        assert!(error.contains("--over unix"), "{error}");
+        let (ip, unix) = ("127.0.0.1:7000", "unix:/tmp/costof");
+        let asked = |address: &str, over: &str, more: &[(&'static str, u64)], drop| {
+            let address = address.parse().expect("it is an address");
+            let mut values = Vec::new();
+            if !over.is_empty() {
+                values.push(("over", AxisValue::Word(over.to_owned().into())));
+            }
+            let more = more.iter();
+            values.extend(more.map(|(axis, value)| (*axis, AxisValue::Number(*value))));
+            super::asked(&address, &values, Conditions::new(None, drop))
+        };
+        let sent = asked(unix, "", &[], 0.0).expect("it can be sent");
+        assert_eq!(sent.axes.word("over"), "unix");
+        for (over, more) in [("udp", ("threads", 2)), ("rudp", ("window", 8))] {
+            assert!(asked(ip, over, &[more], 0.0).is_ok(), "{over}");
+        }
+        for (address, over, more, drop, says) in [
+            (ip, "unix", &[][..], 0.0, "unix:PATH"),
+            (unix, "tcp", &[], 0.0, "--over unix"),
+            (unix, "rudp", &[], 0.0, "--over unix"),
+            (ip, "rudp", &[("threads", 2)], 0.0, "no axis `threads`"),
+            (ip, "tcp", &[("window", 8)], 0.0, "no axis `window`"),
+            (ip, "tcp", &[], 0.1, "--over rudp"),
+            (ip, "study-datagrams", &[("size", 65_500)], 0.0, "65499"),
+            (ip, "rudp", &[("size", 2 << 20)], 0.0, "axis size"),
+        ] {
+            let error = asked(address, over, more, drop).expect_err("it cannot be");
+            assert!(error.contains(says), "{error}");
+        }
         let error = value("primitive", "two_copies").expect_err("no such word");
         assert!(error.contains("two_copy"), "{error}");
     }

@@ -2,19 +2,15 @@
 
 use super::control::{Control, Lines};
 use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
-use super::{Address, Outcome, Refusal, ThisEnd, between, info, point, printable, watch_link_end};
-use crate::copy::send::axes::CopySend;
-use crate::copy::send::roles::Sending as Role;
+use super::workload::{Asked, LocalEnd, Workload};
+use super::{Address, Outcome, Refusal, ThisEnd, between, printable, watch_link_end};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
 use crate::net::rendezvous;
 use costof_exchange::delivery::Ending;
 use costof_exchange::rendezvous::Address as Endpoint;
-use costof_measure::probe::RoleAt;
-use costof_model::axis::Axes;
 use costof_model::failure::Failure;
-use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
-use costof_model::typed::At;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,8 +32,8 @@ pub struct Sending<'a> {
     pub address: &'a Address,
     /// Its token; none where it is open.
     pub token: Option<&'a str>,
-    /// As [`super::axes`] gives them.
-    pub axes: Axes,
+    /// As [`super::asked`] gives it.
+    pub asked: Asked,
     /// Messages of each connection, if they end it.
     pub messages: Option<u64>,
     /// How long, if that ends it.
@@ -72,8 +68,7 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
     let mut lines = Lines::new(&control);
     let this_end = ThisEnd::new();
     let will = Request::Will {
-        method: info().method,
-        axes: sending.axes.clone(),
+        asked: sending.asked.clone(),
         place: this_end.place.clone(),
     };
     let greeted = control
@@ -103,9 +98,10 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
             return Err(lost(address, &ErrorKind::InvalidData.into()));
         }
     };
+    let workload = sending.asked.over(&between(&this_end.place, &place));
     let session = Session {
         sending,
-        point: point(&sending.axes, &between(&this_end.place, &place)),
+        workload: workload.expect("it was allowed"),
         this_end,
         control: &control,
         stop: Arc::default(),
@@ -115,7 +111,7 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
 
 struct Session<'a> {
     sending: &'a Sending<'a>,
-    point: At<CopySend>,
+    workload: Workload,
     this_end: ThisEnd,
     control: &'a Control,
     /// Set when the user, or the receiver, wants it to end, or the receiver has gone.
@@ -142,8 +138,8 @@ impl Session<'_> {
             let patience = Patience(&until);
             let (measured, messages) = match self.prepare(token, offers) {
                 Ok(mut role) => {
-                    let measured = self.this_end.measure(&mut role, &self.point, &self.stop);
-                    (measured, role.sent)
+                    let measured = self.this_end.measure(&mut *role, &self.stop);
+                    (measured, role.count())
                 }
                 Err(failure) => (Err(failure), 0),
             };
@@ -164,8 +160,8 @@ impl Session<'_> {
             return Err(Refusal::Nothing(self.went_away(messages)));
         };
         let both = |arrived| {
-            let reports = vec![of_this_probe(arrived), report];
-            self.this_end.run(&self.point, reports, link_end())
+            let reports = vec![of_probe(self.workload.info(), arrived), report];
+            self.this_end.run(&self.workload, reports, link_end())
         };
         let receiver_failed = |failure: Failure| {
             Failure::error(format!("the receiver: {}", printable(&failure.reason)))
@@ -173,24 +169,25 @@ impl Session<'_> {
         Ok(Sent {
             outcome: Outcome {
                 measured: arrived.map_err(receiver_failed).and_then(both),
-                point: Point::from(&self.point),
-                messages,
+                what: self.workload.what(),
+                sent: Some(messages),
+                arrived: arrived_bytes / self.workload.size(),
                 arrived_bytes,
             },
             ended_by_receiver: replies.ended,
         })
     }
 
-    fn prepare(&self, token: String, offers: &Offers) -> Result<Role, Failure> {
+    fn prepare(&self, token: String, offers: &Offers) -> Result<Box<dyn LocalEnd>, Failure> {
         let (this_end, address) = (&self.this_end, self.control.local);
-        let launch = this_end.launch("sender", &self.point, address, (0, 0), token);
+        let launch = this_end.launch("sender", &self.workload, address, (0, 0), token);
         let duration = self.sending.duration.unwrap_or(EVER);
         let ending = Ending {
             messages: self.sending.messages.unwrap_or(u64::MAX),
             stop: Arc::clone(&self.stop),
         };
-        let mut role = Role::interactive(&launch, duration, ending)?;
-        role.prepare(&self.point, offers)?;
+        let mut role = self.workload.sending(&launch, duration, ending)?;
+        role.prepare(offers)?;
         Ok(role)
     }
 
@@ -248,9 +245,9 @@ fn await_replies(lines: &mut Lines<'_>, wanted: impl Fn() -> bool, stop: &Atomic
 }
 
 /// Without what no receiver of this probe measures.
-fn of_this_probe(mut report: Report) -> Report {
+fn of_probe(info: &ProbeInfo, mut report: Report) -> Report {
     report.metrics.retain(|metric| {
-        let declared = info().metrics.iter().map(|metric| &*metric.name);
+        let declared = info.metrics.iter().map(|metric| &*metric.name);
         let mut names = declared.chain([ARRIVED, DROPPED]);
         names.any(|name| metric.name == name)
     });
@@ -283,7 +280,8 @@ fn cannot_connect(address: &Address, error: &io::Error) -> Refusal {
 fn lost(address: &Address, error: &io::Error) -> Refusal {
     Refusal::Nothing(match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
-            "what listens at {address} has hung up: is it a `costof send --listen` of this release?"
+            "what listens at {address} has hung up: it ends, or is no `costof send --listen` of this \
+             release"
         ),
         ErrorKind::InvalidData => {
             format!("what listens at {address} is not a `costof send --listen` of this release")
@@ -329,7 +327,7 @@ mod tests {
     #[test]
     fn what_no_receiver_measures_is_not_shown() {
         let arrived = ["throughput", "\x1b[2J", ARRIVED].map(|name| number(name, 1.0));
-        let report = of_this_probe(report(arrived.into()));
+        let report = of_probe(crate::interactive::info(), report(arrived.into()));
         assert_eq!(names(&report), ["throughput", ARRIVED]);
     }
 }

@@ -1,6 +1,7 @@
 //! What the ends send each other: a line with the token, then JSON, one message a line.
 
-use costof_model::axis::Axes;
+use super::Refusal;
+use super::workload::Asked;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Offers, Report};
 use serde::{Deserialize, Serialize};
@@ -39,10 +40,8 @@ pub(super) struct Place {
 pub(super) enum Request {
     /// The first message.
     Will {
-        /// The version of the probe's method.
-        method: u32,
         /// What it will send.
-        axes: Axes,
+        asked: Asked,
         /// Where it is.
         place: Place,
     },
@@ -87,6 +86,17 @@ pub(super) enum Reply {
         /// Payload, in bytes.
         bytes: u64,
     },
+}
+
+impl Reply {
+    /// Why a sender is not served.
+    pub(super) fn refused(refusal: &Refusal) -> Reply {
+        let (Refusal::Wrong(reason) | Refusal::Nothing(reason)) = refusal;
+        Reply::Refused {
+            reason: reason.clone(),
+            wrong: matches!(refusal, Refusal::Wrong(_)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -81,6 +81,12 @@ impl Control {
         (&self.socket).write_all(bytes)
     }
 
+    /// Ends it at once, also where another thread reads from it.
+    pub(super) fn hang_up(&self) {
+        // It may have ended already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
     /// Sends no more, and lets the peer read what was sent: a socket that is closed with something
     /// unread in it discards that.
     pub(super) fn end(&self) {
@@ -272,10 +278,10 @@ fn listen_at(path: &Path) -> io::Result<UnixListener> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn pair() -> (Control, Control) {
+    pub(in crate::interactive) fn pair() -> (Control, Control) {
         let (one, other) = UnixStream::pair().expect("there are sockets");
         let control = |socket| Control::unix(socket).expect("it is a socket");
         (control(one), control(other))

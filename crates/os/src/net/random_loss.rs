@@ -1,0 +1,100 @@
+//! A socket that loses a share of the packets that come to it, at random: the kernel drops them before
+//! they reach its queue.
+//!
+//! Source: socket(7) on `SO_ATTACH_FILTER`; linux/filter.h; Linux
+//! Documentation/networking/filter.rst on the random number (`SKF_AD_RANDOM`, Linux 3.16).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::net::socket_option;
+use crate::system_call::check;
+
+/// The most that can be lost: what retries needs some packets to come through.
+pub const MOST: f64 = 0.9;
+
+/// Where a filter reads a random number: `SKF_AD_OFF` and `SKF_AD_RANDOM`.
+const RANDOM: u32 = (-0x1000_i32 + 56) as u32;
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+/// Drops each packet with this probability. Packets that are joined are dropped together:
+/// [`receive_singly`].
+///
+/// # Errors
+///
+/// Those of setsockopt(2); `InvalidInput` for a share outside of 0 to [`MOST`].
+pub fn lose(socket: impl AsFd, share: f64) -> io::Result<()> {
+    if !(0.0..=MOST).contains(&share) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let below = (share * 2_f64.powi(32)) as u32;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        step(LOAD_WORD, 0, 0, RANDOM),
+        step(JUMP_IF_AT_LEAST, 0, 1, below),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ];
+    let filter = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: the filter and its steps are valid to read during the call, which copies them.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const filter).cast(),
+            size_of_val(&filter) as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Has the kernel join no datagrams of this UDP socket.
+///
+/// # Errors
+///
+/// Those of setsockopt(2).
+pub fn receive_singly(socket: impl AsFd) -> io::Result<()> {
+    match socket_option::set(socket, (libc::SOL_UDP, libc::UDP_GRO), &[0_u32]) {
+        // A kernel that does not know the option joins none.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        set => set,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn so_many_packets_are_lost_as_are_to_be() {
+        const SENT: u32 = 2000;
+        for share in [0.0, 0.3, MOST] {
+            let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+            receiver.set_nonblocking(true).unwrap();
+            lose(&receiver, share).unwrap();
+            let to = receiver.local_addr().unwrap();
+            let arrives = |_: &u32| {
+                sender.send_to(b"packet", to).unwrap();
+                receiver.recv(&mut [0; 16]).is_ok()
+            };
+            let lost = f64::from(SENT) - (0..SENT).filter(arrives).count() as f64;
+            // Five times the binomial standard error.
+            let error = 5.0 * (share * (1.0 - share) / f64::from(SENT)).sqrt();
+            let found = lost / f64::from(SENT);
+            assert!(
+                (found - share).abs() <= error,
+                "{found} rather than {share}"
+            );
+        }
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(lose(&receiver, 1.0).is_err());
+    }
+}

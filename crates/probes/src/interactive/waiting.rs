@@ -1,0 +1,142 @@
+//! Connections that have not been admitted yet. If too many wait, one has to give way to the next: a
+//! stranger rather than one that has the token, of the network that has most of them, the first that
+//! came. So a sender that has the token is admitted however many others say nothing.
+//!
+//! Source: sshd_config(5) on MaxStartups and PerSourceMaxStartups.
+
+use super::control::Control;
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many may wait.
+const MOST: usize = 64;
+
+/// The connections that wait, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Mutex<Vec<Caller>>);
+
+#[derive(Debug)]
+struct Caller {
+    control: Arc<Control>,
+    network: u64,
+    has_token: bool,
+}
+
+/// The place of a connection that waits, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    waiting: &'a Waiting,
+    pub(super) control: Arc<Control>,
+}
+
+impl Waiting {
+    /// Lets a connection wait. Returns the one that has to give way to it, too, if there is one.
+    pub(super) fn enter(&self, control: Control) -> (Place<'_>, Option<Arc<Control>>) {
+        let control = Arc::new(control);
+        let mut callers = self.lock();
+        let gives_way = (callers.len() >= MOST).then(|| {
+            let at = gives_way(&callers);
+            callers.remove(at).control
+        });
+        callers.push(Caller {
+            control: Arc::clone(&control),
+            network: network(control.remote),
+            has_token: false,
+        });
+        let waiting = self;
+        (Place { waiting, control }, gives_way)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place<'_> {
+    /// It has proved that it has the token.
+    pub(super) fn has_token(&self) {
+        let mut callers = self.waiting.lock();
+        if let Some(own) = callers.iter_mut().find(|caller| self.is(caller)) {
+            own.has_token = true;
+        }
+    }
+
+    /// Whether it had to give way.
+    pub(super) fn gave_way(&self) -> bool {
+        !self.waiting.lock().iter().any(|caller| self.is(caller))
+    }
+
+    fn is(&self, caller: &Caller) -> bool {
+        Arc::ptr_eq(&caller.control, &self.control)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.waiting.lock().retain(|caller| !self.is(caller));
+    }
+}
+
+/// Which one has to go.
+fn gives_way(callers: &[Caller]) -> usize {
+    let alike = |one: &Caller| {
+        let alike =
+            |other: &&Caller| other.network == one.network && other.has_token == one.has_token;
+        callers.iter().filter(alike).count()
+    };
+    let rank = |at: &usize| (callers[*at].has_token, Reverse(alike(&callers[*at])));
+    (0..callers.len()).min_by_key(rank).unwrap_or(0)
+}
+
+/// What one owner of addresses usually has: an address of IPv4, or 64 bits of IPv6.
+fn network(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::control::tests::pair;
+    use super::*;
+
+    #[test]
+    fn a_silent_stranger_of_the_largest_crowd_gives_way() {
+        // Each caller is a network, and whether it has the token.
+        for (callers, expected) in [
+            (&[(1, false), (1, false)][..], 0),
+            (&[(1, true), (1, false)], 1),
+            (&[(1, false), (2, false), (2, false), (3, false)], 1),
+            (&[(2, true), (2, true), (2, true), (1, false)], 3),
+            (&[(1, true), (2, true), (2, true)], 1),
+        ] {
+            let caller = |(network, has_token): &(u64, bool)| Caller {
+                control: Arc::new(pair().0),
+                network: *network,
+                has_token: *has_token,
+            };
+            let waiting: Vec<Caller> = callers.iter().map(caller).collect();
+            assert_eq!(gives_way(&waiting), expected, "{callers:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_wait_than_may_and_the_newest_always_does() {
+        let waiting = Waiting::default();
+        let mut places = Vec::new();
+        for number in 0..2 * MOST {
+            let (place, gives_way) = waiting.enter(pair().0);
+            assert_eq!(gives_way.is_some(), number >= MOST);
+            assert!(!place.gave_way());
+            // Those that have the token and say nothing give way, too.
+            place.has_token();
+            places.push(place);
+            assert!(waiting.lock().len() <= MOST);
+        }
+        assert!(places[0].gave_way());
+        drop(places);
+        assert_eq!(waiting.lock().len(), 0);
+    }
+}

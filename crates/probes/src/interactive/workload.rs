@@ -1,0 +1,391 @@
+//! What people send: messages of `copy.send`, or reliable datagrams as `rudp.loss` sends them.
+
+use super::admission;
+use crate::copy::send::axes::{self as fields, CopySend, Over};
+use crate::copy::send::roles as field_roles;
+use crate::rudp::carrier::{Stack, Transfer};
+use crate::rudp::loss::Loss;
+use crate::rudp::roles as datagram_roles;
+use crate::{copy, rudp};
+use costof_exchange::delivery::Ending;
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Measure, RoleAt};
+use costof_model::Text;
+use costof_model::axis::Axes;
+use costof_model::failure::Failure;
+use costof_model::link::Link;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::typed::{At, TypedPoint, Words};
+use costof_os::net::random_loss;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What carries reliable datagrams: a word for people, and rudp.loss's own.
+const DATAGRAMS: [(&str, Stack); 2] = [("rudp", Stack::Rudp), ("study-datagrams", Stack::Study)];
+/// The shortest time after which the study's protocol may retransmit.
+const MIN_RETRY: Duration = Duration::from_millis(1);
+
+/// Words for what carries reliable datagrams, with what they are.
+pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
+    let words = DATAGRAMS.iter();
+    words.map(|(word, stack)| (*word, stack.choice().about))
+}
+
+/// The probe whose messages go over this: a value of copy.send's axis `over`, or a word for datagrams.
+pub fn probe_over(over: &str) -> &'static ProbeInfo {
+    match stack(over) {
+        Some(_) => &rudp::loss::PROBE.info,
+        None => &copy::send::PROBE.info,
+    }
+}
+
+/// What is sent over this word for datagrams.
+pub(super) fn stack(over: &str) -> Option<Stack> {
+    let found = DATAGRAMS.iter().find(|(word, _)| *word == over);
+    found.map(|(_, stack)| *stack)
+}
+
+/// What no axis says of datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// After how many nanoseconds the study's protocol retransmits; by default its own second.
+    pub retry_ns: Option<u64>,
+    /// The share of datagrams that the receiver loses.
+    pub drop: f64,
+}
+
+impl Conditions {
+    /// These, with a share that is lost.
+    pub fn new(retry: Option<Duration>, drop: f64) -> Conditions {
+        let retry_ns = retry.map(|retry| retry.as_nanos() as u64);
+        Conditions { retry_ns, drop }
+    }
+}
+
+/// What is to be sent, before it is known over which link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The id of the probe.
+    pub(super) probe: String,
+    /// The version of its method.
+    pub(super) method: u32,
+    pub(super) axes: Axes,
+    #[serde(default)]
+    pub(super) conditions: Conditions,
+}
+
+impl Asked {
+    /// At these axes of this probe.
+    pub(super) fn new(info: &ProbeInfo, axes: Axes, conditions: Conditions) -> Asked {
+        Asked {
+            probe: info.id.to_string(),
+            method: info.method,
+            axes,
+            conditions,
+        }
+    }
+
+    /// As it goes over this link; none where this build has no such probe, method or point.
+    pub(super) fn over(&self, link: &Link) -> Option<Workload> {
+        let Asked {
+            axes, conditions, ..
+        } = self;
+        let link = link.to_string().into();
+        let is_of = |info: &ProbeInfo| {
+            self.probe == info.id && self.method == info.method && info.allows(axes)
+        };
+        if is_of(&copy::send::PROBE.info) && *conditions == Conditions::default() {
+            let axes = CopySend::read(axes)?;
+            return Some(Workload::Fields(At { axes, link }));
+        }
+        if !is_of(&rudp::loss::PROBE.info) {
+            return None;
+        }
+        let (loss, conditions) = (Loss::read(axes)?, *conditions);
+        let axes = Datagrams { loss, conditions };
+        Some(Workload::Datagrams(At { axes, link }))
+    }
+}
+
+/// Points of rudp.loss, with what no axis says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Datagrams {
+    loss: Loss,
+    conditions: Conditions,
+}
+
+impl From<&Datagrams> for Transfer {
+    fn from(sent: &Datagrams) -> Transfer {
+        let transfer = Transfer::from(&sent.loss);
+        let Conditions { retry_ns, drop } = sent.conditions;
+        Transfer {
+            retry: retry_ns.map_or(transfer.retry, Duration::from_nanos),
+            lose: drop,
+            ..transfer
+        }
+    }
+}
+
+/// What is sent, for people.
+#[derive(Clone, Debug)]
+pub struct What {
+    /// The probe.
+    pub info: &'static ProbeInfo,
+    /// The point.
+    pub point: Point,
+    /// What no axis says.
+    pub conditions: Conditions,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Workload {
+    /// Messages of several fields.
+    Fields(At<CopySend>),
+    /// Messages as reliable datagrams.
+    Datagrams(At<Datagrams>),
+}
+
+impl Workload {
+    pub(super) fn info(&self) -> &'static ProbeInfo {
+        match self {
+            Workload::Fields(_) => &copy::send::PROBE.info,
+            Workload::Datagrams(_) => &rudp::loss::PROBE.info,
+        }
+    }
+
+    pub(super) fn point(&self) -> Point {
+        match self {
+            Workload::Fields(point) => point.into(),
+            Workload::Datagrams(point) => {
+                let (axes, link) = (point.loss.clone(), point.link.clone());
+                Point::from(&At { axes, link })
+            }
+        }
+    }
+
+    pub(super) fn what(&self) -> What {
+        What {
+            info: self.info(),
+            point: self.point(),
+            conditions: match self {
+                Workload::Fields(_) => Conditions::default(),
+                Workload::Datagrams(point) => point.conditions,
+            },
+        }
+    }
+
+    /// Bytes of a message.
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Workload::Fields(point) => point.size,
+            Workload::Datagrams(point) => point.loss.size as u64,
+        }
+    }
+
+    /// Whether it goes through a Unix socket.
+    pub(super) fn is_unix(&self) -> bool {
+        matches!(self, Workload::Fields(point) if point.over == Over::Unix)
+    }
+
+    /// Whether its ends are on two machines.
+    pub(super) fn is_apart(&self) -> bool {
+        self.point().link == Link::Remote.to_string()
+    }
+
+    /// What cannot be sent on any machine.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self {
+            Workload::Fields(point) => fields::check(point),
+            Workload::Datagrams(point) => {
+                check_conditions(point)?;
+                Transfer::from(&point.axes).check()
+            }
+        }
+    }
+
+    /// How much memory the receiver holds for it, about.
+    pub(super) fn held_bytes(&self) -> u64 {
+        match self {
+            Workload::Fields(point) => admission::held_bytes(point),
+            // The windows of a connection, and the socket's queue.
+            Workload::Datagrams(_) => 64 << 20,
+        }
+    }
+
+    /// What the receiver's and the sender's reports say together.
+    pub(super) fn derive(&self, reports: Vec<Report>) -> Report {
+        match self {
+            Workload::Fields(point) => CopySend::derive(point, reports),
+            Workload::Datagrams(point) => {
+                let (axes, link) = (point.loss.clone(), point.link.clone());
+                Loss::derive(&At { axes, link }, reports)
+            }
+        }
+    }
+
+    /// The end that receives it.
+    pub(super) fn receiving(&self, launch: &Launch) -> Result<Box<dyn LocalEnd>, Failure> {
+        Ok(match self {
+            Workload::Fields(point) => Box::new(Started {
+                point: point.clone(),
+                role: field_roles::Receiving::start(launch, true)?,
+            }),
+            Workload::Datagrams(point) => Box::new(Started {
+                point: point.clone(),
+                role: datagram_roles::Receiving::interactive(launch)?,
+            }),
+        })
+    }
+
+    /// The end that sends it for so long, or until it ends by something else.
+    pub(super) fn sending(
+        &self,
+        launch: &Launch,
+        duration: Duration,
+        ending: Ending,
+    ) -> Result<Box<dyn LocalEnd>, Failure> {
+        Ok(match self {
+            Workload::Fields(point) => Box::new(Started {
+                point: point.clone(),
+                role: field_roles::Sending::interactive(launch, duration, ending)?,
+            }),
+            Workload::Datagrams(point) => Box::new(Started {
+                point: point.clone(),
+                role: datagram_roles::Sending::interactive(launch, duration, ending)?,
+            }),
+        })
+    }
+}
+
+fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
+    let Conditions { retry_ns, drop } = point.conditions;
+    let reason = if !(0.0..=random_loss::MOST).contains(&drop) {
+        "the receiver can drop 0 to 90 % of the datagrams (--drop)"
+    } else if retry_ns.is_some() && point.loss.stack != Stack::Study {
+        "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
+    } else if retry_ns.is_some_and(|ns| ns < MIN_RETRY.as_nanos() as u64) {
+        "datagrams can be retransmitted after 1 ms at the earliest (--retry)"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::unsupported(reason))
+}
+
+/// A role with its point.
+pub(super) trait LocalEnd: Send {
+    /// As [`RoleAt::prepare`].
+    fn prepare(&mut self, offers: &Offers) -> Result<Offers, Failure>;
+
+    /// As [`RoleAt::run`].
+    fn run(&mut self, meter: &mut Meter<'_>) -> Result<(), Failure>;
+
+    /// Messages that were sent, or bytes that have arrived, also where that failed.
+    fn count(&self) -> u64;
+}
+
+struct Started<P, R> {
+    point: At<P>,
+    role: R,
+}
+
+impl<P: Send, R: RoleAt<P> + Counts + Send> LocalEnd for Started<P, R> {
+    fn prepare(&mut self, offers: &Offers) -> Result<Offers, Failure> {
+        self.role.prepare(&self.point, offers)
+    }
+
+    fn run(&mut self, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        self.role.run(&self.point, meter)
+    }
+
+    fn count(&self) -> u64 {
+        self.role.count()
+    }
+}
+
+/// What a role counts for people.
+trait Counts {
+    fn count(&self) -> u64;
+}
+
+/// A field of the role is the count.
+macro_rules! counts {
+    ($($role:ty: $field:ident),+) => {
+        $(impl Counts for $role {
+            fn count(&self) -> u64 {
+                self.$field
+            }
+        })+
+    };
+}
+counts! {
+    field_roles::Receiving: arrived_bytes,
+    field_roles::Sending: sent,
+    datagram_roles::Receiving: arrived_bytes,
+    datagram_roles::Sending: sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(over: &str, axes: impl Fn(Axes) -> Axes, conditions: Conditions) -> Asked {
+        let info = probe_over(over);
+        Asked::new(info, axes(info.defaults()), conditions)
+    }
+
+    #[test]
+    fn what_a_peer_sends_has_a_probes_axes_and_values() {
+        let none = Conditions::default();
+        for over in ["tcp", "rudp"] {
+            let is_known = |asked: Asked| asked.over(&Link::Loopback).is_some();
+            assert!(is_known(asked(over, |axes| axes, none)));
+            let wrong: [fn(Axes) -> Axes; 4] = [
+                |mut axes| {
+                    axes.0.remove("size");
+                    axes
+                },
+                |axes| axes.with("size", 1 << 40),
+                |axes| axes.with("size", "big"),
+                |axes| axes.with("colour", "red"),
+            ];
+            for axes in wrong {
+                assert!(!is_known(asked(over, axes, none)), "{over}");
+            }
+            for (probe, method) in [("net.rtt", 1), (&*probe_over(over).id, 99)] {
+                let (probe, asked) = (probe.to_owned(), asked(over, |axes| axes, none));
+                assert!(!is_known(Asked {
+                    probe,
+                    method,
+                    ..asked
+                }));
+            }
+        }
+        let dropping = asked("tcp", |axes| axes, Conditions::new(None, 0.1));
+        assert_eq!(dropping.over(&Link::Loopback), None);
+    }
+
+    #[test]
+    fn conditions_are_those_of_the_protocol() {
+        let (second, short) = (Duration::from_secs(1), Duration::from_micros(1));
+        for (stack, retry, drop, says) in [
+            ("study", Some(second), 0.3, ""),
+            ("rudp", None, 0.3, ""),
+            ("rudp", Some(second), 0.0, "study-datagrams"),
+            ("study", Some(short), 0.0, "1 ms"),
+            ("study", None, 0.95, "90 %"),
+            ("study", None, -0.1, "90 %"),
+        ] {
+            let conditions = Conditions::new(retry, drop);
+            let asked = asked("rudp", |axes| axes.with("stack", stack), conditions);
+            let workload = asked.over(&Link::Loopback).expect("it is a point");
+            let reason = workload.check().err().map(|failure| failure.reason);
+            let reason = reason.unwrap_or_default();
+            assert_eq!(reason.is_empty(), says.is_empty(), "{reason}");
+            assert!(reason.contains(says), "{reason}");
+        }
+    }
+}
