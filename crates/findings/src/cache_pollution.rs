@@ -169,7 +169,7 @@ fn change(
     // The time is measured for one connection, however many follow it.
     let is_alone = row.number("threads").unwrap_or(1) == 1;
     let more = Interval::difference(run, row, copying, time).filter(|_| is_alone)?;
-    let (before, after) = (copying.median(time)?, row.median(time)?);
+    let (before, after) = (seen(copying, time), seen(row, time));
     let time = |time: f64| {
         if time > 0.0 {
             ns(time)
@@ -177,26 +177,36 @@ fn change(
             "nothing".into()
         }
     };
-    let longer = |time: f64| (time > 0.0).then(|| ns(time));
-    let is_sure = more.differs();
+    // What was not seen cannot become less.
+    let is_sure = more.differs() && if more.middle < 0.0 { before } else { after }.is_some();
     let (low, high) = (more.low.abs(), more.high.abs());
     let figures = figures()
         .with("level", level)
-        .maybe("after", longer(after))
-        .when("after_none", after <= 0.0)
-        .maybe("before", longer(before))
-        .when("before_none", before <= 0.0)
+        .maybe("after", after.map(ns))
+        .when("after_none", after.is_none())
+        .maybe("before", before.map(ns))
+        .when("before_none", before.is_none())
         .with("low", time(low.min(high)))
         .with("high", time(low.max(high)))
         .with("by", if more.middle < 0.0 { "less" } else { "more" });
     Some(Change {
         level,
-        // A value of zero or below cannot become less.
-        is_sure: is_sure && (before > 0.0 || more.middle > 0.0),
-        share: (is_sure && before > 0.0).then(|| (more.middle / before).max(-1.0)),
+        is_sure,
+        share: before
+            .filter(|_| is_sure)
+            .map(|before| (more.middle / before).max(-1.0)),
         part: ("time", figures),
         is_counted: false,
     })
+}
+
+/// How much longer it took to read what a cache held; none if that may have been nothing.
+fn seen(row: &PointRow, time: &str) -> Option<f64> {
+    let estimate = row.estimate(time)?;
+    estimate
+        .ci95
+        .is_some_and(|(low, _)| low > 0.0)
+        .then_some(estimate.median)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::stream::Checkpoint;
 use crate::stream::Checkpoints;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
-use costof_os::memory::cache_pollution::{Part, Victim};
+use costof_os::memory::cache_pollution::Victim;
 use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{Counts, FieldSender};
 use costof_os::net::socket::{self, TcpInfo, is_passing};
@@ -324,21 +324,20 @@ impl Sender {
     }
 
     /// How much longer it takes to read an array that has filled a cache after so many messages than
-    /// before, in nanoseconds; it may also be shorter, by chance. The messages are sent and, where
-    /// the kernel reports when it is done with them, it waits for that.
+    /// after none, in nanoseconds. The messages are sent and, where the kernel reports when it is done with
+    /// them, it waits for that.
     ///
     /// # Errors
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn pollution_ns(&mut self, victim: &Victim, messages: u32) -> io::Result<f64> {
         self.fields.complete()?;
-        victim.fill();
-        let before_ns = victim.read_ns(Part::Before);
-        for _ in 0..messages {
-            self.fields.send()?;
-        }
-        self.fields.complete()?;
-        Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
+        victim.more_ns(|| {
+            for _ in 0..messages {
+                self.fields.send()?;
+            }
+            self.fields.complete()
+        })
     }
 
     /// Ends the flow, and waits until the kernel is done with what was sent and the receiver has it: for half

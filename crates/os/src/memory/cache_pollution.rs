@@ -1,9 +1,15 @@
 //! Measured: how much of a cache others have evicted. An array fills the cache; the time to read it
 //! again shows what is missing. This needs no hardware counter.
 //!
-//! The array's cache lines are read in an order in which neighbours are far apart, so that no
-//! prefetcher fetches them. No read waits for the one before.
+//! Each line holds where the next one is, so that each read waits for the one before: reads that overlap
+//! would hide nearly all that a miss of the first level costs. Neighbours in that order are far apart, so
+//! that no prefetcher fetches them.
+//!
+//! One reading alone says little: what it takes depends on how well the array had filled the cache, on the
+//! core's clock and on whether this code was cached. So two readings are compared, each after the same
+//! passes through the array: one with nothing in between, one with what is to be measured.
 
+use std::arch::asm;
 use std::hint::black_box;
 use std::io;
 
@@ -14,25 +20,21 @@ use crate::memory::copies::step_through;
 const LINE_BYTES: usize = 64;
 /// How many lines are read: of a larger array a sample, since reading all takes longer than what is to be
 /// observed.
-const READ_MOST: usize = 1 << 16;
-
-/// Which lines of a large array are read. A line that has just been read is the last one to be thrown
-/// out, so those that are read before are others than those that are read afterwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Those that are read while all are in the cache.
-    Before,
-    /// Those that are read afterwards.
-    After,
-}
+const READ_MOST: usize = 1 << 15;
+/// How often an array is read to fill its cache, and one of which a sample is read: caches do not evict the
+/// oldest line first, so that one pass leaves a part of the array outside.
+const PASSES: usize = 8;
+const PASSES_OF_LARGE: usize = 2;
+/// A cache holds the array if reading it takes at most this share of what it takes from main memory.
+const HELD: f64 = 0.75;
 
 /// An array that fills a cache.
 #[derive(Debug)]
 pub struct Victim {
     arena: Arena,
     lines: usize,
-    /// How many lines lie between two that are read one after the other: it meets all of them.
-    step: usize,
+    /// How many of them are read.
+    read: usize,
 }
 
 impl Victim {
@@ -47,49 +49,96 @@ impl Victim {
         let mut arena = arena.or_else(|_| Arena::map(bytes, PageSize::Base))?;
         arena.populate()?;
         let lines = (bytes / LINE_BYTES).max(1);
-        Ok(Self {
-            arena,
-            lines,
-            step: step_through(lines),
-        })
-    }
-
-    /// Reads a word of each line, one behind the other, so that they are in the cache.
-    pub fn fill(&self) {
-        let words = self.arena.as_slice().iter().step_by(LINE_BYTES);
-        black_box(words.map(|word| u64::from(*word)).sum::<u64>());
-    }
-
-    /// The line with which a part begins, and how many it has: all of a small array.
-    fn part(&self, part: Part) -> (usize, usize) {
-        if self.lines <= READ_MOST {
-            return (0, self.lines);
+        let step = step_through(lines);
+        let all = arena.as_mut_slice().chunks_exact_mut(LINE_BYTES);
+        for (number, line) in all.take(lines).enumerate() {
+            let next = (number + step) % lines * LINE_BYTES;
+            line[..size_of::<usize>()].copy_from_slice(&next.to_ne_bytes());
         }
-        let read = READ_MOST.min(self.lines / 2);
-        match part {
-            Part::Before => (0, read),
-            Part::After => ((read * self.step) % self.lines, read),
-        }
+        let read = lines.min(READ_MOST);
+        Ok(Self { arena, lines, read })
     }
 
-    /// Reads a word of each line, or of those of a part: how long all of them take at that rate, in
-    /// nanoseconds.
-    #[inline]
-    pub fn read_ns(&self, part: Part) -> u64 {
-        let bytes = self.arena.as_slice();
-        let (mut line, read) = self.part(part);
-        let mut sum = 0_u64;
-        let begin_ns = now_ns(ClockId::MonotonicRaw);
-        for _ in 0..read {
-            sum = sum.wrapping_add(u64::from(bytes[line * LINE_BYTES]));
-            line += self.step;
-            if line >= self.lines {
-                line -= self.lines;
+    /// How much longer it takes to read the array once it fills its cache, if `work` is done before it is
+    /// read, in nanoseconds. It is below zero by chance only.
+    ///
+    /// # Errors
+    ///
+    /// What `work` fails with.
+    pub fn more_ns<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
+        self.fill();
+        let alone_ns = self.read_ns();
+        self.fill();
+        work()?;
+        Ok(self.read_ns() - alone_ns)
+    }
+
+    /// Whether a cache holds the array: the last level of a virtual machine may be mostly others'.
+    pub fn is_held(&self) -> bool {
+        self.fill();
+        let held_ns = self.read_ns();
+        self.evict(self.read);
+        held_ns <= HELD * self.read_ns()
+    }
+
+    /// Takes so many of the lines that are read out of all caches.
+    fn evict(&self, lines: usize) {
+        let mut at = 0;
+        for _ in 0..lines {
+            let line = &raw const self.arena.as_slice()[at];
+            at = self.next(at);
+            // SAFETY: the line is the array's, whose content stays as it is.
+            unsafe {
+                #[cfg(target_arch = "x86_64")]
+                asm!("clflush [{line}]", line = in(reg) line, options(nostack, preserves_flags));
+                #[cfg(target_arch = "aarch64")]
+                asm!("dc civac, {line}", line = in(reg) line, options(nostack, preserves_flags));
             }
         }
-        black_box(sum);
+        // SAFETY: waits until the lines are gone.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            asm!("mfence", options(nostack, preserves_flags));
+            #[cfg(target_arch = "aarch64")]
+            asm!("dsb ish", options(nostack, preserves_flags));
+        }
+    }
+
+    fn fill(&self) {
+        if self.lines == self.read {
+            for _ in 0..PASSES {
+                self.read();
+            }
+            return;
+        }
+        for _ in 0..PASSES_OF_LARGE {
+            let bytes = self.arena.as_slice().iter().step_by(LINE_BYTES);
+            black_box(bytes.map(|byte| u64::from(*byte)).sum::<u64>());
+        }
+    }
+
+    /// Reads the array, or a sample of it: how long all of it takes at that rate, in nanoseconds.
+    fn read_ns(&self) -> f64 {
+        let begin_ns = now_ns(ClockId::MonotonicRaw);
+        self.read();
         let ns = now_ns(ClockId::MonotonicRaw) - begin_ns;
-        (ns as f64 * self.lines as f64 / read as f64) as u64
+        ns as f64 * self.lines as f64 / self.read as f64
+    }
+
+    #[inline(never)]
+    fn read(&self) {
+        let mut at = 0;
+        for _ in 0..self.read {
+            at = self.next(at);
+        }
+        black_box(at);
+    }
+
+    /// Where the line behind the one at `at` is.
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        let word = self.arena.as_slice()[at..].first_chunk();
+        usize::from_ne_bytes(*word.expect("a line is longer than a word"))
     }
 }
 
@@ -98,44 +147,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_read_once() {
+    fn every_line_is_visited_once() {
         for lines in [1, 2, 3, 8, 384, 512, 1000] {
             let victim = Victim::new(lines * LINE_BYTES).unwrap();
-            assert_eq!(victim.lines, lines);
             let mut seen = vec![false; lines];
-            let mut line = 0;
+            let mut at = 0;
             for _ in 0..lines {
-                assert!(!seen[line], "{lines}");
-                seen[line] = true;
-                line = (line + victim.step) % lines;
+                assert!(!seen[at / LINE_BYTES], "{lines}");
+                seen[at / LINE_BYTES] = true;
+                at = victim.next(at);
             }
-            // The step is one that reading can make by taking away all lines once.
-            assert!(victim.step <= lines, "{lines}");
-            victim.fill();
-            victim.read_ns(Part::Before);
+            assert_eq!(at, 0, "{lines}");
         }
     }
 
+    /// Reading lines that were evicted takes longer in proportion to how many they are, whatever the cache
+    /// held before. The arrays are read faster than a busy machine interrupts.
     #[test]
-    fn of_a_large_array_other_lines_are_read_afterwards() {
-        for lines in [READ_MOST, READ_MOST + 1, 3 * READ_MOST, 6 * READ_MOST + 5] {
-            let victim = Victim::new(lines * LINE_BYTES).unwrap();
-            let of = |part| -> Vec<usize> {
-                let (first, read) = victim.part(part);
-                let lines = (0..read).map(|nth| (first + nth * victim.step) % victim.lines);
-                lines.collect()
+    fn a_planted_eviction_is_found_with_its_sign_and_size() {
+        for bytes in [24 << 10, 192 << 10] {
+            let victim = Victim::new(bytes).unwrap();
+            let more_ns = |lines: usize| {
+                victim.evict(victim.read);
+                victim.more_ns(|| Ok::<_, ()>(victim.evict(lines))).unwrap()
             };
-            let (before, after) = (of(Part::Before), of(Part::After));
-            assert_eq!(before.len(), after.len());
-            let mut all = [before, after].concat();
-            all.sort_unstable();
-            all.dedup();
-            let expected = if lines <= READ_MOST {
-                lines
-            } else {
-                2 * READ_MOST.min(lines / 2)
+            // Not all of them: reading a line also fetches the one beside it.
+            let planted = [0, 1, 2, 4].map(|eighths| eighths * victim.read / 8);
+            let mut found: Vec<[f64; 4]> = (0..31).map(|_| planted.map(more_ns)).collect();
+            let median = |part: usize| {
+                found.sort_by(|one, other| one[part].total_cmp(&other[part]));
+                found[found.len() / 2][part]
             };
-            assert_eq!(all.len(), expected);
+            let [none, eighth, quarter, half] = [0, 1, 2, 3].map(median);
+            let is_proportional = none.abs() < 0.1 * half
+                && (0.1..0.4).contains(&(eighth / half))
+                && (0.3..0.75).contains(&(quarter / half));
+            assert!(
+                half > 0.0 && is_proportional,
+                "{bytes}: {none}, {eighth}, {quarter}, {half}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use costof_model::{headlines, point, words};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::clock_reads;
 use costof_os::cpu::tsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 words! {
     /// Which clock, by which call.
@@ -151,21 +151,24 @@ fn read(meter: &mut Meter<'_>, step_ns: impl FnOnce() -> f64, reads: impl FnMut(
     meter.value("resolution", step_ns());
 }
 
-/// The least positive difference between successive readings, in the clock's
-/// own unit: over a thousand steps, or as many as there are in 20 ms (a coarse
-/// clock moves once a tick).
+/// How many readings follow each other at once, each stored and nothing else.
+const READINGS: usize = 256;
+/// How many steps are looked at, and for how long (a coarse clock moves once a tick).
+const STEPS: usize = 10_000;
+const LOOKS: Duration = Duration::from_millis(20);
+
+/// The least positive difference between successive readings, in the clock's own unit. They are compared
+/// after each batch: whatever is done between two readings would be in their difference.
 fn least_step(read: impl Fn() -> u64) -> f64 {
     let began = Instant::now();
+    let mut readings = [0; READINGS];
     let (mut least, mut steps) = (u64::MAX, 0);
-    let mut last = read();
-    // The first step may be a part of one, so at least two are awaited.
-    while steps < 2 || (steps < 1000 && began.elapsed().as_millis() < 20) {
-        let now = read();
-        if now > last {
-            least = least.min(now - last);
+    while steps < 2 || (steps < STEPS && began.elapsed() < LOOKS) {
+        readings.fill_with(&read);
+        for pair in readings.windows(2).filter(|pair| pair[1] > pair[0]) {
+            least = least.min(pair[1] - pair[0]);
             steps += 1;
         }
-        last = now;
     }
     least as f64
 }

@@ -59,12 +59,13 @@ pub(super) const METRICS: &[Metric] = metrics! {
     /// from before a single message is sent until its bytes could be changed: until they are
     /// copied, or the completion has come
     reusable: Nanoseconds Lower,
-    /// how much longer it takes to read an array of three quarters of the L1 data cache after so
-    /// many messages as make 1 MiB, 16 at most, than before
+    /// how much longer it takes to read an array of three quarters of the L1 data cache, line after
+    /// line, after so many messages as make 1 MiB, 16 at most, than after none
     pollution_l1: Nanoseconds Lower,
     /// the same of the L2 cache
     pollution_l2: Nanoseconds Lower,
-    /// the same of the L3 cache, as far as it is this CPU's, from 4 MiB of its lines
+    /// the same of the L3 cache, from 2 MiB of its lines; absent where the CPU claims more than it
+    /// holds, as where a virtual machine shares it
     pollution_l3: Nanoseconds Lower,
     /// datagrams that did not arrive, as a share of those sent; of udp_gso a message is several
     lost: One Lower,
