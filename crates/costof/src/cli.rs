@@ -276,10 +276,10 @@ pub(crate) struct StudyOptions {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
           requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
-    /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that were
-    /// measured without optimisation
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub(crate) unoptimised: Option<PathBuf>,
+    /// Measure the figures that were measured without optimisation by an unoptimised costof: this one, or
+    /// else one that is built from the checkout that costof runs from
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "study")]
+    pub(crate) unoptimised: Option<Option<PathBuf>>,
     /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
     #[arg(long)]
     pub(crate) csv: bool,

@@ -1,7 +1,9 @@
 //! Names points and sizes in findings.
 
+use costof_model::axis::Axes;
 use costof_model::emulated::mark;
 use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
@@ -40,13 +42,29 @@ pub(crate) fn place(run: &Run, point: &Point) -> String {
 
 /// The axes of a point that are not at their defaults, as ` (source=cold, pages=2MiB)`.
 pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
+    let defaults = run.probe(&point.probe).map(ProbeInfo::defaults);
+    differing(run, point, &defaults.unwrap_or_default())
+}
+
+/// The axes in which some of these rows differ from this one, except `but`, as ` (threads=8)`.
+pub(crate) fn varying(run: &Run, row: &PointRow, rows: &[&PointRow], but: &str) -> String {
+    let mut shared = row.axes().clone();
+    let value_of = |row: &PointRow, name: &str| row.axes().0.get(name).cloned();
+    shared.0.retain(|name, value| {
+        let mut others = rows.iter().map(|other| value_of(other, name));
+        &**name == but || others.all(|other| other.as_ref() == Some(value))
+    });
+    differing(run, &row.point, &shared)
+}
+
+/// The axes of a point that differ from these.
+fn differing(run: &Run, point: &Point, from: &Axes) -> String {
     let Some(probe) = run.probe(&point.probe) else {
         return String::new();
     };
-    let defaults = probe.defaults();
     let others = probe.axes.iter().filter_map(|axis| {
         let value = point.axes.0.get(&axis.name)?;
-        let differs = defaults.0.get(&axis.name) != Some(value);
+        let differs = from.0.get(&axis.name) != Some(value);
         differs.then(|| format!("{}={}", axis.name, axis.display(value)))
     });
     match others.collect::<Vec<_>>().as_slice() {
@@ -72,4 +90,27 @@ pub(crate) fn approximate_size(bytes: f64) -> String {
         1.0
     };
     format!("{:.0}{unit}", (value / step).round() * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{axes, point_row, run};
+    use costof_model::List;
+    use costof_model::testing::{probe_info, words_axis};
+
+    #[test]
+    fn what_varies_is_named_and_what_all_share_is_not() {
+        let mut run = run(&[]);
+        let axes = ["over", "way"].map(|name| words_axis(name, &["one", "other"]));
+        run.probes.push(ProbeInfo {
+            axes: List::Owned(axes.to_vec()),
+            ..probe_info("a.x")
+        });
+        let row = |way| point_row("a.x", "cost", axes!(over = "other", way), 1.0, (1.0, 1.0));
+        let (one, other) = (row("one"), row("other"));
+        assert_eq!(varying(&run, &one, &[&one, &other], "size"), " (way=one)");
+        assert_eq!(varying(&run, &one, &[&one, &other], "way"), "");
+        assert_eq!(varying(&run, &one, &[&one], "size"), "");
+    }
 }

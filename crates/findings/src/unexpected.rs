@@ -49,7 +49,6 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     };
     let (expected, measured) = furthest.scored()?;
     let unit = measured.unit;
-    let range = unit.display_range((expected.low, expected.high), expected.high);
     let ratio = furthest.missed_by()?;
     let is_less = ratio < 1.0;
     let point = match circumstances(run, &furthest.point) {
@@ -65,7 +64,7 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
         .with("direction", if is_less { "less" } else { "more" })
         .with(
             "predicted",
-            format!("{range} {}", unit.symbol_of(expected.high)),
+            unit.display_range((expected.low, expected.high)),
         )
         .parts("cause", cause(furthest, measured.better, is_less))
         .choose("result", "furthest");

@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{Figures, Part, Value, bytes, figures, part, span_of, times};
 use crate::finding::Finding;
 use crate::interval::{Interval, value};
+use crate::naming::varying;
 use crate::pairs::{ends, same_but};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use costof_model::link::Link;
@@ -29,7 +30,7 @@ by_veth_device = "{device} is a veth device, so that the receiver may be on this
 by_sniffer = "a packet sniffer is open on {device} (tcpdump, AF_PACKET)"
 by_gathering = "{device} accepts contiguous packets only (no scatter-gather)"
 no_cause = "no cause was found[: {looked_at}][{no_device}: the run does not describe the device] (a filter or driver on the way may copy)"
-cpu_time = "{ratio} at {size}"
+cpu_time = "{ratio} at {size}{others}"
 paced = "; at {size} it takes {middle} times as long as one copy ({low} to {high}), since bbr paces it (--set congestion_control=reno avoids that)"
 like_a_copy = "; doubtful: at {size} the sender takes {middle} times as long as with one copy ({low} to {high}), so it may have copied: some drivers copy and report that they did not"
 like_no_copy = "; doubtful: at {size} the sender takes {middle} times as long as with one copy ({low} to {high}), too little for a copy"
@@ -292,16 +293,20 @@ fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<
 /// The sender's CPU time relative to that of two copies if both were measured: the smallest and the largest
 /// ratio. The kernel's report can be wrong in both directions.
 fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
-    let ratios = rows.iter().filter_map(|row| {
+    let ratios = rows.iter().copied().filter_map(|row| {
         let copying = sent_by(run, row, "two_copy")?;
         let ratio = row.median(TIME)? / copying.median(TIME)?;
-        Some((ratio, row.number("size")?))
+        Some((ratio, row.number("size")?, row))
     });
-    let mut ratios: Vec<(f64, u64)> = ratios.collect();
+    let mut ratios: Vec<(f64, u64, &PointRow)> = ratios.collect();
     ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let parts = ends(ratios).into_iter().map(|(ratio, size)| {
-        let figures = figures().with("ratio", times(ratio));
-        ("cpu_time", figures.with("size", bytes(size)))
+    let compared: Vec<&PointRow> = ratios.iter().map(|(.., row)| *row).collect();
+    let parts = ends(ratios).into_iter().map(|(ratio, size, row)| {
+        let figures = figures()
+            .with("ratio", times(ratio))
+            .with("size", bytes(size))
+            .with("others", varying(run, row, &compared, "size"));
+        ("cpu_time", figures)
     });
     parts.collect()
 }

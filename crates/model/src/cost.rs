@@ -24,8 +24,7 @@ impl Range {
         } else if low == 0.0 {
             format!("up to {}", unit.display(high))
         } else {
-            let range = unit.display_range((low, high), high);
-            format!("{range} {}", unit.symbol_of(high))
+            unit.display_range((low, high))
         }
     }
 }

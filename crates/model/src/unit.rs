@@ -64,24 +64,17 @@ impl Unit {
         format!("{low} – {high}")
     }
 
-    /// A value as a number only, in the unit in which `beside` is displayed: next to 1.2 µs, 349 ns
-    /// is `0.349`.
-    pub fn display_beside(self, value: f64, beside: f64) -> String {
-        let (step, _) = self.step(beside);
-        significant(value / step, 0)
-    }
-
-    /// A range in the unit in which `beside` is displayed. It has up to three more digits if its
-    /// ends would otherwise look alike: `190.12–190.18`.
-    pub fn display_range(self, range: (f64, f64), beside: f64) -> String {
-        let (step, _) = self.step(beside);
+    /// A range in the unit of its upper end: `0.349–1.20 µs`. If the lower end would have fewer than
+    /// two digits there, each end has its own: `12.0 ns – 1.20 ms`. It has up to three more digits
+    /// if its ends would otherwise look alike: `190.12–190.18 ms`.
+    pub fn display_range(self, range: (f64, f64)) -> String {
+        let (step, symbol) = self.step(range.1);
+        if range.0 > 0.0 && range.0 < step / 100.0 {
+            return self.display_interval(range);
+        }
         let [low, high] = ends(range, |end, more| significant(end / step, more));
-        format!("{low}–{high}")
-    }
-
-    /// The symbol with which `value` is displayed: `µs` for 3,420 ns.
-    pub fn symbol_of(self, value: f64) -> &'static str {
-        self.step(value).1
+        let space = if symbol.is_empty() { "" } else { " " };
+        format!("{low}–{high}{space}{symbol}")
     }
 
     /// The step of this unit in which a value is displayed, and its symbol.
@@ -200,16 +193,16 @@ mod tests {
         assert_eq!(Unit::Bytes.display(268_435_456.0), "256MiB");
         assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
         assert_eq!(Unit::One.display(2.0), "2.00");
-        assert_eq!(Unit::Nanoseconds.display_beside(349.0, 1_200.0), "0.349");
         for (range, shown) in [
-            ((5.37e3, 5.4e3), "5.37–5.40"),
-            ((190.12e6, 190.18e6), "190.1–190.2"),
-            ((190.12e6, 190.14e6), "190.12–190.14"),
-            ((190e6, 190e6 + 9.0), "190–190"),
-            ((190e6, 190e6), "190–190"),
+            ((349.0, 1.2e3), "0.349–1.20 µs"),
+            ((12.0, 1.2e6), "12.0 ns – 1.20 ms"),
+            ((0.0, 1.2e6), "0.000–1.20 ms"),
+            ((190.12e6, 190.18e6), "190.1–190.2 ms"),
+            ((190.12e6, 190.14e6), "190.12–190.14 ms"),
+            ((190e6, 190e6 + 9.0), "190–190 ms"),
+            ((190e6, 190e6), "190–190 ms"),
         ] {
-            let shown_range = Unit::Nanoseconds.display_range(range, range.0);
-            assert_eq!(shown_range, shown);
+            assert_eq!(Unit::Nanoseconds.display_range(range), shown);
         }
         for (unit, interval, shown) in [
             (Unit::Nanoseconds, (999.0, 1310.0), "999 ns – 1.31 µs"),

@@ -3,12 +3,14 @@
 
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
+use costof_model::axis::{Axis, AxisValue};
 use costof_model::metric::{Data, Estimate, Measured};
 use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 /// At most this many axes have a column; a hostile file may give every point its own axis.
@@ -81,20 +83,25 @@ fn predicted(row: &PointRow, estimate: &Estimate) -> Option<(f64, f64)> {
 /// One row for each point and metric, with a column for each axis of the run. If there are too many axes, a
 /// last column says how many more the row has.
 pub fn summary(run: &Run) -> String {
-    let rows = Rows::new(run);
+    table(&Rows::new(run), None)
+}
+
+/// The same, where each row begins with the name of its point's file if there are files.
+fn table(rows: &Rows<'_>, files: Option<&[String]>) -> String {
     let axes = rows.all().iter().flat_map(|row| row.point.axes.0.keys());
     let mut axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
     let left_out = axes.iter().nth(AXES).copied();
     let left_out = left_out.map_or_else(BTreeSet::new, |first| axes.split_off(first));
     let has_left_out = !left_out.is_empty();
     let mut text = String::new();
-    let names = POINT.iter().map(|(name, _)| *name);
+    let names = files.map(|_| "file").into_iter();
+    let names = names.chain(POINT.iter().map(|(name, _)| *name));
     let names = names.map(str::to_owned);
     let names = names.chain(axes.iter().map(|axis| format!("axis_{axis}")));
     let numbers = NUMBERS.iter().map(|(name, _)| *name);
     let numbers = numbers.chain(has_left_out.then_some("axes_left_out"));
     line(&mut text, names.chain(numbers.map(str::to_owned)));
-    for row in rows.all() {
+    for (position, row) in rows.all().iter().enumerate() {
         let own = &row.point.axes.0;
         let besides = own
             .keys()
@@ -102,7 +109,8 @@ pub fn summary(run: &Run) -> String {
             .count();
         for estimate in &row.metrics {
             let cell = |(_, of): &Column| of(row, estimate);
-            let cells = POINT.iter().map(cell);
+            let cells = files.map(|files| files[position].clone()).into_iter();
+            let cells = cells.chain(POINT.iter().map(cell));
             let cells = cells.chain(axes.iter().map(|axis| maybe(own.get(*axis))));
             let cells = cells.chain(NUMBERS.iter().map(cell));
             line(
@@ -125,10 +133,11 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
             measured.extend(point.metrics.iter().map(|metric| (launch.launch, metric)));
         }
     }
-    let mut files = vec![("summary.csv".to_owned(), summary(run))];
-    for (position, row) in rows.all().iter().enumerate() {
+    let names = names(&rows);
+    let mut files = vec![("summary.csv".to_owned(), table(&rows, Some(&names)))];
+    for (name, row) in names.into_iter().zip(rows.all()) {
         let measured = of_points.get(&row.point).map_or(&[][..], Vec::as_slice);
-        files.push((named(position, &row.point), file(&rows, row, measured)));
+        files.push((name, file(&rows, row, measured)));
     }
     files
 }
@@ -170,14 +179,57 @@ fn id(point: &Point) -> String {
     shortened(&point.id(), SENTENCES)
 }
 
-/// A file name such as `0007-copy.send-size-64-threads-1.csv`; the number makes it unique.
-fn named(position: usize, point: &Point) -> String {
-    let axes = point.axes.0.iter();
-    let axes: String = axes
-        .map(|(name, value)| format!("-{name}-{value}"))
-        .collect();
-    let name = file_name(&format!("{}{axes}", point.probe), 100);
-    format!("{:04}-{name}.csv", position + 1)
+/// The names of the points' files, such as `0007-copy.send-veth-zero_copy-64KiB-8threads.csv`: the probe, the
+/// link, and each axis that is not always at its default among the run's points of that probe. The number makes
+/// a name unique.
+fn names(rows: &Rows<'_>) -> Vec<String> {
+    let mut shown: HashSet<(&str, &str)> = HashSet::new();
+    for row in rows.all() {
+        let defaults = rows.run.probe(&row.point.probe).map(ProbeInfo::defaults);
+        let axes = row.point.axes.0.iter();
+        let differ = axes.filter(|(name, value)| {
+            let default = defaults.as_ref().and_then(|axes| axes.0.get(&**name));
+            default != Some(*value)
+        });
+        shown.extend(differ.map(|(name, _)| (&*row.point.probe, &**name)));
+    }
+    let named = (1..).zip(rows.all()).map(|(number, row)| {
+        let name = named(rows, &row.point, |axis| {
+            shown.contains(&(&row.point.probe, axis))
+        });
+        format!("{number:04}-{}.csv", file_name(&name, 100))
+    });
+    named.collect()
+}
+
+/// The probe, the link and these axes of a point.
+fn named(rows: &Rows<'_>, point: &Point, is_shown: impl Fn(&str) -> bool) -> String {
+    let link = Some(&*point.link).filter(|link| *link != "none");
+    let mut parts = vec![&*point.probe];
+    parts.extend(link);
+    let mut parts: Vec<String> = parts.into_iter().map(str::to_owned).collect();
+    let Some(info) = rows.run.probe(&point.probe) else {
+        let axes = point.axes.0.iter();
+        parts.extend(axes.map(|(name, value)| format!("{name}-{value}")));
+        return parts.join("-");
+    };
+    for axis in info.axes.iter().filter(|axis| is_shown(&axis.name)) {
+        if let Some(value) = point.axes.0.get(&axis.name) {
+            parts.push(short(axis, value));
+        }
+    }
+    parts.join("-")
+}
+
+/// A value by which its axis is recognised: `zero_copy`, `64KiB`, `8threads`, `exec-yes`.
+fn short(axis: &Axis, value: &AxisValue) -> String {
+    let shown = axis.display(value);
+    match value {
+        AxisValue::Word(word) if !["yes", "no"].contains(&&**word) => shown,
+        AxisValue::Number(_) if shown.ends_with(|c: char| !c.is_ascii_digit()) => shown,
+        AxisValue::Number(_) => format!("{shown}{}", axis.name),
+        AxisValue::Word(_) => format!("{}-{shown}", axis.name),
+    }
 }
 
 /// The unit's symbol as in the run file.
@@ -218,7 +270,11 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::testing::{launch, run_without_facts as run, sized_row as row};
+    use costof_model::List;
+    use costof_model::axis::{Axes, Domain};
+    use costof_model::testing::{
+        self, RowExt, launch, probe_info, run_without_facts as run, sized_row as row, words_axis,
+    };
 
     #[test]
     fn each_point_and_metric_has_a_row() {
@@ -252,16 +308,63 @@ mod tests {
         launch(&mut run, &[(&row("a.x/../..", 64, 5.0), &[("cost", 4.5)])]);
         let files = files(&run);
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let [one, other] = ["0001-a.x-..-..-size-64.csv", "0002-a.x-..-..-size-65.csv"];
+        assert_eq!(names, ["summary.csv", one, other]);
+        let head = "point,metric,unit,launch,operations,value\r\n";
+        let first = format!("{head}a.x/../..(size=64),cost,ns,0,1,4.5\r\n");
+        assert_eq!([&files[1].1, &files[2].1], [&first, head]);
+        let summary: Vec<&str> = files[0].1.lines().collect();
+        let begins = [
+            "file,point,".to_owned(),
+            format!("{one},a.x"),
+            format!("{other},a.x"),
+        ];
+        for (line, begin) in summary.iter().zip(begins) {
+            assert!(line.starts_with(&begin), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_by_what_varies() {
+        let number = |name: &'static str, unit| Axis {
+            name: name.into(),
+            about: "".into(),
+            domain: Domain::Number {
+                unit,
+                low: 1,
+                high: 1 << 30,
+                defaults: List::Owned(vec![1]),
+            },
+        };
+        let mut run = run();
+        run.probes.push(ProbeInfo {
+            axes: List::Owned(vec![
+                words_axis("way", &["two_copy", "zero_copy"]),
+                words_axis("zeroed", &["no", "yes"]),
+                words_axis("always", &["as_ever"]),
+                number("size", Unit::Bytes),
+                number("threads", Unit::One),
+            ]),
+            ..probe_info("copy.send")
+        });
+        for (way, zeroed, size, threads) in
+            [("two_copy", "no", 1, 8), ("zero_copy", "yes", 65_536, 1)]
+        {
+            let axes = Axes::default()
+                .with("way", way)
+                .with("zeroed", zeroed)
+                .with("always", "as_ever")
+                .with("size", size)
+                .with("threads", threads);
+            run.points
+                .push(testing::row("copy.send", axes, 5.0).over("delay=1ms"));
+        }
         assert_eq!(
-            names,
+            names(&Rows::new(&run)),
             [
-                "summary.csv",
-                "0001-a.x-..-..-size-64.csv",
-                "0002-a.x-..-..-size-65.csv"
+                "0001-copy.send-delay-1ms-two_copy-zeroed-no-1B-8threads.csv",
+                "0002-copy.send-delay-1ms-zero_copy-zeroed-yes-64KiB-1threads.csv"
             ]
         );
-        let head = "point,metric,unit,launch,operations,value\r\n";
-        let one = format!("{head}a.x/../..(size=64),cost,ns,0,1,4.5\r\n");
-        assert_eq!([&files[1].1, &files[2].1], [&one, head]);
     }
 }

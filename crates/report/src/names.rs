@@ -22,7 +22,10 @@ pub(crate) const METRICS: [(&str, &str); 18] = [
     ("cpu_receiver", "CPU time of the receiver for 1 KiB"),
     ("cpu_client", "CPU time of the client for a call"),
     ("cpu_server", "CPU time of the server for a call"),
-    ("cycles_per_byte", "cycles per byte"),
+    (
+        "cycles_per_byte",
+        "cycles per byte, of the TSC where the CPU counts none",
+    ),
     ("l1d_load_misses", "first-level cache misses for a message"),
     ("l2_load_misses", "second-level cache misses for a message"),
     ("llc_load_misses", "last-level cache misses for a message"),

@@ -8,11 +8,12 @@
 mod figure;
 mod file;
 mod reproduction;
+mod result;
 mod shown;
 mod unit;
 
 pub use file::{FILE_MAX_BYTES, Selection, Study};
-pub use reproduction::{Reproduction, Why};
+pub use reproduction::{Answer, Reproduction, Why};
 
 /// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [

@@ -207,11 +207,7 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(estimate) = row.estimate(&expected.metric) else {
         return String::new();
     };
-    let mark = match is_hit(row) {
-        Some(true) => " ✓",
-        Some(false) => " ✗",
-        None => "",
-    };
+    let mark = hit_mark(row);
     let range = estimate
         .unit
         .display_interval((expected.low, expected.high));
@@ -227,6 +223,15 @@ pub(crate) fn prediction(row: &PointRow) -> String {
 pub(crate) fn is_hit(row: &PointRow) -> Option<bool> {
     row.scored()?;
     Some(row.missed_by().is_none())
+}
+
+/// A mark for [`is_hit`], to follow the predicted range.
+pub(crate) fn hit_mark(row: &PointRow) -> &'static str {
+    match is_hit(row) {
+        Some(true) => " ✓",
+        Some(false) => " ✗",
+        None => "",
+    }
 }
 
 /// Counted PMU cycles if there are any, else estimated ones, marked by `~`.

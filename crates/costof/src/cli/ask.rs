@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, Default, Args)]
 #[command(group(ArgGroup::new("path").args(["links", "peer"])))]
 pub(crate) struct AskOptions {
-    /// Which question: a name from the list
+    /// Which question: a name from the list, or words of a study's question
     #[arg(value_name = "QUESTION")]
     pub(crate) question: Option<String>,
     /// The size of a message or block, such as 32KiB

@@ -1,6 +1,7 @@
 //! `costof ask`: measures what a question needs, and answers it in one sentence.
 
 mod shown;
+mod studies;
 
 use crate::cli::{AskOptions, Chosen, RunOptions};
 use crate::commands::estimate::{self, Named};
@@ -18,7 +19,6 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_report::study::{EMBEDDED, Study};
 use costof_report::text::{hanging, wrapped};
 use serde::Deserialize;
 use shown::{as_json, cost, worth};
@@ -85,6 +85,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let Some(name) = &options.question else {
         return print(listed()?);
     };
+    if let Some(asked) = studies::find(name)? {
+        return asked.answer(table, options);
+    }
     let infos = infos(table);
     let question = find(name)?;
     let mut asked = question.with(options)?;
@@ -156,30 +159,31 @@ fn listed() -> Result<String, Error> {
             &asks,
         );
     }
-    let options = "--size, --link and --peer change the question where it names a size or link; --run FILE \
-                   answers from a run.";
-    let _ = write!(text, "\n{}", wrapped(columns, options, ""));
-    text += "\nQuestions that a study answers, in minutes:\n\n";
-    for (name, study) in EMBEDDED {
-        let study = Study::read(name, name, study).map_err(wrong)?;
-        let _ = writeln!(text, "costof study {name}");
-        for asks in study.asks() {
-            let asks = asks.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c));
-            text += &wrapped(columns, asks, "    ");
-        }
+    let more = "--size, --link and --peer change the question where it names a size or link; --run FILE \
+                answers from a run.";
+    let of_studies = "The questions of studies, which take a minute or more; `costof ask 'file cache'` finds one by its words:";
+    for line in [more, of_studies] {
+        let _ = write!(text, "\n{}", wrapped(columns, line, ""));
+    }
+    text.push('\n');
+    for (name, asks) in studies::all()? {
+        text += &hanging(columns, &format!("costof ask {name:<20} "), &asks);
     }
     Ok(text)
 }
 
 fn find(name: &str) -> Result<&'static Question, Error> {
-    let named = FILE.question.iter().find(|question| question.name == name);
-    named.ok_or_else(|| {
+    named(name).ok_or_else(|| {
         let names = FILE.question.iter().map(|question| question.name.as_str());
         let hint = nearest::hint(name, names);
         wrong(format!(
             "no question `{name}`{hint}: `costof ask` lists them"
         ))
     })
+}
+
+fn named(name: &str) -> Option<&'static Question> {
+    FILE.question.iter().find(|question| question.name == name)
 }
 
 fn answered(label: &str, expression: Expression, runs: &[Named]) -> Result<Answered, Error> {

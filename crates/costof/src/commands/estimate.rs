@@ -3,7 +3,7 @@
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::plan::request::{Request, infos};
-use crate::session::{Session, hosts};
+use crate::session::{Fits, Session, hosts};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use crate::{history, record};
 use costof_measure::facts;
@@ -196,8 +196,20 @@ pub(super) fn measure(
         Request::new(table, &options)
     });
     let requests = requests.collect::<Result<Vec<_>, Error>>()?;
+    measure_all(table, all, requests, |_, _, _| Ok(()), interrupted)
+}
+
+/// Measures these requests, as far as they fit the machine, into a run of the history.
+pub(super) fn measure_all(
+    table: &'static [&'static Probe],
+    all: &RunOptions,
+    requests: Vec<Request<'_>>,
+    fits: Fits,
+    interrupted: &AtomicBool,
+) -> Result<Named, Error> {
     let remote_costof = all.chosen.remote_costof.as_ref();
-    let session = Session::new(table, all, requests, remote_costof, interrupted)?;
+    let mut session = Session::new(table, all, requests, remote_costof, interrupted)?;
+    session.fits = fits;
     let done = session.measure(hosts(all), None)?;
     let done = done.filter(|record| record.run.end.is_some());
     let record = done.ok_or(Error::Interrupted)?;

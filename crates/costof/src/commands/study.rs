@@ -4,6 +4,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod unoptimised;
+mod unoptimised_build;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
@@ -44,9 +45,15 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     let study = find(name)?;
     let infos = infos(table);
     study.check(&infos).map_err(wrong)?;
+    let unoptimised = match &options.unoptimised {
+        None => None,
+        Some(Some(path)) => Some(path.clone()),
+        Some(None) => Some(unoptimised_build::build()?),
+    };
     let command = Command {
         table,
         options,
+        unoptimised,
         folder: match &options.out {
             Some(folder) => folder.clone(),
             None => PathBuf::from(format!("study-{}", study.name)),
@@ -75,7 +82,7 @@ fn list() -> Done {
 }
 
 /// The study of this name, or in this file.
-fn find(name: &str) -> Result<Study, Error> {
+pub(super) fn find(name: &str) -> Result<Study, Error> {
     let embedded = EMBEDDED.iter().find(|(known, _)| *known == name);
     if let Some((name, text)) = embedded {
         return Study::read(name, &format!("{name}.toml"), text).map_err(wrong);
@@ -114,6 +121,8 @@ struct SelectionOptions {
 struct Command<'a> {
     table: &'static [&'static Probe],
     options: &'a StudyOptions,
+    /// The unoptimised build, if it should measure.
+    unoptimised: Option<PathBuf>,
     folder: PathBuf,
     study: Study,
     infos: Vec<&'static ProbeInfo>,
@@ -229,7 +238,7 @@ impl Command<'_> {
         };
         let selected = self.selected(by_unoptimised);
         let requests = selected
-            .map(|selection| self.request(selection, &options))
+            .map(|selection| request(self.table, &self.study, selection, &options))
             .collect::<Result<Vec<_>, Error>>()?;
         if requests.is_empty() {
             let study = &self.study.name;
@@ -239,36 +248,6 @@ impl Command<'_> {
         session.fits = fits;
         let done = session.measure(hosts(&options), None)?;
         Ok(done.map(|record| record.run))
-    }
-
-    /// The request of a selection, with these options of a run.
-    fn request(
-        &self,
-        selection: &Selection,
-        options: &RunOptions,
-    ) -> Result<Request<'static>, Error> {
-        let quick = options.measuring.quick;
-        let is_wrong = |what: &str| wrong(self.study.wrong_selection(selection, quick, what));
-        let words = selection.words(quick);
-        let selected = SelectionOptions::try_parse_from(words).map_err(|error| {
-            let error = error.to_string();
-            let what = error.lines().next().unwrap_or_default();
-            is_wrong(what.trim_start_matches("error: "))
-        })?;
-        let options = RunOptions {
-            probes: selected.probes,
-            chosen: Chosen {
-                only: !selected.settings.is_empty(),
-                settings: selected.settings,
-                links: selected.links,
-                ..Chosen::default()
-            },
-            ..options.clone()
-        };
-        let mut request =
-            Request::new(self.table, &options).map_err(|error| is_wrong(&error.to_string()))?;
-        request.headlines_only |= selection.headlines;
-        Ok(request)
     }
 
     /// Reports how to continue the run in this file, and how to measure the second run if that is missing
@@ -294,8 +273,39 @@ impl Command<'_> {
     }
 }
 
+/// The request of a study's selection, with these options of a run.
+pub(super) fn request(
+    table: &'static [&'static Probe],
+    study: &Study,
+    selection: &Selection,
+    options: &RunOptions,
+) -> Result<Request<'static>, Error> {
+    let quick = options.measuring.quick;
+    let is_wrong = |what: &str| wrong(study.wrong_selection(selection, quick, what));
+    let words = selection.words(quick);
+    let selected = SelectionOptions::try_parse_from(words).map_err(|error| {
+        let error = error.to_string();
+        let what = error.lines().next().unwrap_or_default();
+        is_wrong(what.trim_start_matches("error: "))
+    })?;
+    let options = RunOptions {
+        probes: selected.probes,
+        chosen: Chosen {
+            only: !selected.settings.is_empty(),
+            settings: selected.settings,
+            links: selected.links,
+            ..Chosen::default()
+        },
+        ..options.clone()
+    };
+    let mut request =
+        Request::new(table, &options).map_err(|error| is_wrong(&error.to_string()))?;
+    request.headlines_only |= selection.headlines;
+    Ok(request)
+}
+
 /// Checks that this machine is large enough for a point, since studies were made on larger ones.
-fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
+pub(super) fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
     let cpus = facts.planned_cpus().len() as u64;
     if let Some(threads) = point.axes.find_number("threads")
         && threads > cpus.max(1)

@@ -2,6 +2,7 @@
 
 use crate::common::{COSTOF, Place, assert_contains, assert_contains_all};
 use serde_json::Value;
+use std::fs;
 
 #[test]
 fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
@@ -61,8 +62,49 @@ fn questions_are_listed() {
             "zero-copy",
             "32KiB over sink",
             "fork",
-            "costof study rpc",
+            "costof ask rpc/2",
             "limits a stream",
         ],
     );
+}
+
+#[test]
+fn a_question_of_a_study_is_measured_by_itself_and_answered() {
+    let place = Place::new();
+    let study = r#"
+title = "t"
+source = "s"
+machine = "m"
+question = [
+  { ask = "1. First?", kinds = ["fork_growth"], because = "nothing forks" },
+  { ask = "2. Do predictions hold?", kinds = ["prediction_score"], because = "none was scored", measure = [
+    { what = "harness.null" }, { what = "os.syscall" },
+  ] },
+]
+"#;
+    fs::write(place.path("own.toml"), study).unwrap();
+    let ended = place.run("ask own.toml/2 --quick --json").expect_code(0);
+    let answer: Value = serde_json::from_str(&ended.out).unwrap();
+    let run = answer["run"].as_str().unwrap();
+    let points = place.read(run).points;
+    assert!(points.iter().all(|row| row.point.probe != "os.process"));
+    let again = place.run(&format!("ask own.toml/2 --run {run}"));
+    let text = again.expect_code(0).out;
+    assert_contains_all(&text, &["2. Do predictions hold?", "here: ", "jsonl"]);
+    let other = place.run(&format!("ask own.toml/1 --run {run}"));
+    assert_contains(
+        &other.expect_code(0).out,
+        "not answered here, because nothing forks",
+    );
+
+    for (line, named) in [
+        ("ask own.toml/3", "2 questions, and no 3"),
+        ("ask rpc/1 --size 5", "has no --size"),
+        ("ask 'from which size'", "which one"),
+        ("ask nonsense", "no question `nonsense`"),
+    ] {
+        place.run(line).expect_wrong(&[named]);
+    }
+    let found = place.run(&format!("ask 'file cache' --run {run}"));
+    assert_contains(&found.expect_code(0).out, "How large is the file cache?");
 }

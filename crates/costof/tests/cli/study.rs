@@ -93,7 +93,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let command = "study own.toml --quick --csv";
     let ended = place.run(command).expect_code(0);
     let out = &ended.out;
-    assert_contains(&ended.err, "--unoptimised target/debug/costof");
+    assert_contains(&ended.err, "are of an unoptimised build: `");
     // Predicted, published, here, interval, ratio, grade, mark.
     let counter = line(out, "the counter  ");
     assert_eq!(counter[..2], ["5 to 10 ns", "20 ns"], "{out}");
@@ -109,6 +109,8 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     assert!(cycles.ends_with(" cycles"), "{out}");
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
     let parts = [
+        "3 of the study's 4 points have a number",
+        "Without a number: 1: left out by --quick",
         "[1] misled: with CPUID before it",
         "not measured here: it is left out of a quick run",
         "not measured here: there is no unoptimised.jsonl beside the run",

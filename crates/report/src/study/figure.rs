@@ -45,6 +45,7 @@ pub(super) struct Against {
     pub(super) metric: Option<Text>,
     pub(super) of: Of,
     pub(super) times: Option<f64>,
+    pub(super) seconds: Option<f64>,
     pub(super) bytes: Option<f64>,
     pub(super) unoptimised: bool,
 }
@@ -173,17 +174,24 @@ impl Reading<'_> {
         }
         let (info, point) = self.point(infos)?;
         let of = self.nearest(|said| said.of.clone());
+        let of = of.or_else(|| self.study.of.clone());
         let of = of.map_or(Ok(Of::Median), |of| Of::named(&of));
         let against = Against {
             label: self.nearest(|said| said.label.clone()),
             metric: self.metric(info)?,
             of: of.map_err(|what| self.wrong("of", what))?,
             times: self.positive("times", |said| said.times)?,
+            seconds: self.positive("seconds", |said| said.seconds)?,
             bytes: self.positive("bytes", |said| said.bytes)?,
             unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
             point,
         };
-        let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
+        let unit =
+            unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
+        if against.of == Of::Deviation && against.bytes.is_some() {
+            let what = "that of a rate is not that of a time, which `bytes` makes of it";
+            return Err(self.wrong("of", what));
+        }
         let is_asked = |name: &Text| against.metric.as_ref().is_none_or(|asked| asked == name);
         let metrics = info.metrics.iter().filter(|metric| is_asked(&metric.name));
         let may_be_cycles = against
@@ -303,6 +311,17 @@ fn set<'w>(
 }
 
 impl Of {
+    /// What follows a number of it; nothing after a median.
+    pub(super) fn said(self) -> String {
+        match self {
+            Of::Median => String::new(),
+            Of::Mean => " (mean)".to_owned(),
+            Of::Deviation => " (sd)".to_owned(),
+            Of::Least => " (min)".to_owned(),
+            Of::Percentile(percent) => format!(" (p{percent})"),
+        }
+    }
+
     fn named(name: &str) -> Result<Of, String> {
         let percent = name
             .strip_prefix('p')

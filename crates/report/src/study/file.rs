@@ -26,6 +26,8 @@ pub struct Study {
     pub source: String,
     /// The machine on which it was measured.
     pub machine: String,
+    /// The statistic of its figures; the default is the median.
+    pub(super) of: Option<String>,
     /// What a reader has to know to read the tables.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -104,12 +106,14 @@ pub(super) struct Common {
     pub(super) label: Option<String>,
     /// The metric; the default is the probe's primary metric.
     pub(super) metric: Option<String>,
-    /// The statistic: `median`, `mean`, `sd`, `min`, or a percentile such as `p99`.
+    /// The statistic: `median`, `mean`, `sd`, `min`, or a percentile such as `p99`; the default is the study's.
     pub(super) of: Option<String>,
     /// The unit of the published figure.
     pub(super) unit: Option<String>,
     /// The published figure covers this many operations of costof's.
     pub(super) times: Option<f64>,
+    /// The published figure counts what happened in this time; costof's is for one operation.
+    pub(super) seconds: Option<f64>,
     /// The number of bytes, if units differ: the published figure is the time for this many bytes and
     /// costof's is a rate, or the published figure is a rate of messages of this size and costof's is a time.
     pub(super) bytes: Option<f64>,
@@ -145,6 +149,9 @@ pub(super) struct Question {
     /// Only findings about probes whose ids begin like this.
     #[serde(default)]
     pub(super) about: Vec<Spanned<String>>,
+    /// What answers it if only this question is asked; nothing means all that the study measures.
+    #[serde(default)]
+    pub(super) measure: Vec<Selection>,
     /// The publication's answer.
     pub(super) theirs: Option<String>,
     /// Why the run may have no answer.
@@ -152,9 +159,21 @@ pub(super) struct Question {
 }
 
 impl Study {
-    /// Its questions.
+    /// Its questions, in their order, without the numbers that they may have.
     pub fn asks(&self) -> impl Iterator<Item = &str> {
-        self.questions.iter().map(|question| &*question.ask)
+        let asks = self.questions.iter().map(|question| &*question.ask);
+        asks.map(|ask| ask.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c)))
+    }
+
+    /// What to measure for one of its questions.
+    ///
+    /// # Panics
+    /// If it has no such question.
+    pub fn selections_of(&self, question: usize) -> &[Selection] {
+        match self.questions[question].measure.as_slice() {
+            [] => &self.selections,
+            own => own,
+        }
     }
 
     /// Reads a study from a file's text. `place` is where the text comes from, and `name` is the study's

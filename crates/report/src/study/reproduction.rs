@@ -1,17 +1,15 @@
 //! Compares a study with the run that it asked for.
 
-use super::figure::{Against, Figure, Of, Stated};
+use super::figure::Figure;
 use super::file::Study;
-use super::unit::{Conversion, Published, digits};
-use crate::names::short_point;
+use super::result::measured;
+use crate::names::{by_reason, points_counted};
 use costof_findings::Kind;
 use costof_findings::finding::Finding;
 use costof_findings::noise::Withheld;
-use costof_model::metric::Estimate;
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
 /// Returns why a run lacks a point, if its rows do not say.
@@ -46,6 +44,8 @@ pub(crate) struct Line {
     pub(super) predicted: String,
     pub(super) published: String,
     pub(super) here: String,
+    /// The median, if `here` is a mean.
+    pub(super) median: String,
     pub(super) interval: String,
     pub(super) ratio: String,
     /// The range that costof predicted.
@@ -59,12 +59,14 @@ pub(crate) struct Line {
 
 /// A question of the study.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) ask: String,
-    pub(crate) theirs: Option<String>,
+pub struct Answer {
+    /// The question.
+    pub ask: String,
+    /// The publication's answer.
+    pub theirs: Option<String>,
     pub(super) findings: Vec<Finding>,
     /// Why there is no answer.
-    pub(super) because: Option<String>,
+    pub because: Option<String>,
 }
 
 impl Study {
@@ -161,7 +163,8 @@ impl Study {
         })
     }
 
-    fn answers(&self, run: &Run) -> Vec<Answer> {
+    /// The answers of a run to its questions.
+    pub fn answers(&self, run: &Run) -> Vec<Answer> {
         let (mut found, questions) = costof_findings::all::both(run);
         for finding in questions.into_iter().flat_map(|asked| asked.answers) {
             if !found.contains(&finding) {
@@ -180,9 +183,10 @@ impl Study {
                     && (asked.about.is_empty() || finding.evidence.iter().any(is_about))
             };
             let because = || {
-                withheld
-                    .why(answers)
-                    .unwrap_or_else(|| asked.because.clone())
+                let withheld = withheld.why(answers);
+                let failed = || failed(run, |point| is_about(point));
+                let why = withheld.or_else(failed);
+                why.unwrap_or_else(|| asked.because.clone())
             };
             let findings: Vec<Finding> = found
                 .iter()
@@ -198,6 +202,15 @@ impl Study {
         });
         answers.collect()
     }
+}
+
+/// Why points that a question is about have no number.
+fn failed(run: &Run, is_about: impl Fn(&Point) -> bool) -> Option<String> {
+    let failures = run.failures.iter().filter(|row| is_about(&row.point));
+    let failed = by_reason(failures.map(|row| (&*row.reason, String::new())));
+    let (reason, points) = failed.iter().max_by_key(|(_, points)| points.len())?;
+    let points = points_counted(points.len());
+    Some(format!("{points} that it needs have no number: {reason}"))
 }
 
 impl ReproducedTable {
@@ -219,7 +232,10 @@ impl ReproducedTable {
             .map(|misled| format!("misled: {misled}"));
         let mut marks: Vec<String> = misled.into_iter().chain(figure.notes.clone()).collect();
         match measured {
-            Ok(measured) => measured.into_line(figure, &mut line),
+            Ok(measured) => {
+                marks.extend(measured.note.map(str::to_owned));
+                measured.into_line(figure, &mut line);
+            }
             Err(why) => {
                 "—".clone_into(&mut line.here);
                 marks.push(format!("not measured here: {why}"));
@@ -239,186 +255,13 @@ impl ReproducedTable {
     }
 }
 
-/// A result of costof, in the unit of the figure.
-struct Measured {
-    unit: Published,
-    value: f64,
-    interval: Option<(f64, f64)>,
-    expected: Option<(f64, f64)>,
-    grade: String,
-    /// None if it comes from another run than the page's.
-    point: Option<Point>,
-}
-
-impl Measured {
-    fn into_line(self, figure: &Figure, line: &mut Line) {
-        let range = |(low, high): (f64, f64)| format!("{}–{}", digits(low), digits(high));
-        line.here = self.unit.display(self.value);
-        line.interval = self.interval.map_or_else(String::new, range);
-        line.expected = self.expected.map_or_else(String::new, range);
-        line.grade = self.grade;
-        line.ratio = match figure.measured {
-            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
-                let within = if low < high { "within" } else { "1.00" };
-                within.to_owned()
-            }
-            // The ratio to the nearer end of a range.
-            Stated::Range(low, high) => {
-                let to = if self.value < low { low } else { high };
-                let ratio = (to > 0.0).then(|| digits(self.value / to));
-                ratio.unwrap_or_default()
-            }
-            Stated::Nothing | Stated::Words(_) => String::new(),
-        };
-        line.point = self.point;
-    }
-}
-
-/// The result of a run for a figure, or why there is none.
-fn measured(
-    against: &Against,
-    unit: Published,
-    run: Option<&Run>,
-    why: Why<'_>,
-) -> Result<Measured, String> {
-    let Some(run) = run else {
-        return Err(
-            "there is no unoptimised.jsonl beside the run (--unoptimised measures it)".to_owned(),
-        );
-    };
-    let found = run.points.iter().filter(|row| against.is(row));
-    // If several labels match, the shortest, which says nothing more.
-    let length = |row: &&PointRow| row.label.as_deref().map_or(0, str::len);
-    let Some(row) = found.min_by_key(length) else {
-        return Err(missing(against, run, why));
-    };
-    let name = |row: &PointRow| short_point(&row.point, run.probe(&row.point.probe));
-    if row.state == State::BelowResolution {
-        return Err(format!(
-            "{} lies below the resolution of the clock",
-            name(row)
-        ));
-    }
-    let estimate = estimate(against, unit, row).ok_or_else(|| {
-        let metric = against.metric.as_deref().unwrap_or("number");
-        let metric = metric.replace('_', " ");
-        format!("there is no {metric}: {}", uncounted(&metric))
-    })?;
-    let conversion = unit.from(estimate.unit, against.times, against.bytes)?;
-    let (value, interval) = match against.of {
-        Of::Median => (Some(estimate.median), interval(estimate, row)),
-        Of::Mean => (Some(estimate.mean), None),
-        Of::Deviation => (estimate.sd, None),
-        Of::Least => (Some(estimate.min), None),
-        Of::Percentile(percent) => (estimate.percentile(percent), None),
-    };
-    let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
-    Ok(Measured {
-        unit,
-        value: conversion.apply(value),
-        interval: interval.map(|ends| conversion.range(ends)),
-        expected: expected(against, estimate, row, conversion),
-        grade: row.grade.to_string(),
-        point: (!against.unoptimised).then(|| row.point.clone()),
-    })
-}
-
-/// Why a run has no row for this figure.
-fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
-    if let Some(label) = &against.label {
-        return format!("this machine has no `{label}` in its latency table");
-    }
-    let mut failures = run.failures.iter();
-    let failed = failures.rfind(|row| row.point == against.point);
-    if let Some(row) = failed {
-        return row.reason.clone();
-    }
-    let planned = run.run.plan.points();
-    if planned.clone().any(|point| *point == against.point) {
-        return "the run did not come to it".to_owned();
-    }
-    why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
-        "quick" => "it is left out of a quick run".to_owned(),
-        _ => "this run did not ask it".to_owned(),
-    })
-}
-
-/// Why a metric may be absent.
-fn uncounted(metric: &str) -> &'static str {
-    if metric.contains("miss") || metric == "cycles" {
-        "the CPU's counters are not to be had (`costof doctor` says why)"
-    } else {
-        "no launch reported it"
-    }
-}
-
-impl Against {
-    /// Whether a row is the one to compare with.
-    fn is(&self, row: &PointRow) -> bool {
-        let Some(label) = &self.label else {
-            return row.point == self.point;
-        };
-        let axes = self.point.axes.0.iter();
-        let mut agree = axes.map(|(name, value)| row.axes().0.get(name) == Some(value));
-        row.point.probe == self.point.probe
-            && row.point.link == self.point.link
-            && row.label.as_deref().is_some_and(|own| own.contains(label))
-            && agree.all(|agrees| agrees)
-    }
-}
-
-/// The estimate to compare with. For cycles, counted ones are preferred to estimated ones.
-fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option<&'r Estimate> {
-    match &against.metric {
-        Some(name) => row.estimate(name),
-        None if unit.is_cycles() => row
-            .estimate("cycles")
-            .or_else(|| row.estimate("estimated_core_cycles")),
-        None => row.primary(),
-    }
-}
-
-/// The predicted range in the unit of the figure.
-fn expected(
-    against: &Against,
-    estimate: &Estimate,
-    row: &PointRow,
-    conversion: Conversion,
-) -> Option<(f64, f64)> {
-    let expected = row.prediction.as_ref()?;
-    if against.of != Of::Median {
-        return None;
-    }
-    if expected.metric == estimate.name {
-        return Some(conversion.range((expected.low, expected.high)));
-    }
-    let per_ns = cycles_per_ns(estimate, row).filter(|_| expected.metric == row.primary)?;
-    Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
-}
-
-/// The interval of an estimate. If too few launches have cycles, the interval of the time that they are
-/// computed from.
-fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
-    estimate.ci95.or_else(|| {
-        let per_ns = cycles_per_ns(estimate, row)?;
-        let (low, high) = row.primary()?.ci95?;
-        Some((low * per_ns, high * per_ns))
-    })
-}
-
-/// The core clock that converts a cost to cycles; none if the figure is not in cycles.
-fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
-    let cost = row.primary()?;
-    let per_ns = estimate.median / cost.median;
-    (estimate.name.ends_with("cycles") && per_ns.is_finite()).then_some(per_ns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use costof_model::List;
     use costof_model::axis::{Axis, Domain};
     use costof_model::failure::FailureKind;
+    use costof_model::prediction::Prediction;
     use costof_model::rows::FailureRow;
     use costof_model::testing::{probe_info, run_without_facts as run, sized_row as row};
     use costof_model::unit::Unit;
@@ -449,6 +292,13 @@ mod tests {
         let mut run = run();
         run.points = vec![row("a.x", 1, 50.0), row("a.x", 2, 70.0)];
         run.points[0].label = Some("a load, and more".to_owned());
+        (run.points[0].metrics[0].mean, run.points[0].metrics[0].sd) = (55.0, Some(5.0));
+        run.points[0].prediction = Some(Prediction {
+            metric: "cost".into(),
+            low: 48.0,
+            high: 60.0,
+            because: String::new(),
+        });
         run.points[1].label = Some("a load".to_owned());
         let mut failed = row("a.x", 3, 0.0).point;
         failed.link = "none".into();
@@ -490,6 +340,27 @@ mod tests {
                 ["7 ns", "70.0 ns", "63.0–77.0", "10.0"],
             ]
         );
+    }
+
+    #[test]
+    fn where_theirs_is_a_mean_ours_is_one_with_the_median_beside_it() {
+        let shown = |of: &str| {
+            let (lines, _) = lines(&format!("{{name='a',measured=25,of='{of}'}}"));
+            let line = &lines[0];
+            let cells = [
+                &line.here,
+                &line.median,
+                &line.interval,
+                &line.ratio,
+                &line.expected,
+            ];
+            cells.map(String::clone)
+        };
+        let mean = ["55.0 ns (mean)", "50.0", "45.0–55.0", "2.20", "48.0–60.0 ✓"];
+        assert_eq!(shown("mean"), mean);
+        assert_eq!(shown("sd"), ["5.00 ns (sd)", "", "", "0.200", ""]);
+        let median = ["50.0 ns", "", "45.0–55.0", "2.00", "48.0–60.0 ✓"];
+        assert_eq!(shown("median"), median);
     }
 
     #[test]

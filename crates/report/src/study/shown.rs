@@ -16,10 +16,11 @@ const NAMED: usize = 4;
 /// The heading of a column, and its text for a line.
 type Column = (&'static str, fn(&Line) -> &str);
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     ("they predicted", |line| &line.predicted),
     ("published", |line| &line.published),
     ("here", |line| &line.here),
+    ("median here", |line| &line.median),
     ("95 % interval", |line| &line.interval),
     ("here ÷ published", |line| &line.ratio),
     ("costof predicted", |line| &line.expected),
@@ -69,7 +70,7 @@ impl Line {
 
 impl Answer {
     /// Each answer as a sentence with its evidence, or why there is none.
-    pub(crate) fn sentences(&self, run: &Run) -> Vec<String> {
+    pub fn sentences(&self, run: &Run) -> Vec<String> {
         if let Some(because) = &self.because {
             return vec![format!("not answered here, because {because}")];
         }

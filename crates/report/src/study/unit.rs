@@ -18,7 +18,7 @@ const fn unit(symbol: &'static str, kind: Unit, step: f64) -> Published {
 }
 
 /// All units.
-pub(super) const UNITS: [Published; 21] = [
+pub(super) const UNITS: [Published; 22] = [
     unit("ns", Unit::Nanoseconds, 1.0),
     unit("µs", Unit::Nanoseconds, 1e3),
     unit("ms", Unit::Nanoseconds, 1e6),
@@ -40,6 +40,7 @@ pub(super) const UNITS: [Published; 21] = [
     unit("", Unit::One, 1.0),
     unit("%", Unit::One, 0.01),
     unit("thousand", Unit::One, 1e3),
+    unit("million", Unit::One, 1e6),
 ];
 
 /// The conversion from a number of costof's to the published unit.
@@ -125,14 +126,18 @@ impl Conversion {
     }
 }
 
-/// Three significant digits, or more before the point, without an exponent.
+/// Three significant digits, or more before the point in groups of three, without an exponent.
 pub(super) fn digits(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
         // 9.995 has one digit before the point when it is rounded, and 10.0 two.
         small => (2.0 - (small * 1.0005).log10().floor()).clamp(0.0, 9.0) as usize,
     };
-    format!("{value:.digits$}")
+    let text = format!("{value:.digits$}");
+    if value.abs() >= 10_000.0 {
+        return grouped(&text);
+    }
+    text
 }
 
 /// The number as it was published, with no more digits.
@@ -201,10 +206,19 @@ mod tests {
         assert_eq!(as_published(0.077), "0.077");
         assert_eq!(as_published(19294.0), "19,294");
         assert_eq!(as_published(312.0), "312");
-        let shown = [0.0, 0.001_646, 0.077_1, 9.996, 61.23, 99.96, 1234.5].map(digits);
+        let shown = [0.0, 0.001_646, 0.077_1, 9.996, 61.23, 99.96, 1234.5, 3e7].map(digits);
         assert_eq!(
             shown,
-            ["0", "0.00165", "0.0771", "10.0", "61.2", "100", "1234"]
+            [
+                "0",
+                "0.00165",
+                "0.0771",
+                "10.0",
+                "61.2",
+                "100",
+                "1234",
+                "30,000,000"
+            ]
         );
     }
 }

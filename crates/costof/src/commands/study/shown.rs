@@ -1,16 +1,21 @@
 //! The output of a study.
 
-use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits};
-use crate::error::{Done, bail, wrong};
+use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, request};
+use crate::cli::RunOptions;
+use crate::error::{Done, Error, bail, wrong};
+use crate::plan::{self, Target};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
+use costof_measure::schedule::Precision;
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
-use costof_model::noise::MEASURED;
+use costof_model::noise::{MEASURED, Placement};
 use costof_model::point::Point;
+use costof_model::rows::Hosts;
 use costof_model::run_file::Run;
 use costof_report::names::points_counted;
 use costof_report::{csv, page};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,7 +56,7 @@ impl Command<'_> {
         let runs = (run, unoptimised.as_ref());
         let reproduction = self
             .study
-            .reproduced_by(&self.infos, runs, &why, caveats(measured))
+            .reproduced_by(&self.infos, runs, &why, self.caveats(measured)?)
             .map_err(wrong)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
@@ -71,19 +76,88 @@ impl Command<'_> {
         log(format!("in {}: {PAGE}, {MARKDOWN}{csv}", shown.display()));
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Notes that a reader of these runs has to know.
+    fn caveats(&self, measured: &Measured) -> Result<Vec<String>, Error> {
+        let run = &measured.run;
+        let facts = facts_of(run);
+        let points = self.points(&facts)?;
+        let without = self.without_number(run, &points, &facts);
+        let count: usize = without.values().sum();
+        let mut caveats = vec![format!(
+            "Precision {}: {} of the study's {} have a number; the run had {} CPUs",
+            run.run.plan.precision,
+            points.len() - count,
+            points_counted(points.len()),
+            facts.planned_cpus().len(),
+        )];
+        let reasons = without.iter().map(|(why, count)| format!("{count}: {why}"));
+        if count > 0 {
+            let reasons: Vec<String> = reasons.collect();
+            caveats.push(format!("Without a number: {}", reasons.join("; ")));
+        }
+        caveats.extend(caveats_of(measured));
+        Ok(caveats)
+    }
+
+    /// All points that the study asks of such a machine.
+    fn points(&self, facts: &Facts) -> Result<Vec<Point>, Error> {
+        let options = RunOptions::default();
+        let selections = self.study.selections.iter();
+        let requests = selections
+            .map(|selection| request(self.table, &self.study, selection, &options))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let target = Target {
+            facts,
+            placement: Placement::default(),
+            hosts: Hosts::default(),
+            peer_link: None,
+            earlier: &|_| Vec::new(),
+        };
+        let plan = plan::plan(self.table, &requests, target, &mut |_| true)?;
+        Ok(plan.points().cloned().collect())
+    }
+
+    /// How many of these points have no number in a run, by the reason.
+    fn without_number(
+        &self,
+        run: &Run,
+        points: &[Point],
+        facts: &Facts,
+    ) -> BTreeMap<String, usize> {
+        let plan = &run.run.plan;
+        let earlier = plan.earlier.iter().map(|earlier| &earlier.row.point);
+        let measured: HashSet<&Point> = run
+            .points
+            .iter()
+            .map(|row| &row.point)
+            .chain(earlier)
+            .collect();
+        let planned: HashSet<&Point> = plan.points().collect();
+        let mut without = BTreeMap::new();
+        for point in points.iter().filter(|point| !measured.contains(point)) {
+            let mut failures = run.failures.iter().rev();
+            let failed = failures.find(|row| row.point == *point);
+            let why = match failed {
+                Some(row) => row.reason.clone(),
+                None if planned.contains(point) => "the run did not come to it".to_owned(),
+                None => match fits(self.table, point, facts) {
+                    Err(why) => why,
+                    Ok(()) if plan.precision == Precision::Quick.name() => {
+                        "left out by --quick".to_owned()
+                    }
+                    Ok(()) => "not asked of this run".to_owned(),
+                },
+            };
+            *without.entry(why).or_default() += 1;
+        }
+        without
+    }
 }
 
-/// Notes that a reader of these runs has to know.
-fn caveats(measured: &Measured) -> Vec<String> {
-    let Measured { run, unoptimised } = measured;
-    let planned = run.run.plan.points().count();
-    let cpus = facts_of(run).planned_cpus().len();
-    let mut caveats = vec![format!(
-        "Precision {}: {} of {} have a number; the run had {cpus} CPUs; points that need more threads than that, or more than half of the free memory, are left out",
-        run.run.plan.precision,
-        run.points.len(),
-        points_counted(planned),
-    )];
+/// Notes on what went into the comparison.
+fn caveats_of(Measured { run, unoptimised }: &Measured) -> Vec<String> {
+    let mut caveats = Vec::new();
     let incomplete = "was interrupted: what is missing was not measured";
     if run.end.is_none() {
         caveats.push(format!("The run {incomplete}"));

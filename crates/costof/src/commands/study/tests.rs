@@ -19,6 +19,7 @@ fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Comm
     Ok(Command {
         table: TABLE,
         options,
+        unoptimised: None,
         folder: PathBuf::from("study"),
         study,
         infos,
@@ -54,7 +55,7 @@ fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
     let options = command.run_options(RUN);
     let requests: Vec<Request<'_>> = command
         .selected(unoptimised)
-        .map(|selection| command.request(selection, &options).unwrap())
+        .map(|selection| request(TABLE, &command.study, selection, &options).unwrap())
         .collect();
     let target = Target {
         facts: &large_machine(),
@@ -72,6 +73,11 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
         let options = options(false);
         let command = command(&options, name, text).unwrap();
         let plans = [false, true].map(|unoptimised| planned(&command, unoptimised));
+        for question in 0..command.study.asks().count() {
+            for selection in command.study.selections_of(question) {
+                request(TABLE, &command.study, selection, &command.run_options(RUN)).unwrap();
+            }
+        }
         for (point, label, unoptimised) in command.study.points(&command.infos).unwrap() {
             // Only a disk that turns has such rows.
             if point.probe == "file.read" && label.is_some() {
@@ -167,6 +173,10 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         (row("point='cpu.clock',unit='us'"), &["line 7", "`us`"]),
         (row("point='cpu.clock',of='p200'"), &["line 7", "of of `r`"]),
         (
+            row("point='memory.bandwidth',unit='ms',bytes=9,of='sd'"),
+            &["line 7", "of of `r`", "rate"],
+        ),
+        (
             row("point='cpu.clock',times=-1"),
             &["line 7", "times of `r`"],
         ),
@@ -196,7 +206,12 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
     let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");
     let options = options(false);
     let command = command(&options, "x", &run).unwrap();
-    let text = command.request(&command.study.selections[0], &command.run_options(RUN));
+    let text = request(
+        TABLE,
+        &command.study,
+        &command.study.selections[0],
+        &command.run_options(RUN),
+    );
     let text = text.err().unwrap().to_string();
     assert!(
         text.contains("line 5") && text.contains("--quick"),

@@ -1,6 +1,6 @@
 //! The second run of a study: the same points measured by an unoptimised build.
 
-use super::{Command, RUN, UNOPTIMISED};
+use super::{Command, RUN, UNOPTIMISED, unoptimised_build};
 use crate::error::{Context, Error, bail, wrong};
 use crate::machine::Machine;
 use crate::session::Programs;
@@ -24,14 +24,15 @@ impl Command<'_> {
         if !self.study.asks_unoptimised(&self.infos).map_err(wrong)? {
             return Ok(());
         }
-        match &self.options.unoptimised {
+        match &self.unoptimised {
             Some(build) => log(format!(
                 "after the rest, the unoptimised build {} measures some of it too",
                 build.display()
             )),
-            None => log(
-                "some of its figures are of an unoptimised build: `cargo build` makes one, and `--unoptimised target/debug/costof` measures them; without it, they are absent",
-            ),
+            None => log(format!(
+                "some of its figures are of an unoptimised build: {}; without it, they are absent",
+                unoptimised_build::how()
+            )),
         }
         Ok(())
     }
@@ -78,7 +79,7 @@ impl Command<'_> {
 
     /// The unoptimised build as a host, if there is one and the study has points for it.
     pub(super) fn unoptimised(&self) -> Result<Option<Host>, Error> {
-        let Some(build) = &self.options.unoptimised else {
+        let Some(build) = &self.unoptimised else {
             return Ok(None);
         };
         let found = build.canonicalize();
@@ -126,7 +127,7 @@ impl Command<'_> {
         };
         let cpu = options.measuring.cpu.as_ref();
         let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
-        let build = options.unoptimised.as_deref().unwrap_or(Path::new("PATH"));
+        let build = self.unoptimised.as_deref().unwrap_or(Path::new("PATH"));
         format!(
             "costof study {}{precision}{cpu} --unoptimised {} --out {}",
             self.named(),

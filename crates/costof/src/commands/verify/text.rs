@@ -57,9 +57,9 @@ fn outcome(row: &Row) -> String {
     };
     let interval = agreement.interval.map_or_else(
         || "no interval".to_owned(),
-        |interval| Unit::One.display_range((interval.low, interval.high), 1.0),
+        |interval| Unit::One.display_range((interval.low, interval.high)),
     );
-    let expected = Unit::One.display_range((row.expected.low, row.expected.high), 1.0);
+    let expected = Unit::One.display_range((row.expected.low, row.expected.high));
     let verdict = match agreement.placed(row.expected) {
         Some(Placed::Inside) => "as expected",
         Some(Placed::Outside) => "not as expected",

@@ -1,0 +1,141 @@
+//! The questions of studies: `costof ask copy-primitives/4`, or by words of the question.
+
+use super::named;
+use crate::cli::{AskOptions, Chosen, RunOptions};
+use crate::commands::estimate::{self, Named};
+use crate::commands::study::{self, fits};
+use crate::error::{Done, Error, bail, wrong};
+use crate::plan::request::infos;
+use crate::record;
+use crate::terminal::{print, watch_interrupts};
+use costof_measure::probe::Probe;
+use costof_model::run_file::Run;
+use costof_report::study::{Answer, EMBEDDED, Study};
+use costof_report::text::wrapped;
+use serde_json::json;
+
+/// A question of a study, by its position.
+pub(super) struct Asked {
+    study: Study,
+    question: usize,
+}
+
+/// The questions of all studies, each with its name.
+pub(super) fn all() -> Result<Vec<(String, String)>, Error> {
+    let mut all = Vec::new();
+    for (name, text) in EMBEDDED {
+        let study = Study::read(name, name, text).map_err(wrong)?;
+        let asks = (1..).zip(study.asks());
+        all.extend(asks.map(|(number, asks)| (format!("{name}/{number}"), asks.to_owned())));
+    }
+    Ok(all)
+}
+
+/// The question `STUDY/NUMBER`, or the only one that has all of these words; none if the name is that of
+/// another question, or of none.
+pub(super) fn find(name: &str) -> Result<Option<Asked>, Error> {
+    if named(name).is_some() {
+        return Ok(None);
+    }
+    let by_words = by_words(name)?;
+    let place = by_words.as_deref().unwrap_or(name).rsplit_once('/');
+    let Some((study, Ok(number))) = place.map(|(study, at)| (study, at.parse::<usize>())) else {
+        return Ok(None);
+    };
+    let study = study::find(study)?;
+    let count = study.asks().count();
+    if !(1..=count).contains(&number) {
+        bail!(
+            "{} has {count} questions, and no {number}: `costof ask` lists them",
+            study.name
+        );
+    }
+    Ok(Some(Asked {
+        study,
+        question: number - 1,
+    }))
+}
+
+/// The name of the only question that has all of these words.
+fn by_words(words: &str) -> Result<Option<String>, Error> {
+    let mut found = all()?;
+    found.retain(|(_, asks)| {
+        let asks = asks.to_lowercase();
+        words
+            .split_whitespace()
+            .all(|word| asks.contains(&word.to_lowercase()))
+    });
+    match found.as_slice() {
+        [] => Ok(None),
+        [(name, _)] => Ok(Some(name.clone())),
+        several => {
+            let several = several
+                .iter()
+                .map(|(name, asks)| format!("{name} ({asks})"));
+            bail!("which one: {}", several.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+impl Asked {
+    pub(super) fn answer(&self, table: &'static [&'static Probe], options: &AskOptions) -> Done {
+        let fixed = [
+            ("size", options.size.is_some()),
+            ("link", options.link.is_some()),
+            ("peer", options.peer.host.is_some()),
+        ];
+        if let Some((name, _)) = fixed.iter().find(|(_, is_set)| *is_set) {
+            bail!("a question of a study has no --{name}: its file says what is measured");
+        }
+        self.study.check(&infos(table)).map_err(wrong)?;
+        let (path, run) = match &options.run {
+            Some(path) => (path.display().to_string(), record::read(path)?),
+            None => self.measure(table, options)?,
+        };
+        let answer = self.study.answers(&run).swap_remove(self.question);
+        print(if options.json {
+            format!("{}\n", as_json(&answer, &run, &path))
+        } else {
+            as_text(&answer, &run, &path)
+        })
+    }
+
+    fn measure(
+        &self,
+        table: &'static [&'static Probe],
+        options: &AskOptions,
+    ) -> Result<Named, Error> {
+        let all = RunOptions {
+            on: options.on.iter().cloned().collect(),
+            chosen: Chosen {
+                remote_costof: options.remote_costof.clone(),
+                ..Chosen::default()
+            },
+            ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+        };
+        let selections = self.study.selections_of(self.question).iter();
+        let selections = selections.filter(|it| !it.words(all.measuring.quick).is_empty());
+        let requests = selections
+            .map(|selection| study::request(table, &self.study, selection, &all))
+            .collect::<Result<Vec<_>, Error>>()?;
+        estimate::measure_all(table, &all, requests, fits, &*watch_interrupts()?)
+    }
+}
+
+fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
+    let theirs = answer.theirs.iter().map(|theirs| format!("they: {theirs}"));
+    let here = answer.sentences(run).into_iter();
+    let here = here.map(|sentence| format!("here: {sentence}"));
+    let lines: String = theirs.chain(here).map(|line| wrapped(&line, "")).collect();
+    format!("{}\n\n{lines}\nThe run: {path}\n", answer.ask)
+}
+
+fn as_json(answer: &Answer, run: &Run, path: &str) -> serde_json::Value {
+    json!({
+        "question": answer.ask,
+        "verdict": answer.because.as_ref().map(|_| "cannot tell"),
+        "answer": answer.sentences(run).join(" "),
+        "theirs": answer.theirs,
+        "run": path,
+    })
+}

@@ -1,0 +1,227 @@
+//! The result of a run for a figure, in the figure's unit.
+
+use super::figure::{Against, Figure, Of, Stated};
+use super::reproduction::{Line, Why};
+use super::unit::{Conversion, Published, digits};
+use crate::names::short_point;
+use crate::table::hit_mark;
+use costof_model::metric::Estimate;
+use costof_model::point::Point;
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+
+/// The metric of cycles that were not counted.
+const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
+
+const OF_TSC: &str = "cycles of the TSC, which ticks at one rate whatever the core's clock is: they equal core cycles only \
+                      at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
+                      says why)";
+
+/// A result of costof, in the unit of the figure.
+pub(super) struct Measured {
+    unit: Published,
+    value: f64,
+    of: Of,
+    /// The median, if the value is a mean.
+    median: Option<f64>,
+    /// The interval of the median.
+    interval: Option<(f64, f64)>,
+    expected: Option<(f64, f64)>,
+    /// A mark for whether the prediction held.
+    hit: &'static str,
+    grade: String,
+    /// What a reader of the number has to know.
+    pub(super) note: Option<&'static str>,
+    /// None if it comes from another run than the page's.
+    point: Option<Point>,
+}
+
+impl Measured {
+    pub(super) fn into_line(self, figure: &Figure, line: &mut Line) {
+        let range = |(low, high): (f64, f64)| format!("{}–{}", digits(low), digits(high));
+        line.here = self.unit.display(self.value) + &self.of.said();
+        line.median = self.median.map_or_else(String::new, digits);
+        line.interval = self.interval.map_or_else(String::new, range);
+        let expected = |ends| range(ends) + self.hit;
+        line.expected = self.expected.map_or_else(String::new, expected);
+        line.grade = self.grade;
+        line.ratio = match figure.measured {
+            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
+                let within = if low < high { "within" } else { "1.00" };
+                within.to_owned()
+            }
+            // The ratio to the nearer end of a range.
+            Stated::Range(low, high) => {
+                let to = if self.value < low { low } else { high };
+                let ratio = (to > 0.0).then(|| digits(self.value / to));
+                ratio.unwrap_or_default()
+            }
+            Stated::Nothing | Stated::Words(_) => String::new(),
+        };
+        line.point = self.point;
+    }
+}
+
+/// The result of a run for a figure, or why there is none.
+pub(super) fn measured(
+    against: &Against,
+    unit: Published,
+    run: Option<&Run>,
+    why: Why<'_>,
+) -> Result<Measured, String> {
+    let Some(run) = run else {
+        return Err(
+            "there is no unoptimised.jsonl beside the run (`costof study … --unoptimised` measures it)".to_owned(),
+        );
+    };
+    let found = run.points.iter().filter(|row| against.is(row));
+    // If several labels match, the shortest, which says nothing more.
+    let length = |row: &&PointRow| row.label.as_deref().map_or(0, str::len);
+    let Some(row) = found.min_by_key(length) else {
+        return Err(missing(against, run, why));
+    };
+    let name = |row: &PointRow| short_point(&row.point, run.probe(&row.point.probe));
+    if row.state == State::BelowResolution {
+        return Err(format!(
+            "{} lies below the resolution of the clock",
+            name(row)
+        ));
+    }
+    let estimate = estimate(against, unit, row).ok_or_else(|| {
+        let metric = against.metric.as_deref().unwrap_or("number");
+        let metric = metric.replace('_', " ");
+        format!("there is no {metric}: {}", uncounted(&metric))
+    })?;
+    let times = against.operations(row)?;
+    let conversion = unit.from(estimate.unit, times, against.bytes)?;
+    let value = statistic(against.of, estimate, row);
+    let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
+    // A mean is shown with the median, whose interval and prediction these are.
+    let shows_median = matches!(against.of, Of::Median | Of::Mean);
+    let interval = interval(estimate, row).filter(|_| shows_median);
+    Ok(Measured {
+        unit,
+        value: conversion.apply(value),
+        of: against.of,
+        median: (against.of == Of::Mean).then(|| conversion.apply(estimate.median)),
+        interval: interval.map(|ends| conversion.range(ends)),
+        expected: expected(estimate, row, conversion).filter(|_| shows_median),
+        hit: hit_mark(row),
+        grade: row.grade.to_string(),
+        note: is_of_tsc(estimate, row).then_some(OF_TSC),
+        point: (!against.unoptimised).then(|| row.point.clone()),
+    })
+}
+
+/// Whether an estimate counts cycles of the TSC, as the CPU's counters are not available.
+fn is_of_tsc(estimate: &Estimate, row: &PointRow) -> bool {
+    estimate.name == "cycles_per_byte" && row.median("cycles_by_pmu") == Some(0.0)
+}
+
+/// The statistic of an estimate. Estimated cycles have one sample for each launch, so all but their median are
+/// computed from the samples of the time.
+fn statistic(of: Of, estimate: &Estimate, row: &PointRow) -> Option<f64> {
+    let (of_time, per_ns) = match cycles_per_ns(estimate, row) {
+        Some(per_ns) if estimate.name == ESTIMATED_CYCLES => (row.primary()?, per_ns),
+        _ => (estimate, 1.0),
+    };
+    let value = match of {
+        Of::Median => return Some(estimate.median),
+        Of::Mean => Some(of_time.mean),
+        Of::Deviation => of_time.sd,
+        Of::Least => Some(of_time.min),
+        Of::Percentile(percent) => of_time.percentile(percent),
+    };
+    Some(value? * per_ns)
+}
+
+/// Why a run has no row for this figure.
+fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
+    if let Some(label) = &against.label {
+        return format!("this machine has no `{label}` in its latency table");
+    }
+    let mut failures = run.failures.iter();
+    let failed = failures.rfind(|row| row.point == against.point);
+    if let Some(row) = failed {
+        return row.reason.clone();
+    }
+    let planned = run.run.plan.points();
+    if planned.clone().any(|point| *point == against.point) {
+        return "the run did not come to it".to_owned();
+    }
+    why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
+        "quick" => "it is left out of a quick run".to_owned(),
+        _ => "this run did not ask it".to_owned(),
+    })
+}
+
+/// Why a metric may be absent.
+fn uncounted(metric: &str) -> &'static str {
+    if metric.contains("miss") || metric == "cycles" {
+        "the CPU's counters are not to be had (`costof doctor` says why)"
+    } else {
+        "no launch reported it"
+    }
+}
+
+impl Against {
+    /// How many operations of costof's the figure is of.
+    fn operations(&self, row: &PointRow) -> Result<Option<f64>, String> {
+        let Some(seconds) = self.seconds else {
+            return Ok(self.times);
+        };
+        let rate = row.median("rate").ok_or("its rate was not measured")?;
+        Ok(Some(self.times.unwrap_or(1.0) * seconds * rate))
+    }
+
+    /// Whether a row is the one to compare with.
+    fn is(&self, row: &PointRow) -> bool {
+        let Some(label) = &self.label else {
+            return row.point == self.point;
+        };
+        let axes = self.point.axes.0.iter();
+        let mut agree = axes.map(|(name, value)| row.axes().0.get(name) == Some(value));
+        row.point.probe == self.point.probe
+            && row.point.link == self.point.link
+            && row.label.as_deref().is_some_and(|own| own.contains(label))
+            && agree.all(|agrees| agrees)
+    }
+}
+
+/// The estimate to compare with. For cycles, counted ones are preferred to estimated ones.
+fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option<&'r Estimate> {
+    match &against.metric {
+        Some(name) => row.estimate(name),
+        None if unit.is_cycles() => row
+            .estimate("cycles")
+            .or_else(|| row.estimate(ESTIMATED_CYCLES)),
+        None => row.primary(),
+    }
+}
+
+/// The predicted range in the unit of the figure.
+fn expected(estimate: &Estimate, row: &PointRow, conversion: Conversion) -> Option<(f64, f64)> {
+    let expected = row.prediction.as_ref()?;
+    if expected.metric == estimate.name {
+        return Some(conversion.range((expected.low, expected.high)));
+    }
+    let per_ns = cycles_per_ns(estimate, row).filter(|_| expected.metric == row.primary)?;
+    Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
+}
+
+/// The interval of an estimate. If too few launches have cycles, the interval of the time that they are
+/// computed from.
+fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
+    estimate.ci95.or_else(|| {
+        let per_ns = cycles_per_ns(estimate, row)?;
+        let (low, high) = row.primary()?.ci95?;
+        Some((low * per_ns, high * per_ns))
+    })
+}
+
+/// The core clock that converts a cost to cycles; none if the figure is not in cycles.
+fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
+    let cost = row.primary()?;
+    let per_ns = estimate.median / cost.median;
+    (estimate.name.ends_with("cycles") && per_ns.is_finite()).then_some(per_ns)
+}
