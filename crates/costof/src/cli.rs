@@ -118,12 +118,10 @@ pub(crate) enum Command {
 /// How a machine is measured, whatever the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Measuring {
-    /// A first look: fewer launches. `costof run` alone measures the 20 rows that matter most, in at most
-    /// 20 seconds; a study leaves out some of what takes long
+    /// A first look: fewer launches, and less of what takes long
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// More and longer launches, for results to publish. `costof run` alone measures every point of
-    /// every probe
+    /// More and longer launches, for results to publish
     #[arg(long)]
     pub(crate) full: bool,
     /// CPUs to measure on, such as 1 or 2,4-6 [default: one that is usually idle]
@@ -150,6 +148,12 @@ pub(crate) struct Quiet {
     #[arg(long)]
     pub(crate) require_quiet: bool,
 }
+
+/// What `--quick` and `--full` of `costof run` do.
+const QUICK: &str = "A first look: fewer launches, without the points that take long. Without a PROBE: \
+                     the 20 rows that matter most, in about 20 seconds";
+const FULL: &str = "More and longer launches, for results to publish. Without a PROBE: every point of \
+                    every probe";
 
 impl Measuring {
     pub(crate) fn precision(&self) -> Precision {
@@ -190,7 +194,11 @@ pub(crate) struct Chosen {
 }
 
 #[derive(Clone, Debug, Default, Args)]
-#[command(group(ArgGroup::new("path").args(["links", "peer", "to"])))]
+#[command(
+    group(ArgGroup::new("path").args(["links", "peer", "to"])),
+    mut_arg("quick", |quick| quick.help(QUICK)),
+    mut_arg("full", |full| full.help(FULL))
+)]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os), a glob ('*.latency') or a word (fsync)
     /// [default: the latency table; with --set, every probe with such an axis]

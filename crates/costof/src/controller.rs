@@ -36,6 +36,8 @@ use std::time::Duration;
 const MORE_LAUNCHES_MAX: u32 = 3;
 /// All additional launches of a run take at most this share of its time budget.
 const MORE_LAUNCHES_SHARE: f64 = 0.1;
+/// A launch takes long if it takes this share of the time budget: without it, a first look is shorter.
+const LONG_LAUNCH_SHARE: f64 = 0.05;
 
 /// Executes the missing part of a run.
 pub(crate) struct Controller<'a> {
@@ -51,6 +53,8 @@ pub(crate) struct Controller<'a> {
     machines: &'a Machines,
     precision: Precision,
     progress: &'a Progress<'a>,
+    /// The blocks that get no more launches, because the time of a first look is over.
+    cut: Vec<usize>,
     /// The plan and the results so far: what the file holds, and nothing else.
     record: &'a mut Record,
 }
@@ -76,6 +80,7 @@ impl<'a> Controller<'a> {
             machines,
             precision: cost::precision(plan)?,
             progress,
+            cut: Vec::new(),
             record,
         })
     }
@@ -92,6 +97,9 @@ impl<'a> Controller<'a> {
             let seed = self.run().run.seed ^ u64::from(level);
             for launch in 0..least {
                 for position in schedule::round_order(seed, launch, blocks.len()) {
+                    if launch > 0 && self.has_no_time(blocks[position], least) {
+                        continue;
+                    }
                     self.launch(blocks[position], launch, 0)?;
                     pulse(std::slice::from_ref(self), None);
                 }
@@ -120,6 +128,32 @@ impl<'a> Controller<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a block gets no more of the least launches: in a first look that would take much longer than
+    /// announced, if its launches take longest. Without them it has no interval.
+    fn has_no_time(&mut self, block: usize, least: u32) -> bool {
+        if self.precision != Precision::Quick || self.plan().launches.is_some() {
+            return false;
+        }
+        let wanted = |at| if self.cut.contains(&at) { 0 } else { least };
+        let counts: Vec<u32> = (0..self.plan().blocks.len()).map(wanted).collect();
+        let counted: Vec<Counted> = (0..counts.len()).map(|at| self.counted(at)).collect();
+        let open = (0..counts.len()).filter(|at| (1..counts[*at]).contains(&counted[*at].done));
+        let longest = open.max_by_key(|at| counted[*at].launch);
+        if longest == Some(block)
+            && counted[block].launch > self.budget().mul_f64(LONG_LAUNCH_SHARE)
+            && self.progress.is_overrun(self.time_left(&counts))
+        {
+            self.cut.push(block);
+            let planned = self.block(block).planned();
+            let name = planned.label(0).unwrap_or(&planned.points[0].probe);
+            self.progress.say(&format!(
+                "no interval for {name}: one launch takes {:.1} s here",
+                counted[block].launch.as_secs_f64()
+            ));
+        }
+        self.cut.contains(&block)
     }
 
     fn last_level(&self) -> u32 {
@@ -223,10 +257,12 @@ impl<'a> Controller<'a> {
             Some(asked) => vec![asked; counted.len()],
             None => schedule::launch_counts(&counted, left, self.precision),
         };
-        blocks
-            .zip(fresh)
-            .map(|(block, fresh)| self.block(block).decided().unwrap_or(fresh))
-            .collect()
+        let count = |(block, fresh)| match self.block(block).decided() {
+            Some(count) => count,
+            None if self.cut.contains(&block) => counted[block].done.max(1),
+            None => fresh,
+        };
+        blocks.zip(fresh).map(count).collect()
     }
 
     fn counted(&self, block: usize) -> Counted {

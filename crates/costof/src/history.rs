@@ -104,7 +104,7 @@ fn add_to_index(id: &str, path: &Path) -> io::Result<()> {
 
 /// The file of the run that a command line names: `@1` is the latest run, `@2` the one before; anything else
 /// is a path.
-pub(crate) fn named(name: PathBuf) -> Result<PathBuf, String> {
+pub(crate) fn named(name: PathBuf) -> Result<PathBuf, Error> {
     let number = name.to_str().and_then(|text| text.strip_prefix('@'));
     let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else {
         return Ok(name);
@@ -115,16 +115,17 @@ pub(crate) fn named(name: PathBuf) -> Result<PathBuf, String> {
         .checked_sub(1)
         .and_then(|position| runs.into_iter().nth(position));
     run.ok_or_else(|| match count {
-        0 => "there is no run in the history: `costof run` makes one, or name a run file".to_owned(),
-        _ => format!(
+        0 => wrong("there is no run in the history: `costof run` makes one, or name a run file"),
+        1 => wrong(format!("there is no run @{number}: @1 is the only one")),
+        _ => wrong(format!(
             "there is no run @{number}: @1 is the latest, @{count} the oldest (`costof runs` lists them)"
-        ),
+        )),
     })
 }
 
 /// The latest run.
 pub(crate) fn latest() -> Result<PathBuf, Error> {
-    named("@1".into()).map_err(wrong)
+    named("@1".into())
 }
 
 /// The latest run, and the run before it to compare it with.

@@ -20,10 +20,11 @@ mod resume;
 mod session;
 mod terminal;
 
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
-use error::Error;
+use error::{Done, Error};
+use std::error::Error as _;
 use std::process::ExitCode;
 
 /// Counts allocations, so that a worker can show that a timed batch makes none.
@@ -32,9 +33,21 @@ static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::al
 
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
-    let matches = cli::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let done = match cli.command {
+    match cli::command().try_get_matches() {
+        Ok(matches) => ended(execute(table, &matches)),
+        Err(error) => match error
+            .source()
+            .and_then(|source| source.downcast_ref::<Error>())
+        {
+            Some(own) => failed(own),
+            None => error.exit(),
+        },
+    }
+}
+
+fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
+    let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+    match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::Show(options) => commands::show::run(&options),
         Command::Runs(options) => commands::runs::run(&options),
@@ -55,16 +68,22 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),
         Command::Send(options) => commands::send::run(&options),
-    };
+    }
+}
+
+fn ended(done: Done) -> ExitCode {
     match done {
         Ok(code) => code,
         // The reader has seen enough: `costof list | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            terminal::log(&error);
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Reports an error once.
+fn failed(error: &Error) -> ExitCode {
+    terminal::log(error);
+    ExitCode::from(error.exit_code())
 }

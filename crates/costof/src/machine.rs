@@ -337,6 +337,38 @@ impl Machine {
         allowed.iter().map(|cpu| cpu as usize).collect()
     }
 
+    /// Which of these probes its costof lacks or measures in another way, as a sentence; none if it has all.
+    pub(crate) fn misses(&self, probes: &[&ProbeInfo]) -> Option<String> {
+        let has = |probe: &ProbeInfo| {
+            let mut probes = self.description.probes.iter();
+            probes.any(|(id, _)| *id == probe.id)
+        };
+        let differing = probes.iter().filter(|probe| self.has(probe).is_err());
+        let (other, lacking): (Vec<&ProbeInfo>, Vec<&ProbeInfo>) =
+            differing.copied().partition(|probe| has(probe));
+        let named = |what: &str, probes: Vec<&ProbeInfo>| {
+            let ids: Vec<&str> = probes.iter().map(|probe| &*probe.id).collect();
+            (!ids.is_empty()).then(|| format!("{what} {}", ids.join(", ")))
+        };
+        let release = if lacking.is_empty() {
+            "another release"
+        } else {
+            "an older release"
+        };
+        let parts = [
+            named("it lacks", lacking),
+            named("it measures in another way", other),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| {
+            format!(
+                "the costof on {} is {release}: {}; their points get no number (use the same release at both ends)",
+                self.host,
+                parts.join("; ")
+            )
+        })
+    }
+
     /// Checks that its costof measures a probe in the same way as this one.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use costof_model::rows::{Block, Earlier, Hosts, Plan};
 use costof_model::unit::Unit;
 use costof_report::known;
 use request::Request;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The machine that a plan is for.
 pub(crate) struct Target<'a> {
@@ -66,17 +66,23 @@ pub(crate) fn plan(
     for ProbePlan {
         probe,
         headlines,
+        asked,
         mut points,
     } in all
     {
         let info = &*probe.info;
         let level = levels.iter().position(|level| level.contains(&info));
         points.retain(&mut *keep);
-        blocks.extend(split(probe, points).into_iter().map(|points| Block {
-            labels: labels(&points, &headlines),
-            level: level.unwrap_or(0) as u32,
-            rounds: rounds(probe, precision),
-            points,
+        blocks.extend(split(probe, points).into_iter().map(|points| {
+            Block {
+                labels: labels(&points, &headlines),
+                level: level.unwrap_or(0) as u32,
+                rounds: rounds(probe, precision),
+                needed: (0..points.len())
+                    .filter(|at| !asked.contains(&points[*at]))
+                    .collect(),
+                points,
+            }
         }));
     }
     Ok(Plan {
@@ -93,6 +99,8 @@ pub(crate) fn plan(
 struct ProbePlan {
     probe: &'static Probe,
     headlines: Vec<Headline>,
+    /// The requested points. Predictions use the others.
+    asked: HashSet<Point>,
     points: Vec<Point>,
 }
 
@@ -100,6 +108,7 @@ impl ProbePlan {
     /// Adds the points of another request for the same probe.
     fn add(&mut self, more: ProbePlan) {
         extend_new(&mut self.headlines, more.headlines);
+        self.asked.extend(more.asked);
         extend_new(&mut self.points, more.points);
     }
 }
@@ -215,6 +224,7 @@ fn probe_plan(
     Ok(ProbePlan {
         probe,
         headlines,
+        asked: points.iter().cloned().collect(),
         points,
     })
 }

@@ -115,15 +115,17 @@ fn all_report(seen: &[Seen]) -> Result<(), Error> {
 fn busy(seen: &[Seen]) -> Option<String> {
     let busy = seen.iter().filter_map(|seen| {
         let contention = seen.contention?;
-        let grade = expected(contention);
-        (grade > QUIET).then(|| (grade, described(&seen.host, contention)))
+        let grades = [true, false].map(|is_alone| expected(contention, is_alone));
+        (grades[1] > QUIET).then(|| (grades, described(&seen.host, contention)))
     });
-    let busy: Vec<(Grade, String)> = busy.collect();
-    let worst = busy.iter().map(|(grade, _)| *grade).max()?;
+    let busy: Vec<([Grade; 2], String)> = busy.collect();
+    let worst = |at: usize| busy.iter().map(|(grades, _)| grades[at]).max();
     let texts: Vec<&str> = busy.iter().map(|(_, text)| &**text).collect();
-    let then = match worst {
-        Grade::D => "grade D and no comparisons".to_owned(),
-        grade => format!("grade {grade}"),
+    let then = match (worst(0)?, worst(1)?) {
+        (alone, disturbed) if alone == disturbed => format!("grade {disturbed}"),
+        (alone, disturbed) => format!(
+            "grade {alone} where enough batches stay undisturbed, else {disturbed}, and few comparisons"
+        ),
     };
     Some(format!("{}: expect {then}", texts.join("; ")))
 }
@@ -136,11 +138,11 @@ fn described(host: &str, contention: Contention) -> String {
         others,
         steal,
     } = contention;
-    if expected(Contention {
+    let is_busy = |contention| expected(contention, false) > QUIET;
+    if is_busy(Contention {
         steal: 0.0,
         ..contention
-    }) > QUIET
-    {
+    }) {
         let cpus = if cpus == 1 {
             "the CPU".to_owned()
         } else {
@@ -148,11 +150,10 @@ fn described(host: &str, contention: Contention) -> String {
         };
         users.push(format!("other processes use {} of {cpus}", percent(others)));
     }
-    if expected(Contention {
+    if is_busy(Contention {
         others: 0.0,
         ..contention
-    }) > QUIET
-    {
+    }) {
         users.push(format!(
             "the hypervisor takes {} of the time",
             percent(steal)
@@ -165,21 +166,23 @@ fn described(host: &str, contention: Contention) -> String {
     }
 }
 
-/// The grade to expect for a measurement now, by the limits of the grades.
+/// The grade to expect for a measurement now, by the limits of the grades. `is_alone` says that it keeps its
+/// CPU, and that enough of its batches are not disturbed.
 ///
 /// Other processes move to another CPU if there is one. There they still share caches, memory and the power
 /// budget with the measurement.
-fn expected(contention: Contention) -> Grade {
+fn expected(contention: Contention, is_alone: bool) -> Grade {
     let elsewhere = f64::from(contention.cpus) - 1.0;
     let others = contention.others * f64::from(contention.cpus);
     let noise = Noise {
         duration_ns: 1.0,
         steal_ns: Some(contention.steal),
         others_ns: Some((others - elsewhere).max(0.0)),
+        run_queue_wait_ns: Some(0.0),
         others_elsewhere: (elsewhere > 0.0).then(|| (others / elsewhere).min(1.0)),
         ..Noise::default()
     };
-    let causes = grade::causes(&[&noise], false);
+    let causes = grade::causes(&[&noise], is_alone);
     let grades = causes.iter().map(|cause| cause.grade);
     grades.max().unwrap_or(Grade::A)
 }
@@ -222,19 +225,20 @@ mod tests {
 
     #[test]
     fn the_expected_grade_is_that_of_what_is_left_for_what_is_measured() {
-        for (seen, grade) in [
-            (contention(2, 0.0, 0.0), Grade::A),
+        for (seen, alone, disturbed) in [
+            (contention(2, 0.0, 0.0), Grade::A, Grade::A),
             // A program in the background has the other CPU, and a good part of it.
-            (contention(2, 0.2, 0.0), Grade::B),
-            (contention(2, 0.5, 0.0), Grade::C),
-            (contention(2, 1.0, 0.0), Grade::D),
-            (contention(1, 0.05, 0.0), Grade::B),
-            (contention(1, 0.5, 0.0), Grade::D),
-            (contention(64, 0.3, 0.0), Grade::B),
-            (contention(64, 0.9, 0.0), Grade::C),
-            (contention(2, 0.0, 0.05), Grade::C),
+            (contention(2, 0.2, 0.0), Grade::B, Grade::B),
+            (contention(2, 0.5, 0.0), Grade::C, Grade::C),
+            (contention(2, 1.0, 0.0), Grade::C, Grade::D),
+            (contention(1, 0.05, 0.0), Grade::B, Grade::B),
+            (contention(1, 0.5, 0.0), Grade::B, Grade::D),
+            (contention(64, 0.3, 0.0), Grade::B, Grade::B),
+            (contention(64, 0.9, 0.0), Grade::C, Grade::C),
+            (contention(2, 0.0, 0.05), Grade::B, Grade::C),
         ] {
-            assert_eq!(expected(seen), grade, "{seen:?}");
+            let grades = [true, false].map(|is_alone| expected(seen, is_alone));
+            assert_eq!(grades, [alone, disturbed], "{seen:?}");
         }
     }
 
@@ -248,8 +252,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                "busy: other processes use 100 % of 2 CPUs: expect grade D and no comparisons \
-              (--wait-quiet 5m waits for a quiet machine)"
+                "busy: other processes use 100 % of 2 CPUs: expect grade C where enough batches stay \
+              undisturbed, else D, and few comparisons (--wait-quiet 5m waits for a quiet machine)"
             ]
         );
         let seen = [
@@ -264,7 +268,8 @@ mod tests {
         assert_eq!(
             busy(&seen).unwrap(),
             "busy: other processes use 90 % of 4 CPUs, the hypervisor takes 30 % of the time; \
-             ssh:b is busy: other processes use 60 % of 4 CPUs: expect grade D and no comparisons"
+             ssh:b is busy: other processes use 60 % of 4 CPUs: expect grade C where enough batches stay \
+             undisturbed, else D, and few comparisons"
         );
     }
 

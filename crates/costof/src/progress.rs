@@ -2,7 +2,7 @@
 
 use crate::terminal::log;
 use costof_report::names::points_counted;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,9 +58,14 @@ impl Pace {
         is_due
     }
 
+    /// Whether a run that takes this long in all takes much longer than announced.
+    fn is_overrun(&self, in_all: Duration) -> bool {
+        in_all > self.announced.mul_f64(OVERRUN).max(OVERRUN_MIN)
+    }
+
     /// A message, once, that the run takes much longer than announced.
     fn correction(&mut self, in_all: Duration) -> Option<String> {
-        if self.is_corrected || in_all <= self.announced.mul_f64(OVERRUN).max(OVERRUN_MIN) {
+        if self.is_corrected || !self.is_overrun(in_all) {
             return None;
         }
         self.is_corrected = true;
@@ -107,8 +112,11 @@ pub(crate) fn bar(steps: u64, name: &str) -> ProgressBar {
 
 impl Display {
     pub(crate) fn new() -> Display {
+        let bar = bar(0, " launches");
+        // A bar without a length would be shown as full.
+        bar.set_draw_target(ProgressDrawTarget::hidden());
         Display {
-            bar: bar(0, " launches"),
+            bar,
             expected: Mutex::default(),
         }
     }
@@ -124,6 +132,7 @@ impl Display {
         expected.push(launches);
         self.bar.set_length(expected.iter().sum());
         if expected.len() == 1 {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.reset_elapsed();
         }
         Progress {
@@ -176,6 +185,11 @@ impl Progress<'_> {
     /// Whether it is time to say how far the run is.
     pub(crate) fn is_due(&self) -> bool {
         self.pace.borrow_mut().is_due(self.began.elapsed())
+    }
+
+    /// Whether the run takes much longer than announced, if it takes this long from now on.
+    pub(crate) fn is_overrun(&self, left: Duration) -> bool {
+        self.pace.borrow().is_overrun(self.began.elapsed() + left)
     }
 
     /// Reports once that the run takes much longer than announced, if the remaining time implies that.

@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use crate::error::{Context, Error};
 use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
-use crate::plan::cost::{Cost, precision};
+use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
@@ -23,10 +23,11 @@ use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{AttemptRow, Hosts, PeerRow, Plan, Row, RunRow, SCHEMA};
 use costof_os::sched::affinity;
 use costof_report::names;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -321,12 +322,32 @@ impl<'a> Session<'a> {
             }
             fits.is_ok()
         };
-        let plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
+        let mut plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
+        if self.requests.iter().all(|request| request.fits_budget) {
+            let precision = precision(&plan)?;
+            let cut = cost::fit(self.table, &mut plan, precision);
+            if cut > 0 {
+                left_out.insert(
+                    "they take too long for a first look (without --quick they are measured)"
+                        .to_owned(),
+                    cut,
+                );
+            }
+        }
         if !plan.earlier.is_empty() {
             let points = names::points_counted(plan.earlier.len());
             self.display.say(&format!(
                 "{points} that predictions build on: taken from earlier runs, not measured again"
             ));
+        }
+        let planned: BTreeSet<&str> = plan.points().map(|point| &*point.probe).collect();
+        let probes = infos(self.table).into_iter();
+        let probes: Vec<&ProbeInfo> = probes.filter(|info| planned.contains(&*info.id)).collect();
+        for missing in machines
+            .iter()
+            .filter_map(|machine| machine.misses(&probes))
+        {
+            self.display.say(&missing);
         }
         for (reason, points) in left_out {
             let points = names::points_counted(points);

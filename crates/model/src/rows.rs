@@ -125,13 +125,16 @@ pub struct Earlier {
 }
 
 /// Points that are measured together, all of one probe.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// The points.
     pub points: Vec<Point>,
     /// The labels of the headlines among them, each with its position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<(usize, String)>,
+    /// The positions of the points that nobody asked for: predictions of other points use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed: Vec<usize>,
     /// The blocks of a level are measured when those of all earlier levels are complete.
     pub level: u32,
     /// How many interleaved rounds a launch measures its points in.
@@ -306,6 +309,12 @@ impl Plan {
     /// The points of all blocks, in their order.
     pub fn points(&self) -> impl Iterator<Item = &Point> + Clone {
         self.blocks.iter().flat_map(|block| &block.points)
+    }
+
+    /// The points that are measured only because predictions use them.
+    pub fn needed(&self) -> impl Iterator<Item = &Point> {
+        let blocks = self.blocks.iter();
+        blocks.flat_map(|block| block.needed.iter().filter_map(|at| block.points.get(*at)))
     }
 }
 

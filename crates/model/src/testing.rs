@@ -139,9 +139,8 @@ pub fn run_without_facts() -> Run {
 pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
     let blocks = blocks.into_iter().map(|points| Block {
         points,
-        labels: Vec::new(),
-        level: 0,
         rounds: 1,
+        ..Block::default()
     });
     Run::new(RunRow {
         schema: SCHEMA,

@@ -256,9 +256,8 @@ impl ThisEnd {
                 launches: None,
                 blocks: vec![Block {
                     points: vec![point],
-                    labels: Vec::new(),
-                    level: 0,
                     rounds: 1,
+                    ..Block::default()
                 }],
                 earlier: Vec::new(),
                 placement: Placement::default(),

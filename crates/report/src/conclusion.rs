@@ -128,7 +128,7 @@ mod tests {
         ];
         let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
         run.points = rows.to_vec();
-        run.points[1].label = Some("most of all".to_owned());
+        run.run.plan.blocks[0].labels = vec![(1, "most of all".to_owned())];
         let expected = [
             "most of all: 100, where 1.00 – 5.00 was predicted",
             "(grade C) a.some: 100, where 1.00 – 50.0 was predicted",

@@ -2,7 +2,7 @@
 
 use crate::grid::Align::{Left, Right};
 use crate::grid::Grid;
-use crate::text::paragraph;
+use crate::text::{paragraph, wrapped};
 use crate::{names, notes};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -23,24 +23,27 @@ pub fn counted(messages: u64, bytes: u64) -> String {
     format!("{messages} message{plural} ({bytes})")
 }
 
-/// Each metric of the run's only point, then its findings and how the link was set up.
-pub fn metrics(run: &Run) -> String {
-    let mut grid = Grid::new([("", Left), ("measured", Right)]);
+/// The width of a metric's name and value in the table.
+const NAME_AND_VALUE: usize = 36;
+
+/// Each metric of the run's only point and what it is, then its findings and how the link was set up. Lines
+/// have about this many columns.
+pub fn metrics(run: &Run, info: &ProbeInfo, columns: usize) -> String {
+    let mut grid = Grid::new([("", Left), ("measured", Right), ("", Left)]);
+    let room = columns.saturating_sub(NAME_AND_VALUE);
     for estimate in run.points.iter().flat_map(|row| &row.metrics) {
         let shown = |value| estimate.unit.display(value);
-        grid.add([estimate.name.to_string(), shown(estimate.median)]);
+        let mut metrics = info.metrics.iter();
+        let metric = metrics.find(|metric| metric.name == estimate.name);
+        let about = metric.map_or_else(String::new, |metric| wrapped(room, &metric.about, ""));
+        let about = about.trim_end().to_owned();
+        grid.add([estimate.name.to_string(), shown(estimate.median), about]);
         for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
             let name = format!("{} p{}", estimate.name, percentile.percent);
-            grid.add([name, shown(percentile.value)]);
+            grid.add([name, shown(percentile.value), String::new()]);
         }
     }
     let mut text = grid.text();
-    for row in &run.points {
-        text += &format!(
-            "cost, cpu and softirq are for 1 KiB; `costof explain {}` says what each is\n",
-            row.point.probe
-        );
-    }
     text.push_str(&paragraph(&notes::links(run)));
     text.push_str(&paragraph(&notes::findings(run)));
     text

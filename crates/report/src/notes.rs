@@ -36,8 +36,13 @@ pub(crate) fn summary(run: &Run) -> String {
         0 => format!("none was predicted{}", what_predictions_build_on(run)),
         _ => format!("{hits} of {predicted} predictions held"),
     };
+    let needed: HashSet<&Point> = run.run.plan.needed().collect();
+    let needed = match rows().filter(|row| needed.contains(&row.point)).count() {
+        0 => String::new(),
+        count => format!(" ({count} only as predictions use them)"),
+    };
     let mut text = format!(
-        "{} measured, {count} launches each; {predictions}",
+        "{} measured{needed}, {count} launches each; {predictions}",
         points_counted(rows().count()),
     );
     if let Some(width) = width {

@@ -6,6 +6,7 @@ mod studies;
 use crate::cli::{AskOptions, Chosen, RunOptions};
 use crate::commands::estimate::{self, Named};
 use crate::error::{Done, Error, bail, wrong};
+use crate::plan::keywords::{self, Take};
 use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
@@ -89,7 +90,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
         return asked.answer(table, options);
     }
     let infos = infos(table);
-    let question = find(name)?;
+    let question = find(table, name)?;
     let mut asked = question.with(options)?;
     let interrupted = watch_interrupts()?;
     let measure =
@@ -172,12 +173,24 @@ fn listed() -> Result<String, Error> {
     Ok(text)
 }
 
-fn find(name: &str) -> Result<&'static Question, Error> {
+/// # Errors
+/// There is no such question. The error names the probes that the word means, or what is nearest to it.
+fn find(table: &[&'static Probe], name: &str) -> Result<&'static Question, Error> {
     named(name).ok_or_else(|| {
         let names = FILE.question.iter().map(|question| question.name.as_str());
-        let hint = nearest::hint(name, names);
+        let hint = match (
+            nearest::hint(name, names),
+            keywords::probes(table, name, Take::All),
+        ) {
+            (hint, _) if !hint.is_empty() => hint,
+            (_, Ok(found)) => {
+                let ids: Vec<&str> = found.iter().map(|info| &*info.id).collect();
+                format!("; `costof run {}` measures it", ids.join(" "))
+            }
+            (_, Err(unknown)) => format!(", and {unknown}"),
+        };
         wrong(format!(
-            "no question `{name}`{hint}: `costof ask` lists them"
+            "no question `{name}`{hint} (`costof ask` lists them)"
         ))
     })
 }
@@ -297,9 +310,10 @@ impl Question {
         let (mut costs, mut absent) = (Vec::new(), Vec::new());
         for ((label, _), expression) in self.costs.iter().zip(expressions) {
             match answered(label, expression, &runs) {
-                Err(Error::Nothing(_)) if withheld.is_some() => {}
-                // If a cost is only there for comparison, its number may be missing.
-                Err(Error::Nothing(why)) if self.kind == Kind::Cost && !costs.is_empty() => {
+                // If there is no answer, or if a cost is only there for comparison, its number may be missing.
+                Err(Error::Nothing(why))
+                    if withheld.is_some() || self.kind == Kind::Cost && !costs.is_empty() =>
+                {
                     absent.push(format!("Without {label}: {why}"));
                 }
                 cost => costs.push(cost?),
@@ -393,7 +407,10 @@ mod tests {
     #[test]
     fn where_a_row_that_it_needs_is_disturbed_no_question_is_answered() {
         let infos = infos(TABLE);
-        let question = find("fork").unwrap().with(&AskOptions::default()).unwrap();
+        let question = find(TABLE, "fork")
+            .unwrap()
+            .with(&AskOptions::default())
+            .unwrap();
         let mut run = run_without_facts();
         for point in question
             .expressions(&infos)

@@ -59,8 +59,8 @@ fn explain(info: &ProbeInfo) -> String {
     let axes = info.axes.iter().flat_map(|axis| {
         let (choices, values) = match &axis.domain {
             Domain::Choice(choices) => (&choices[..], String::new()),
-            Domain::Place { words, .. } => (&words[..], format!(" ({})", values(axis))),
-            Domain::Number { .. } => (&[][..], format!(" ({})", values(axis))),
+            Domain::Place { words, .. } => (&words[..], format!(" [{}]", values(axis))),
+            Domain::Number { .. } => (&[][..], format!(" [{}]", values(axis))),
         };
         let head = format!("{}: {}{values}", axis.name, axis.about);
         let choices = choices.iter();
@@ -106,13 +106,25 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     format!("\n{heading}\n{sums}")
 }
 
-/// A heading and a text that keeps its lines.
+/// A heading and a text. What is drawn keeps its lines; a paragraph is wrapped.
 fn drawn(note: &Note) -> String {
-    let lines = note.text.lines().map(|line| match line {
-        "" => "\n".to_owned(),
-        line => format!("  {line}\n"),
+    let paragraphs = note.text.trim_end().split("\n\n").map(|paragraph| {
+        let is_drawn = |line: &str| line.trim().contains("  ");
+        if paragraph.lines().any(is_drawn) {
+            let lines = paragraph.lines().map(|line| format!("  {line}\n"));
+            return lines.collect();
+        }
+        // A paragraph has one indent, and not the deeper one of a line that goes on.
+        let text = wrapped(prose_columns() - 2, &paragraph.replace('\n', " "), "");
+        text.lines()
+            .map(|line| format!("  {}\n", line.trim_start()))
+            .collect::<String>()
     });
-    format!("\n{}\n{}", note.heading, lines.collect::<String>())
+    format!(
+        "\n{}\n{}",
+        note.heading,
+        paragraphs.collect::<Vec<_>>().join("\n")
+    )
 }
 
 /// A heading and its lines, wrapped; nothing if there are no lines.

@@ -55,19 +55,24 @@ pub(crate) fn values(axis: &Axis) -> String {
         Domain::Number { low, high, .. } => {
             let mut defaults = axis.defaults();
             defaults.sort();
+            let default = axis.default();
+            let marked = |value: &AxisValue| match show(value) {
+                shown if *value == default => format!("{shown} (default)"),
+                shown => shown,
+            };
             let defaults = match defaults.as_slice() {
                 [first, .., last] if defaults.len() > 6 => {
-                    format!("{} … {}", show(first), show(last))
+                    format!(
+                        "{} … {}, default {}",
+                        show(first),
+                        show(last),
+                        show(&default)
+                    )
                 }
-                all => all.iter().map(show).collect::<Vec<_>>().join(", "),
+                all => all.iter().map(marked).collect::<Vec<_>>().join(", "),
             };
             let bound = |value: u64| axis.display(&value.into());
-            let default = show(&axis.default());
-            format!(
-                "{defaults} (default {default}, {} to {})",
-                bound(*low),
-                bound(*high)
-            )
+            format!("{defaults}; {} to {}", bound(*low), bound(*high))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
-use crate::terminal::{log, watch_interrupts};
+use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_model::axis::AxisValue;
 use costof_model::unit::display_ns;
 use costof_probes::interactive::{
@@ -225,7 +225,10 @@ fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
     let what = described(&outcome.what);
     let counted = counted(outcome);
     match &outcome.measured {
-        Ok(run) => format!("{who}{what}: {counted}\n{}\n", text::metrics(run)),
+        Ok(run) => {
+            let metrics = text::metrics(run, outcome.what.info, prose_columns());
+            format!("{who}{what}: {counted}\n{metrics}\n")
+        }
         Err(failure) => format!("{who}{what}: {counted}: {}\n\n", failure.reason),
     }
 }

@@ -23,7 +23,7 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
-use costof_report::text::hanging;
+use costof_report::text::{hanging, wrapped};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -75,10 +75,9 @@ fn list() -> Done {
         let study = Study::read(name, name, study).map_err(wrong)?;
         text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);
     }
-    print(
-        text + "\n`costof study NAME` runs one, `costof study FILE.toml` one of your own \
-                (docs/STUDIES.md)\n",
-    )
+    let how =
+        "`costof study NAME` runs one, `costof study FILE.toml` one of your own (docs/STUDIES.md)";
+    print(format!("{text}\n{}", wrapped(prose_columns(), how, "")))
 }
 
 /// The study of this name, or in this file.
@@ -301,6 +300,7 @@ pub(super) fn request(
     let mut request =
         Request::new(table, &options).map_err(|error| is_wrong(&error.to_string()))?;
     request.headlines_only |= selection.headlines;
+    request.fits_budget = false;
     Ok(request)
 }
 

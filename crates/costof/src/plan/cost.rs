@@ -17,8 +17,9 @@ use std::time::Duration;
 pub(super) const LAUNCH_OVERHEAD: Duration = Duration::from_millis(15);
 /// The time for sizing a batch and warming up, as a share of the measuring time.
 const WARM_UP_SHARE: f64 = 0.4;
-/// The time to set up memory for a point, per byte.
-const SET_UP_NS_PER_BYTE: f64 = 2.0;
+/// The time to set up memory for a point, per byte: 0.8 for a working set that is written once, 1.4 for a chain
+/// of loads, on a virtual machine with pages of 4 KiB.
+const SET_UP_NS_PER_BYTE: f64 = 1.2;
 /// The size of a point of one launch in the run file.
 const FILE_BYTES_PER_POINT: u64 = 2500;
 
@@ -31,6 +32,8 @@ pub(crate) struct Cost {
     /// The time of one launch of each block.
     pub(super) once: Duration,
     pub(super) budget: Duration,
+    /// Why it takes longer than other runs of its precision; empty if it does not.
+    pub(super) why: String,
     /// For each link, the number of points and the time of a launch of all of them.
     pub(super) links: BTreeMap<Text, (usize, Duration)>,
     pub(super) memory_bytes: u64,
@@ -49,18 +52,52 @@ pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
     plan.launches.unwrap_or(precision.launches())
 }
 
-/// The time budget of the plan: that of its precision, plus the time that its probes ask for if the plan has
-/// more than their headlines.
+/// The time budget of the plan: that of its precision, plus the time that its probes ask for.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
-    let more = |block: &&Block| block.labels.len() < block.points.len();
-    let blocks = plan.blocks.iter().filter(more);
-    let probes: BTreeSet<&str> = blocks
-        .filter_map(|block| Some(&*block.points.first()?.probe))
-        .collect();
-    let budgets = probes
-        .into_iter()
-        .filter_map(|id| Some(probe::find(table, id)?.budget?.at(precision)));
-    precision.budget() + budgets.sum::<Duration>()
+    let more = more_time(table, plan, precision).into_iter();
+    precision.budget() + more.map(|(_, time)| time).sum::<Duration>()
+}
+
+/// The probes that ask for more time, because more than their headlines is requested, and for how much.
+fn more_time<'p>(
+    table: &[&'static Probe],
+    plan: &'p Plan,
+    precision: Precision,
+) -> Vec<(&'p str, Duration)> {
+    let blocks = plan.blocks.iter().filter(|block| has_more(block));
+    let probes = blocks.filter_map(|block| Some(&*block.points.first()?.probe));
+    let times = probes.collect::<BTreeSet<&str>>().into_iter();
+    let times = times.filter_map(|id| Some((id, probe::find(table, id)?.budget?.at(precision))));
+    times.filter(|(_, time)| !time.is_zero()).collect()
+}
+
+/// Whether a point of the block was requested that is no headline.
+fn has_more(block: &Block) -> bool {
+    let mut positions = 0..block.points.len();
+    positions.any(|at| block.label(at).is_none() && !block.needed.contains(&at))
+}
+
+/// Leaves out the requested blocks without a headline that take longest for a point, until the least launches
+/// of the others fit the budget, or a quarter of it beside what has to stay. Returns the number of points left
+/// out.
+pub(crate) fn fit(table: &[&'static Probe], plan: &mut Plan, precision: Precision) -> usize {
+    let budget = budget(table, plan, precision);
+    let points = plan.points().count();
+    let is_free = |block: &Block| block.labels.is_empty() && has_more(block);
+    let time = |block: &Block| launch_time(table, block, precision);
+    let mut once: Duration = plan.blocks.iter().map(time).sum();
+    let stay = plan.blocks.iter().filter(|block| !is_free(block)).map(time);
+    let stay = stay.sum::<Duration>() * schedule::LEAST_LAUNCHES;
+    while once * schedule::LEAST_LAUNCHES > budget.max(stay + budget / 4) {
+        let blocks = plan.blocks.iter().enumerate();
+        let free = blocks.filter(|(_, block)| is_free(block));
+        let each = |block: &Block| time(block) / block.points.len() as u32;
+        let Some((longest, _)) = free.max_by_key(|(_, block)| each(block)) else {
+            break;
+        };
+        once -= time(&plan.blocks.remove(longest));
+    }
+    points - plan.points().count()
 }
 
 /// The approximate time of one launch of a block.
@@ -93,13 +130,10 @@ pub(crate) fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
     probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point))
 }
 
-/// Rounded to whole MiB if it is more than one.
-fn rounded(bytes: u64) -> u64 {
-    const MIB: u64 = 1 << 20;
-    if bytes < MIB {
-        return bytes;
-    }
-    bytes.next_multiple_of(MIB)
+/// Bytes as binary units, rounded up to whole KiB, or to whole MiB if it is more than one.
+fn shown(bytes: u64) -> String {
+    let unit = if bytes < 1 << 20 { 1 << 10 } else { 1 << 20 };
+    display_bytes(bytes.next_multiple_of(unit))
 }
 
 impl Cost {
@@ -121,13 +155,29 @@ impl Cost {
             Some(_) => once * launches,
             None => budget(table, plan, precision),
         };
+        let least = once * schedule::LEAST_LAUNCHES;
+        let why = match more_time(table, plan, precision).as_slice() {
+            _ if plan.launches.is_some() => String::new(),
+            _ if least > budget => format!(
+                ": {} launches of each take that long",
+                schedule::LEAST_LAUNCHES
+            ),
+            more if least > precision.budget() => {
+                let more = more
+                    .iter()
+                    .map(|(id, time)| format!("{id} has {} s more", time.as_secs()));
+                format!(": {}", more.collect::<Vec<_>>().join(", "))
+            }
+            _ => String::new(),
+        };
         let memory = plan.points().map(|point| memory_bytes(table, point));
         Cost {
             points,
             launches,
-            time: (once * launches).min(budget.max(once * schedule::LEAST_LAUNCHES)),
+            time: (once * launches).min(budget.max(least)),
             once,
             budget,
+            why,
             links,
             memory_bytes: memory.max().unwrap_or(0),
             file_bytes: points as u64 * u64::from(launches) * FILE_BYTES_PER_POINT,
@@ -149,7 +199,7 @@ impl Cost {
     /// The size of the plan, and how long it takes.
     pub(crate) fn announced(&self) -> String {
         let points = points_counted(self.points);
-        format!("{points}, about {} s", whole_seconds(self.time))
+        format!("{points}, about {} s{}", whole_seconds(self.time), self.why)
     }
 
     /// A line for each link if there are several, and a sentence about the whole.
@@ -163,15 +213,18 @@ impl Cost {
                 whole_seconds(*time)
             ));
         }
+        let memory = match self.memory_bytes {
+            0 => String::new(),
+            bytes => format!(", up to {} of memory beside the worker's own", shown(bytes)),
+        };
         text + &format!(
-            "{}, up to {} launches of each, about {} s (the budget is {} s), up to {} of \
-             memory beside the worker's own, about {} of disk",
+            "{}, up to {} launches of each, about {} s (the budget is {} s{}){memory}, about {} of disk",
             points_counted(self.points),
             self.launches,
             whole_seconds(self.time),
             self.budget.as_secs(),
-            display_bytes(rounded(self.memory_bytes)),
-            display_bytes((self.file_bytes >> 10).max(1) << 10),
+            self.why,
+            shown(self.file_bytes),
         )
     }
 }

@@ -9,6 +9,7 @@ use costof_model::noise::{Grade, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::{Block, Earlier, PointRow, State};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// If measuring the points takes longer, those that an earlier run knows are not measured again.
@@ -54,9 +55,8 @@ pub(super) fn take_known(
     let once = needed.iter().map(|point| {
         let block = Block {
             points: vec![point.clone()],
-            labels: Vec::new(),
-            level: 0,
             rounds: 1,
+            ..Block::default()
         };
         cost::launch_time(table, &block, precision)
     });
@@ -83,6 +83,7 @@ pub(super) fn add(
             None => plans.push(ProbePlan {
                 probe,
                 headlines: (probe.headlines)(facts),
+                asked: HashSet::new(),
                 points: vec![point],
             }),
         }

@@ -27,6 +27,8 @@ pub(crate) struct Request<'a> {
     /// Whether the user asked for these links. If not, a probe's own plan also uses other links.
     pub(super) links_asked: bool,
     pub(crate) precision: Precision,
+    /// Whether points that take too long for the time budget are left out.
+    pub(crate) fits_budget: bool,
     pub(super) launches: Option<u32>,
 }
 
@@ -74,7 +76,8 @@ impl<'a> Request<'a> {
                  HOST`); other probes need costof there (--peer)"
             );
         }
-        let is_bare = options.probes.is_empty() && settings.is_empty();
+        let has_settings = !settings.is_empty();
+        let is_bare = options.probes.is_empty() && !has_settings;
         Ok(Request {
             infos,
             links: links(options)?,
@@ -85,6 +88,10 @@ impl<'a> Request<'a> {
             only: options.chosen.only,
             with_needed: !options.chosen.only,
             precision: options.measuring.precision(),
+            fits_budget: options.measuring.quick
+                && options.chosen.launches.is_none()
+                && !links_asked
+                && !(options.chosen.only && has_settings),
             launches: options.chosen.launches,
         })
     }

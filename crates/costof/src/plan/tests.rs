@@ -1,6 +1,6 @@
 //! Plans of probes, without measuring them.
 
-use super::cost::{Cost, LAUNCH_OVERHEAD, budget, launch_time};
+use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
 use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
 use costof_model::facts::{Cache, CacheKind, CpuSet};
@@ -35,6 +35,7 @@ fn of(probe: &str) -> Request<'static> {
         only: false,
         with_needed: false,
         precision: Precision::Quick,
+        fits_budget: true,
         launches: None,
     }
 }
@@ -230,7 +231,7 @@ fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
         });
         earlier.collect::<Vec<_>>()
     };
-    for (probe, is_known) in [("harness.null", false), ("cpu.memcpy", true)] {
+    for (probe, is_known) in [("harness.null", false), ("copy.send", true)] {
         let asked = Request {
             with_needed: true,
             ..of(probe)
@@ -269,6 +270,38 @@ fn only_what_is_more_than_headlines_takes_longer_than_usual() {
 }
 
 #[test]
+fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed() {
+    let table = costof_probes::TABLE;
+    let asked = Request {
+        with_needed: true,
+        ..of("rudp.loss")
+    };
+    let mut plan = planned(asked, &Facts::default(), None);
+    let all = plan.clone();
+    let needed = |plan: &Plan| plan.needed().cloned().collect::<Vec<_>>();
+    assert!(needed(&all).iter().all(|point| point.probe != "rudp.loss"));
+    assert!(all.points().any(|point| point.link == "wan"));
+    let cut = fit(table, &mut plan, Precision::Quick);
+    assert_eq!(cut, all.points().count() - plan.points().count());
+    assert!(plan.points().all(|point| point.link != "wan") && cut > 0);
+    let labels = |plan: &Plan| {
+        plan.blocks
+            .iter()
+            .map(|block| block.labels.len())
+            .sum::<usize>()
+    };
+    assert_eq!((labels(&plan), needed(&plan)), (labels(&all), needed(&all)));
+    let cost = Cost::new(table, &plan, Precision::Quick);
+    assert!(cost.time <= budget(table, &plan, Precision::Quick));
+    assert!(
+        cost.announced().ends_with(": rudp.loss has 60 s more"),
+        "{}",
+        cost.announced()
+    );
+    assert_eq!(fit(table, &mut plan, Precision::Quick), 0);
+}
+
+#[test]
 fn what_takes_turns_takes_as_long_as_its_pairs() {
     let interleaved = |budget_s| {
         let table = costof_probes::TABLE;
@@ -300,9 +333,8 @@ fn launch_ms(id: &str, settings: &[(&'static str, u64)], precision: Precision) -
             axes,
             link: Text::Borrowed("none"),
         }],
-        labels: Vec::new(),
-        level: 0,
         rounds: probe.rounds,
+        ..Block::default()
     };
     let time = launch_time(costof_probes::TABLE, &block, precision) - LAUNCH_OVERHEAD;
     time.as_millis()

@@ -6,20 +6,21 @@ use crate::names::points_counted;
 use crate::rows::Rows;
 use crate::table::{interval_of, measured};
 use crate::text::{SENTENCES, shortened};
+use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use maud::{Markup, html};
+use std::collections::HashSet;
 
 /// A run about more probes has no single question.
 const FEW: usize = 3;
 
-/// The probes that the run was asked about, if they are few. A probe that predictions of others use counts as
-/// measured for these.
+/// The probes that the run was asked about, if they are few.
 pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
-    let probes = rows.by_probe();
-    let infos = || probes.iter().filter_map(|(probe, _)| rows.info(probe));
-    let is_base = |probe: &str| infos().any(|info| info.after.iter().any(|id| id == probe));
-    let asked = probes.iter().map(|(probe, _)| *probe);
-    let mut asked: Vec<&str> = asked.filter(|probe| !is_base(probe)).collect();
+    let needed: HashSet<&Point> = rows.run.run.plan.needed().collect();
+    let is_asked = |at: &usize| !needed.contains(&rows.row(*at).point);
+    let probes = rows.by_probe().into_iter();
+    let asked = probes.filter(|(_, rows)| rows.iter().any(is_asked));
+    let mut asked: Vec<&str> = asked.map(|(probe, _)| probe).collect();
     if asked.len() > FEW {
         asked.clear();
     }

@@ -1,7 +1,7 @@
 //! What a page shows, and what no run file can make it do.
 
 use super::*;
-use costof_model::rows::PointRow;
+use costof_model::rows::{Block, PointRow};
 use costof_model::testing::{probe_info, run_without_facts as run, sized_row};
 use std::collections::HashMap;
 use std::process::Command;
@@ -124,13 +124,18 @@ fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
             run.points.extend([64, 128, 256].map(sized));
         }
         // What predictions build on is asked by nobody.
+        let base = sized_row("a.base", 1, 1.0);
+        run.run.plan.blocks.push(Block {
+            points: vec![base.point.clone()],
+            needed: vec![0],
+            ..Block::default()
+        });
         run.points.push(PointRow {
             headline: true,
-            ..sized_row("a.base", 1, 1.0)
+            ..base
         });
         let mut asks = probe_info("a.x");
         asks.question = "What is it?".into();
-        asks.after.to_mut().push("a.base".into());
         run.probes.push(asks);
         let page = page(&run, &[]);
         let (first, rest) = page.split_once("id=\"latency\"").unwrap();
