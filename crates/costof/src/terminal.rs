@@ -2,7 +2,7 @@
 //! interrupts.
 
 use crate::cli::printing::Printing;
-use crate::error::{Context, Done, Error};
+use crate::error::{Context, Done, Error, INTERRUPTED};
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_model::harmless;
@@ -76,6 +76,19 @@ pub(crate) fn style(printing: &Printing) -> Style {
         ids: printing.ids,
         notes: printing.notes,
     }
+}
+
+/// The same; a second signal ends costof at once, for a command that leaves nothing behind.
+pub(crate) fn watch_interrupts_once() -> Result<Arc<AtomicBool>, Error> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    let handler = move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED.into());
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot watch for interrupts")?;
+    Ok(interrupted)
 }
 
 /// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process

@@ -6,8 +6,9 @@
 //! metric is the same metric. This lies in the crate of the roles since it is only another way to start
 //! them: no other crate knows a probe's roles, and the command line never computes a result.
 //!
-//! A sender sends the token first: until it has come, nothing else of the connection is used. The token
-//! is not encrypted: it keeps strangers out, but not those who can read the network's packets.
+//! A sender first proves that it has the token: until it has, nothing else of the connection is used. The
+//! token is not sent, so that who reads the network's packets learns nothing by which to connect. What
+//! follows is neither encrypted nor authenticated (docs/SECURITY.md).
 
 mod address;
 mod admission;

@@ -2,7 +2,7 @@
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
-use crate::terminal::{log, prose_columns, watch_interrupts};
+use crate::terminal::{log, prose_columns, watch_interrupts, watch_interrupts_once};
 use costof_model::axis::AxisValue;
 use costof_model::unit::display_ns;
 use costof_probes::interactive::{
@@ -38,7 +38,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     let conditions = Conditions::new(datagrams.retry, drop);
     let asked = interactive::asked(address, &values(options)?, conditions).map_err(wrong)?;
     let token = given_token(options)?;
-    let interrupted = watch_interrupts()?;
+    let interrupted = watch_interrupts_once()?;
     let (messages, duration) = (options.sending.count, options.sending.duration);
     let sending = Sending {
         address,

@@ -22,7 +22,9 @@ fn a_host_without_costof_answers_or_the_reason_is_told() {
     }
     let place = Place::new();
     let command = |to: &str| {
-        let line = format!("run net.ping --only --set size=56 --quick --launches 3 --out run.jsonl --to {to}");
+        let line = format!(
+            "run net.ping --only --set size=56 --quick --launches 3 --out run.jsonl --to {to}"
+        );
         let _ = std::fs::remove_file(place.path("run.jsonl"));
         namespaces.at_the_near_end(&place.costof(&line))
     };
@@ -33,7 +35,7 @@ fn a_host_without_costof_answers_or_the_reason_is_told() {
         ("localhost", "loopback"),
     ] {
         let pinged = ping(to).expect_code(0);
-        assert_contains(&pinged.out, &format!("the other end: {to} ("));
+        assert_contains(&pinged.out, &format!("the other end: {to}"));
         let run = place.read("run.jsonl");
         let row = point(&run, "net.ping");
         assert_eq!(row.point.link, link, "{to}");

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -217,7 +218,8 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     for rubbish in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         &[b'x'; 5000],
-        b"costof send 1 \n{}\n",
+        b"costof send 1 token\n{}\n",
+        b"costof send 2\nno answer\n{}\n",
     ] {
         let mut stranger = TcpStream::connect(&listening.address).unwrap();
         stranger.write_all(rubbish).unwrap();
@@ -289,6 +291,45 @@ fn only_who_has_the_token_is_served() {
     assert_contains(&first.out, "\n throughput ");
 }
 
+/// Who reads all that a sender says can neither read the token in it nor say it again.
+#[test]
+fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0");
+    let token = listening.token();
+    let eavesdropper = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!(
+        "send --to {} --count 10",
+        eavesdropper.local_addr().unwrap()
+    );
+    let mut sender = place.costof(&to);
+    let sender = spawn(sender.env("COSTOF_TOKEN", &token));
+    let (mut from_sender, _) = eavesdropper.accept().unwrap();
+    let mut to_receiver = TcpStream::connect(&listening.address).unwrap();
+    let mut from_receiver = to_receiver.try_clone().unwrap();
+    let mut to_sender = from_sender.try_clone().unwrap();
+    let back = std::thread::spawn(move || std::io::copy(&mut from_receiver, &mut to_sender));
+    let mut said = Vec::new();
+    let mut some = [0; 4096];
+    while let Ok(length @ 1..) = from_sender.read(&mut some) {
+        said.extend_from_slice(&some[..length]);
+        let _ = to_receiver.write_all(&some[..length]);
+    }
+    ended(sender).expect_code(0);
+    drop(back);
+    let text = String::from_utf8(said.clone()).unwrap();
+    assert!(
+        text.contains("costof send 2") && !text.contains(&token),
+        "{text}"
+    );
+    let mut again = TcpStream::connect(&listening.address).unwrap();
+    again.write_all(&said).unwrap();
+    let mut reply = String::new();
+    let _ = again.read_to_string(&mut reply);
+    assert_contains(&reply, "another token");
+    assert_eq!(listening.end().err.matches("client ").count(), 1);
+}
+
 #[test]
 fn a_receiver_that_is_killed_is_told_by_who_sends() {
     for pattern in ["stream", "echo"] {
@@ -306,6 +347,19 @@ fn a_receiver_that_is_killed_is_told_by_who_sends() {
         assert!(is_known, "{}", sent.err);
         place.expect_nothing_runs();
     }
+}
+
+/// A queue of connections that is full: the kernel answers none, and the sender waits.
+#[test]
+fn a_sender_is_interrupted_while_it_connects() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.path("full")).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _queued = UnixStream::connect(place.path("full")).unwrap();
+    let connecting = spawn(&mut place.costof("send --to unix:full"));
+    // It has nobody to wait for but the kernel.
+    sleep(Duration::from_millis(500));
+    interrupt(connecting);
 }
 
 #[test]

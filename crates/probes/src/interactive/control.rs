@@ -10,6 +10,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How long a read waits before it checks whether to go on.
@@ -34,7 +37,25 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn connect(address: &Address) -> io::Result<Control> {
+    /// Connects, unless `stop` is set before. Neither resolving a name nor connecting can be interrupted, so
+    /// a thread does both; it may go on after a stop, without effect.
+    ///
+    /// # Errors
+    /// `Interrupted` where `stop` is set; those of resolving and connecting.
+    pub(super) fn connect(address: &Address, stop: &AtomicBool) -> io::Result<Control> {
+        let (connected, connection) = mpsc::channel();
+        let address = address.clone();
+        Builder::new().spawn(move || connected.send(Control::connect_uninterrupted(&address)))?;
+        loop {
+            match connection.recv_timeout(POLL_INTERVAL) {
+                Ok(connection) => return connection,
+                Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Acquire) => {}
+                Err(_) => return Err(ErrorKind::Interrupted.into()),
+            }
+        }
+    }
+
+    fn connect_uninterrupted(address: &Address) -> io::Result<Control> {
         match address {
             Address::Ip(host, port) => Control::tcp(connect_tcp(host, *port)?),
             Address::Unix(path) => Control::unix(UnixStream::connect(path)?),

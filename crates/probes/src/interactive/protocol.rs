@@ -1,9 +1,16 @@
-//! What the ends send each other: a line with the token, then JSON, one message a line.
+//! What the ends send each other: the sender a line that names the protocol, the receiver a challenge, the
+//! sender its answer, which proves that it has the token; then JSON, one message a line.
+//!
+//! The token itself is never sent. The answer is the HMAC of the challenge with the token as its key, and
+//! each challenge is used once, so that an answer that somebody has seen is of no use.
+//!
+//! Source: RFC 2104, HMAC; FIPS 180-4, SHA-256.
 
 use super::Refusal;
 use super::workload::Asked;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Offers, Report};
+use hmac_sha256::HMAC;
 use serde::{Deserialize, Serialize};
 
 /// The longest lines that are accepted of a sender: the first one, and the others.
@@ -12,17 +19,20 @@ pub(super) const LINE_MOST_BYTES: usize = 64 << 10;
 /// And of a receiver: a report may have a histogram.
 pub(super) const REPLY_MOST_BYTES: usize = 4 << 20;
 
-/// What the first line begins with. A newer costof sends another number.
-const MAGIC: &str = "costof send 1 ";
+/// The first line of a sender. A newer costof sends another number.
+pub(super) const FIRST_LINE: &str = "costof send 2";
+/// What the first line of every release begins with.
+pub(super) const MAGIC: &str = "costof send ";
+/// What a challenge begins with; a number that is used once follows it.
+pub(super) const CHALLENGE: &str = "costof challenge ";
 
-/// The first line of a sender.
-pub(super) fn first_line(token: Option<&str>) -> String {
-    format!("{MAGIC}{}\n", token.unwrap_or_default())
-}
-
-/// The token in a first line; none where it is not from a costof.
-pub(super) fn token_of(first: &[u8]) -> Option<&[u8]> {
-    first.strip_prefix(MAGIC.as_bytes())
+/// The answer to a challenge: 64 hexadecimal digits; nothing where the sender has no token.
+pub(super) fn answer(token: Option<&str>, challenge: &str) -> String {
+    let Some(token) = token else {
+        return String::new();
+    };
+    let bytes = HMAC::mac(challenge, token);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where an end is, so that both know whether they are on one machine.
@@ -103,15 +113,23 @@ impl Reply {
 mod tests {
     use super::*;
 
+    /// RFC 4231, test case 2.
     #[test]
-    fn only_a_costof_has_a_token() {
-        assert_eq!(token_of(b"costof send 1 abc"), Some(&b"abc"[..]));
-        assert_eq!(
-            token_of(first_line(None).trim_end_matches('\n').as_bytes()),
-            Some(&b""[..])
-        );
-        for stranger in [&b"GET / HTTP/1.1\r"[..], b"", b"costof send 2 abc"] {
-            assert_eq!(token_of(stranger), None);
+    fn an_answer_is_the_hmac_of_the_challenge() {
+        let answer = answer(Some("Jefe"), "what do ya want for nothing?");
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn an_answer_is_of_one_token_and_one_challenge() {
+        let own = answer(Some("token"), "costof challenge 1");
+        for (token, challenge) in [
+            (Some("token"), "costof challenge 2"),
+            (Some("other"), "costof challenge 1"),
+            (None, "costof challenge 1"),
+        ] {
+            assert_ne!(answer(token, challenge), own);
         }
     }
 }

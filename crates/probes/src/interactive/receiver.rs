@@ -5,11 +5,13 @@
 
 use super::admission::{Admission, Slot};
 use super::control::{Control, Lines, Listener};
-use super::protocol::{FIRST_MOST_BYTES, LINE_MOST_BYTES, Reply, Request, token_of};
+use super::protocol::{
+    CHALLENGE, FIRST_LINE, FIRST_MOST_BYTES, LINE_MOST_BYTES, MAGIC, Reply, Request, answer,
+};
 use super::session::Session;
-use super::waiting::{Place, Waiting};
+use super::waiting::{Waiter, Waiting};
 use super::workload::{What, Workload};
-use super::{Address, Outcome, Refusal, ThisEnd, between};
+use super::{Address, Outcome, Refusal, ThisEnd, between, token};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,7 +151,7 @@ impl Receiver {
                         continue;
                     }
                 };
-                let (place, gives_way) = self.waiting.enter(control);
+                let (waiter, gives_way) = self.waiting.enter(control);
                 if let Some(control) = gives_way {
                     // Who is only slow learns why. There is room for that in its socket.
                     let _ = control.send(&Reply::refused(&Refusal::Nothing(TOO_MANY.to_owned())));
@@ -157,7 +159,7 @@ impl Receiver {
                 }
                 // Also where no thread can be started, its place is given back.
                 let started = Builder::new()
-                    .spawn_scoped(scope, move || self.connected(place, stop, observe));
+                    .spawn_scoped(scope, move || self.connected(waiter, stop, observe));
                 if let Err(error) = started {
                     observe(Event::Trouble(format!("cannot start a thread: {error}")));
                 }
@@ -167,12 +169,12 @@ impl Receiver {
     }
 
     /// Serves a connection if it may be.
-    fn connected(&self, place: Place<'_>, stop: &AtomicBool, observe: Observer<'_>) {
-        let control = &Arc::clone(&place.control);
+    fn connected(&self, waiter: Waiter<'_>, stop: &AtomicBool, observe: Observer<'_>) {
+        let control = &Arc::clone(&waiter.control);
         let mut lines = Lines::new(control);
-        let rejection = match self.admitted(&mut lines, &place, stop) {
+        let rejection = match self.admitted(&mut lines, &waiter, stop) {
             Ok((workload, _slot)) => {
-                drop(place);
+                drop(waiter);
                 let session = Session {
                     receiver: self,
                     client: self.served.fetch_add(1, Ordering::AcqRel) + 1,
@@ -181,7 +183,7 @@ impl Receiver {
                 };
                 session.serve(&mut lines, stop, observe).err()
             }
-            Err(_) if place.gave_way() => Some(Rejection::Stranger(TOO_MANY.to_owned())),
+            Err(_) if waiter.gave_way() => Some(Rejection::Stranger(TOO_MANY.to_owned())),
             Err(rejection) => {
                 rejection.tell(control);
                 Some(rejection)
@@ -224,24 +226,23 @@ impl Receiver {
     fn admitted(
         &self,
         lines: &mut Lines<'_>,
-        place: &Place<'_>,
+        waiter: &Waiter<'_>,
         stop: &AtomicBool,
     ) -> Result<(Workload, Slot<'_>), Rejection> {
         let until = Instant::now() + GREETING;
         let wanted = || !stop.load(Ordering::Acquire) && Instant::now() < until;
         let first = lines.next(FIRST_MOST_BYTES, wanted)?;
-        self.check_token(&first)?;
-        place.has_token();
+        check_first_line(&first)?;
+        let challenge = format!("{CHALLENGE}{}", token()?);
+        waiter.control.write(format!("{challenge}\n").as_bytes())?;
+        let answer = lines.next(FIRST_MOST_BYTES, wanted)?;
+        self.check_answer(&challenge, &answer)?;
+        waiter.has_token();
         let workload = match lines.message(LINE_MOST_BYTES, wanted)? {
             Request::Will { asked, place } => asked.over(&between(&self.this_end.place, &place)),
             Request::Done { .. } | Request::Failed { .. } => None,
         };
-        let workload = workload.ok_or_else(|| {
-            Rejection::wrong(
-                "sender and receiver are different releases of costof (use the same one at both \
-                 ends)",
-            )
-        })?;
+        let workload = workload.ok_or_else(|| Rejection::wrong(OTHER_RELEASE))?;
         let is_unix = matches!(self.listener.address, Address::Unix(_));
         if is_unix != workload.is_unix() {
             return Err(Rejection::wrong("Unix sockets go with unix:PATH alone"));
@@ -253,21 +254,35 @@ impl Receiver {
         Ok((workload, slot.map_err(Rejection::Refused)?))
     }
 
-    fn check_token(&self, first: &[u8]) -> Result<(), Rejection> {
-        let token = token_of(first)
-            .ok_or_else(|| Rejection::Stranger("it is no `costof send`".to_owned()))?;
+    fn check_answer(&self, challenge: &str, given: &[u8]) -> Result<(), Rejection> {
         match &self.token {
-            Some(_) if token.is_empty() => Err(Rejection::wrong(
-                "the sender has sent no token: --token or COSTOF_TOKEN as the receiver shows it, or \
+            Some(_) if given.is_empty() => Err(Rejection::wrong(
+                "the sender has no token: --token or COSTOF_TOKEN as the receiver shows it, or \
                  --open there",
             )),
-            Some(own) if !is_same(own.as_bytes(), token) => Err(Rejection::wrong(
-                "the sender has another token than the receiver, which generates a new one each \
+            Some(own) if !is_same(answer(Some(own), challenge).as_bytes(), given) => {
+                Err(Rejection::wrong(
+                    "the sender has another token than the receiver, which generates a new one each \
                  time unless it gets one (--token, --token-file, COSTOF_TOKEN)",
-            )),
+                ))
+            }
             _ => Ok(()),
         }
     }
+}
+
+const OTHER_RELEASE: &str =
+    "sender and receiver are different releases of costof (use the same one at both ends)";
+
+fn check_first_line(first: &[u8]) -> Result<(), Rejection> {
+    if first == FIRST_LINE.as_bytes() {
+        return Ok(());
+    }
+    Err(if first.starts_with(MAGIC.as_bytes()) {
+        Rejection::wrong(OTHER_RELEASE)
+    } else {
+        Rejection::Stranger("it is no `costof send`".to_owned())
+    })
 }
 
 const TOO_MANY: &str = "too many connections waited at the receiver (try again)";
@@ -310,7 +325,7 @@ impl From<io::Error> for Rejection {
 
 pub(super) const UNEXPECTED: &str = "unexpected message (is it a `costof send` of this release?)";
 
-/// Whether two tokens are the same, in a time that does not depend on where they differ.
+/// Whether two answers are the same, in a time that does not depend on where they differ.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let pairs = one.iter().zip(other);
     one.len() == other.len() && pairs.fold(0, |differ, (one, other)| differ | (one ^ other)) == 0

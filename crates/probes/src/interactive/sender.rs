@@ -1,7 +1,7 @@
 //! The end that sends: until so many messages have gone, the time is up, or it is stopped.
 
 use super::control::{Control, Lines};
-use super::protocol::{REPLY_MOST_BYTES, Reply, Request, first_line};
+use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MOST_BYTES, Reply, Request, answer};
 use super::workload::{Asked, LocalEnd, Workload};
 use super::{Address, Outcome, Refusal, ThisEnd, between, printable, watch_link_end};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
@@ -64,22 +64,18 @@ struct Replies {
 /// Where nothing could be sent, and what to do about it.
 pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
     let address = sending.address;
-    let control = Control::connect(address).map_err(|error| cannot_connect(address, &error))?;
+    let control =
+        Control::connect(address, sending.stop).map_err(|error| cannot_connect(address, &error))?;
     let mut lines = Lines::new(&control);
     let this_end = ThisEnd::new();
     let will = Request::Will {
         asked: sending.asked.clone(),
         place: this_end.place.clone(),
     };
-    let greeted = control
-        .write(first_line(sending.token).as_bytes())
-        .and_then(|()| control.send(&will));
     let until = Instant::now() + REPLY;
     let wanted = || !sending.stop.load(Ordering::Relaxed) && Instant::now() < until;
-    // A receiver that refuses says why before it hangs up, also where not all was sent.
-    let reply = lines
-        .message(REPLY_MOST_BYTES, wanted)
-        .map_err(|error| lost(address, &greeted.err().unwrap_or(error)))?;
+    let reply = greet(&control, &mut lines, sending.token, &will, wanted)
+        .map_err(|error| lost(address, &error))?;
     let (offers, token, place) = match reply {
         Reply::Begin {
             offers,
@@ -107,6 +103,32 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
         stop: Arc::default(),
     };
     session.send(lines, token, &offers_at(offers, control.remote))
+}
+
+/// Proves to the receiver that this end has the token, and says what it will send.
+fn greet(
+    control: &Control,
+    lines: &mut Lines<'_>,
+    token: Option<&str>,
+    will: &Request,
+    wanted: impl Fn() -> bool,
+) -> io::Result<Reply> {
+    let greeted = control.write(format!("{FIRST_LINE}\n").as_bytes());
+    // A receiver that refuses says why before it hangs up, also where not all was sent.
+    let first = lines.next(REPLY_MOST_BYTES, &wanted);
+    let first = first.map_err(|error| greeted.err().unwrap_or(error))?;
+    let Some(challenge) = str::from_utf8(&first)
+        .ok()
+        .filter(|line| line.starts_with(CHALLENGE))
+    else {
+        return serde_json::from_slice(&first)
+            .map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
+    };
+    let answered = control
+        .write(format!("{}\n", answer(token, challenge)).as_bytes())
+        .and_then(|()| control.send(will));
+    let reply = lines.message(REPLY_MOST_BYTES, wanted);
+    reply.map_err(|error| answered.err().unwrap_or(error))
 }
 
 struct Session<'a> {

@@ -23,16 +23,16 @@ struct Caller {
     has_token: bool,
 }
 
-/// The place of a connection that waits, until this is dropped.
+/// A connection that waits, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct Waiter<'a> {
     waiting: &'a Waiting,
     pub(super) control: Arc<Control>,
 }
 
 impl Waiting {
     /// Lets a connection wait. Returns the one that has to give way to it, too, if there is one.
-    pub(super) fn enter(&self, control: Control) -> (Place<'_>, Option<Arc<Control>>) {
+    pub(super) fn enter(&self, control: Control) -> (Waiter<'_>, Option<Arc<Control>>) {
         let control = Arc::new(control);
         let mut callers = self.lock();
         let gives_way = (callers.len() >= MOST).then(|| {
@@ -45,7 +45,7 @@ impl Waiting {
             has_token: false,
         });
         let waiting = self;
-        (Place { waiting, control }, gives_way)
+        (Waiter { waiting, control }, gives_way)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
@@ -53,7 +53,7 @@ impl Waiting {
     }
 }
 
-impl Place<'_> {
+impl Waiter<'_> {
     /// It has proved that it has the token.
     pub(super) fn has_token(&self) {
         let mut callers = self.waiting.lock();
@@ -72,7 +72,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.waiting.lock().retain(|caller| !self.is(caller));
     }
@@ -125,18 +125,18 @@ mod tests {
     #[test]
     fn no_more_wait_than_may_and_the_newest_always_does() {
         let waiting = Waiting::default();
-        let mut places = Vec::new();
+        let mut waiters = Vec::new();
         for number in 0..2 * MOST {
-            let (place, gives_way) = waiting.enter(pair().0);
+            let (waiter, gives_way) = waiting.enter(pair().0);
             assert_eq!(gives_way.is_some(), number >= MOST);
-            assert!(!place.gave_way());
+            assert!(!waiter.gave_way());
             // Those that have the token and say nothing give way, too.
-            place.has_token();
-            places.push(place);
+            waiter.has_token();
+            waiters.push(waiter);
             assert!(waiting.lock().len() <= MOST);
         }
-        assert!(places[0].gave_way());
-        drop(places);
+        assert!(waiters[0].gave_way());
+        drop(waiters);
         assert_eq!(waiting.lock().len(), 0);
     }
 }
