@@ -157,7 +157,7 @@ fn painted(line: &str, row: Option<&PointRow>) -> String {
 /// Shown if a cost is below the resolution of the clock.
 const BELOW_RESOLUTION: &str = "below resolution";
 /// Shown if an interval is so wide that the number says nothing.
-const NO_INTERVAL: &str = "no usable interval";
+pub(crate) const NO_INTERVAL: &str = "no usable interval";
 
 /// The median of the probe's primary metric, if a user can use it.
 pub(crate) fn measured(row: &PointRow) -> String {

@@ -8,19 +8,24 @@ mod unoptimised_build;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
-use crate::plan::cost;
+use crate::placement;
+use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
+use crate::plan::{self, Target};
 use crate::resume;
 use crate::session::{Session, hosts};
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
+use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::nearest;
+use costof_model::noise::Placement;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::{Hosts, Plan};
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
@@ -40,7 +45,7 @@ const UNOPTIMISED: &str = "unoptimised.jsonl";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
     let Some(name) = &options.study else {
-        return list();
+        return list(table);
     };
     let study = find(name)?;
     let infos = infos(table);
@@ -67,13 +72,22 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     }
 }
 
-fn list() -> Done {
+/// The studies, and how long each takes on this machine.
+fn list(table: &'static [&'static Probe]) -> Done {
     let width = EMBEDDED.iter().map(|(name, _)| name.len()).max();
     let width = width.unwrap_or(0);
+    let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
+    let mut keep = |point: &Point| fits(table, point, &facts).is_ok();
     let mut text = String::new();
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
+        let mut cost = |quick| -> Result<String, Error> {
+            let plan = planned(table, &study, quick, &facts, &mut keep)?;
+            Ok(Cost::new(table, &plan, precision(&plan)?).announced())
+        };
+        let (full, quick) = (cost(false)?, cost(true)?);
         text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);
+        text += &format!("{:width$}  {full}; with --quick {quick}\n", "");
     }
     let how =
         "`costof study NAME` runs one, `costof study FILE.toml` one of your own (docs/STUDIES.md)";
@@ -270,6 +284,31 @@ impl Command<'_> {
         ));
         ExitCode::from(INTERRUPTED)
     }
+}
+
+/// The plan of a study for a machine with these facts, of the points that `keep` accepts.
+fn planned(
+    table: &'static [&'static Probe],
+    study: &Study,
+    quick: bool,
+    facts: &Facts,
+    keep: &mut dyn FnMut(&Point) -> bool,
+) -> Result<Plan, Error> {
+    let mut options = RunOptions::default();
+    options.measuring.quick = quick;
+    let selections = study.selections.iter();
+    let requests = selections
+        .filter(|selection| !selection.words(quick).is_empty())
+        .map(|selection| request(table, study, selection, &options))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let target = Target {
+        facts,
+        placement: Placement::default(),
+        hosts: Hosts::default(),
+        peer_link: None,
+        earlier: &|_| Vec::new(),
+    };
+    plan::plan(table, &requests, target, keep)
 }
 
 /// The request of a study's selection, with these options of a run.

@@ -83,6 +83,8 @@ fn studies_are_listed() {
             "latency-numbers",
             "reliable-datagrams",
             "rpc",
+            "points, about ",
+            "; with --quick ",
         ],
     );
 }

@@ -1,6 +1,6 @@
 //! Compares a study with the run that it asked for.
 
-use super::figure::Figure;
+use super::figure::{Figure, Of};
 use super::file::Study;
 use super::result::measured;
 use crate::names::{by_reason, points_counted};
@@ -11,6 +11,9 @@ use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
+
+/// What a line shows in place of a number.
+const NONE: &str = "—";
 
 /// Returns why a run lacks a point, if its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
@@ -30,6 +33,8 @@ pub struct Reproduction<'a> {
 pub(crate) struct ReproducedTable {
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
+    /// Whether all numbers of this machine are means, so that the column says it once.
+    pub(super) is_of_means: bool,
     /// How the method of the original misled, for the table as a whole.
     pub(crate) misled: Option<String>,
     pub(crate) note: Option<String>,
@@ -153,6 +158,7 @@ impl Study {
                 };
                 reproduction.add(figure, by, why);
             }
+            reproduction.name_means();
             reproduction
         });
         Ok(Reproduction {
@@ -237,12 +243,26 @@ impl ReproducedTable {
                 measured.into_line(figure, &mut line);
             }
             Err(why) => {
-                "—".clone_into(&mut line.here);
+                NONE.clone_into(&mut line.here);
                 marks.push(format!("not measured here: {why}"));
             }
         }
         line.marks = marks.into_iter().map(|text| self.mark(text)).collect();
         self.lines.push(line);
+    }
+
+    /// Says in the column's name, in place of each line, that all numbers are means.
+    fn name_means(&mut self) {
+        let mean = Of::Mean.said();
+        let is_mean = |line: &Line| line.here.ends_with(&mean);
+        self.is_of_means = self.lines.iter().any(is_mean)
+            && self
+                .lines
+                .iter()
+                .all(|line| is_mean(line) || line.here == NONE);
+        for line in self.lines.iter_mut().filter(|_| self.is_of_means) {
+            line.here = line.here.trim_end_matches(&mean).to_owned();
+        }
     }
 
     /// The number of a note below the table.
@@ -356,7 +376,7 @@ mod tests {
             ];
             cells.map(String::clone)
         };
-        let mean = ["55.0 ns (mean)", "50.0", "45.0–55.0", "2.20", "48.0–60.0 ✓"];
+        let mean = ["55.0 ns", "50.0", "45.0–55.0", "2.20", "48.0–60.0 ✓"];
         assert_eq!(shown("mean"), mean);
         assert_eq!(shown("sd"), ["5.00 ns (sd)", "", "", "0.200", ""]);
         let median = ["50.0 ns", "", "45.0–55.0", "2.00", "48.0–60.0 ✓"];

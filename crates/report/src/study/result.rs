@@ -4,11 +4,12 @@ use super::figure::{Against, Figure, Of, Stated};
 use super::reproduction::{Line, Why};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
-use crate::table::hit_mark;
-use costof_model::metric::Estimate;
+use crate::table::{NO_INTERVAL, hit_mark};
+use costof_model::metric::{Estimate, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
+use costof_model::unit::Unit;
 
 /// The metric of cycles that were not counted.
 const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
@@ -25,7 +26,7 @@ pub(super) struct Measured {
     /// The median, if the value is a mean.
     median: Option<f64>,
     /// The interval of the median.
-    interval: Option<(f64, f64)>,
+    interval: String,
     expected: Option<(f64, f64)>,
     /// A mark for whether the prediction held.
     hit: &'static str,
@@ -38,10 +39,9 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn into_line(self, figure: &Figure, line: &mut Line) {
-        let range = |(low, high): (f64, f64)| format!("{}–{}", digits(low), digits(high));
         line.here = self.unit.display(self.value) + &self.of.said();
         line.median = self.median.map_or_else(String::new, digits);
-        line.interval = self.interval.map_or_else(String::new, range);
+        line.interval = self.interval;
         let expected = |ends| range(ends) + self.hit;
         line.expected = self.expected.map_or_else(String::new, expected);
         line.grade = self.grade;
@@ -53,13 +53,17 @@ impl Measured {
             // The ratio to the nearer end of a range.
             Stated::Range(low, high) => {
                 let to = if self.value < low { low } else { high };
-                let ratio = (to > 0.0).then(|| digits(self.value / to));
+                let ratio = (to > 0.0 && self.value >= 0.0).then(|| digits(self.value / to));
                 ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
         };
         line.point = self.point;
     }
+}
+
+fn range((low, high): (f64, f64)) -> String {
+    format!("{}–{}", digits(low), digits(high))
 }
 
 /// The result of a run for a figure, or why there is none.
@@ -90,7 +94,7 @@ pub(super) fn measured(
     let estimate = estimate(against, unit, row).ok_or_else(|| {
         let metric = against.metric.as_deref().unwrap_or("number");
         let metric = metric.replace('_', " ");
-        format!("there is no {metric}: {}", uncounted(&metric))
+        format!("this run has no {metric}: {}", uncounted(&metric))
     })?;
     let times = against.operations(row)?;
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
@@ -104,7 +108,11 @@ pub(super) fn measured(
         value: conversion.apply(value),
         of: against.of,
         median: (against.of == Of::Mean).then(|| conversion.apply(estimate.median)),
-        interval: interval.map(|ends| conversion.range(ends)),
+        interval: match interval {
+            Some(ends) if estimate.unit != Unit::One && is_too_wide(ends) => NO_INTERVAL.to_owned(),
+            Some(ends) => range(conversion.range(ends)),
+            None => String::new(),
+        },
         expected: expected(estimate, row, conversion).filter(|_| shows_median),
         hit: hit_mark(row),
         grade: row.grade.to_string(),
@@ -158,7 +166,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 /// Why a metric may be absent.
 fn uncounted(metric: &str) -> &'static str {
     if metric.contains("miss") || metric == "cycles" {
-        "the CPU's counters are not to be had (`costof doctor` says why)"
+        "the CPU's counters are not available (`costof doctor` says why)"
     } else {
         "no launch reported it"
     }

@@ -31,7 +31,11 @@ impl ReproducedTable {
     /// The columns in which at least one line has text.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
-        COLUMNS.into_iter().filter(has).collect()
+        let named = |(name, of): Column| match name {
+            "here" if self.is_of_means => ("mean here", of),
+            name => (name, of),
+        };
+        COLUMNS.into_iter().filter(has).map(named).collect()
     }
 
     fn grid(&self) -> Grid {

@@ -1,17 +1,14 @@
 //! The output of a study.
 
-use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, request};
-use crate::cli::RunOptions;
+use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, planned};
 use crate::error::{Done, Error, bail, wrong};
-use crate::plan::{self, Target};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
 use costof_measure::schedule::Precision;
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
-use costof_model::noise::{MEASURED, Placement};
+use costof_model::noise::MEASURED;
 use costof_model::point::Point;
-use costof_model::rows::Hosts;
 use costof_model::run_file::Run;
 use costof_report::names::points_counted;
 use costof_report::{csv, page};
@@ -81,7 +78,8 @@ impl Command<'_> {
     fn caveats(&self, measured: &Measured) -> Result<Vec<String>, Error> {
         let run = &measured.run;
         let facts = facts_of(run);
-        let points = self.points(&facts)?;
+        let all = planned(self.table, &self.study, false, &facts, &mut |_| true)?;
+        let points: Vec<Point> = all.points().cloned().collect();
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
         let mut caveats = vec![format!(
@@ -98,24 +96,6 @@ impl Command<'_> {
         }
         caveats.extend(caveats_of(measured));
         Ok(caveats)
-    }
-
-    /// All points that the study asks of such a machine.
-    fn points(&self, facts: &Facts) -> Result<Vec<Point>, Error> {
-        let options = RunOptions::default();
-        let selections = self.study.selections.iter();
-        let requests = selections
-            .map(|selection| request(self.table, &self.study, selection, &options))
-            .collect::<Result<Vec<_>, Error>>()?;
-        let target = Target {
-            facts,
-            placement: Placement::default(),
-            hosts: Hosts::default(),
-            peer_link: None,
-            earlier: &|_| Vec::new(),
-        };
-        let plan = plan::plan(self.table, &requests, target, &mut |_| true)?;
-        Ok(plan.points().cloned().collect())
     }
 
     /// How many of these points have no number in a run, by the reason.

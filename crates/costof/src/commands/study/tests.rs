@@ -2,12 +2,9 @@
 
 use super::*;
 use crate::cli::Measuring;
-use crate::plan::{self, Target};
 use costof_findings::Kind;
 use costof_measure::probe;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
-use costof_model::noise::Placement;
-use costof_model::rows::{Hosts, Plan};
 use std::collections::BTreeSet;
 
 const TABLE: &[&Probe] = costof_probes::TABLE;
@@ -51,20 +48,14 @@ fn large_machine() -> Facts {
     facts
 }
 
-fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
-    let options = command.run_options(RUN);
-    let requests: Vec<Request<'_>> = command
-        .selected(unoptimised)
-        .map(|selection| request(TABLE, &command.study, selection, &options).unwrap())
-        .collect();
-    let target = Target {
-        facts: &large_machine(),
-        placement: Placement::default(),
-        hosts: Hosts::default(),
-        peer_link: None,
-        earlier: &|_| Vec::new(),
-    };
-    plan::plan(TABLE, &requests, target, &mut |_| true).unwrap()
+/// The plan of the optimised build, or that of the other.
+fn planned_by(command: &Command<'_>, unoptimised: bool) -> Plan {
+    let mut study = command.study.clone();
+    study
+        .selections
+        .retain(|selection| !unoptimised || selection.unoptimised);
+    let quick = command.options.measuring.quick;
+    planned(TABLE, &study, quick, &large_machine(), &mut |_| true).unwrap()
 }
 
 #[test]
@@ -72,7 +63,7 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
     for (name, text) in EMBEDDED {
         let options = options(false);
         let command = command(&options, name, text).unwrap();
-        let plans = [false, true].map(|unoptimised| planned(&command, unoptimised));
+        let plans = [false, true].map(|unoptimised| planned_by(&command, unoptimised));
         for question in 0..command.study.asks().count() {
             for selection in command.study.selections_of(question) {
                 request(TABLE, &command.study, selection, &command.run_options(RUN)).unwrap();
@@ -105,7 +96,7 @@ fn the_study_in_the_documents_is_one() {
     let (example, _) = rest.split_once("```").unwrap();
     let options = options(true);
     let command = command(&options, "course", example).unwrap();
-    assert_eq!(planned(&command, false).blocks.len(), 2);
+    assert_eq!(planned_by(&command, false).blocks.len(), 2);
     assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
     for kind in Kind::ALL.iter().map(|kind| kind.name()) {
         assert!(text.contains(&format!("`{kind}`")), "{kind} is not text");
@@ -117,7 +108,7 @@ fn a_quick_study_asks_less_and_no_point_twice() {
     for (name, text) in EMBEDDED {
         let count = |quick| {
             let options = options(quick);
-            let plan = planned(&command(&options, name, text).unwrap(), false);
+            let plan = planned_by(&command(&options, name, text).unwrap(), false);
             let points = plan.points();
             let distinct: BTreeSet<&Point> = points.clone().collect();
             assert_eq!(distinct.len(), points.count(), "{name}");
