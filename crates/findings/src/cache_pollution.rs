@@ -8,13 +8,16 @@ use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::comparable;
+use costof_model::facts::{Cache, CacheKind};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
+use costof_model::unit::display_bytes;
 
 pub(crate) const SENTENCES: &str = r#"
 [cache_pollution]
-sentence = "{measured}, {result}"
+sentence = "{measured}, {result}[; {why}]"
+why = "with two copies {three} pass through the sender's caches for a message (its fields, the buffer, the socket's), {two} with one copy (no buffer), none with zero copy unless it is copied later, and {caches}"
 counted = "of the misses that the CPU counts"
 timed = "of what the sender's caches held before"
 counted_and_timed = "of the misses that the CPU counts, and of what the sender's caches held before"
@@ -96,8 +99,23 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
         .with("place", place(run, &group.common))
         .with("size", Value::Size(size as f64))
         .parts("ways", ways)
-        .choose("result", if is_sure { "sure" } else { "unsure" });
+        .choose("result", if is_sure { "sure" } else { "unsure" })
+        .parts("why", is_sure.then(|| why(run, size)).flatten());
     is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
+}
+
+/// What passes through the caches with each way, and what they hold; none if the caches are unknown.
+fn why(run: &Run, size: u64) -> Option<Part> {
+    let mut caches: Vec<_> = run.facts()?.cpu.caches.iter().collect();
+    caches.retain(|cache| cache.kind != CacheKind::Instruction);
+    let holds =
+        |cache: &&Cache| format!("L{} holds {}", cache.level, display_bytes(cache.size_bytes));
+    let caches: Vec<String> = caches.iter().map(holds).collect();
+    let figures = figures()
+        .with("three", Value::Size(3.0 * size as f64))
+        .with("two", Value::Size(2.0 * size as f64))
+        .with("caches", caches.join(", "));
+    (!caches.is_empty()).then_some(("why", figures))
 }
 
 /// The levels whose change is known, and the one that gains most. Misses are compared only with misses, and
@@ -284,6 +302,18 @@ mod tests {
             "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least",
         );
         ends(&sentence, "so that L3 alone surely suffers less");
+        let cache = |level, size_bytes| Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            ..Cache::default()
+        };
+        let facts = run.attempts[0].hosts.values_mut().next().unwrap();
+        facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
+        let why = "(no buffer), none with zero copy unless it is copied later, and L1 holds 32KiB, L2 holds 1MiB";
+        let sentence = cache_pollution(&run)[0].sentence();
+        contains(&sentence, "; with two copies 12KiB pass");
+        ends(&sentence, why);
     }
 
     #[test]

@@ -13,16 +13,19 @@ use costof_stats::{difference_interval, median};
 
 /// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Interval {
-    pub(crate) low: f64,
-    pub(crate) middle: f64,
-    pub(crate) high: f64,
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// The value.
+    pub middle: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 impl Interval {
     /// The natural logarithm of the ratio of `metric` at `one` to that at `other`. None if either has no
     /// value or no interval, or if the ratio is uncertain by more than a factor of ten.
-    pub(crate) fn log_ratio(
+    pub fn log_ratio(
         run: &Run,
         one: &PointRow,
         other: &PointRow,
@@ -45,7 +48,8 @@ impl Interval {
     }
 
     /// The ratio with this logarithm.
-    pub(crate) fn exp(self) -> Interval {
+    #[must_use]
+    pub fn exp(self) -> Interval {
         Interval {
             low: self.low.exp(),
             middle: self.middle.exp(),

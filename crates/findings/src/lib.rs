@@ -21,7 +21,7 @@ mod file_device;
 pub mod finding;
 mod fork_growth;
 mod in_flight;
-mod interval;
+pub mod interval;
 pub mod ladder;
 #[cfg(test)]
 mod levels_tests;

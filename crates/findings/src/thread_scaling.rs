@@ -15,11 +15,11 @@ use costof_model::select::Group;
 pub(crate) const SENTENCES: &str = r#"
 [thread_scaling]
 sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is only a hint]"
-contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks[, with {misses| and }]"
-contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or switches between them take it[, with {misses| and }]"
-less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {misses| and }]"
-no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so no contention is seen[, with {misses| and }]"
-misses_of_level = "{times} times the {level} misses"
+contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks[, with {counted| and }]"
+contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or switches between them take it[, with {counted| and }]"
+less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {counted| and }]"
+no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so no contention is seen[, with {counted| and }]"
+counted = "{times} times the {what}"
 by_both = "; the limit is the CPUs: the senders used {senders}, the receivers {receivers}"
 by_senders = "; the limit is the senders' CPUs: they used {senders}"
 by_receivers = "; the limit is the receivers' CPUs: they used {receivers}"
@@ -125,10 +125,15 @@ fn ratios(run: &Run, scaled: &[Scaled<'_>], metric: &str) -> Option<Ratios> {
 /// memory and locks.
 fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
     let cpu = ratios(run, scaled, "cpu_sender")?;
-    let levels = [("L1", "l1d_load_misses"), ("last-level", "llc_load_misses")];
-    let misses = levels.iter().filter_map(|(level, counter)| {
+    let counters = [
+        ("L1 misses", "l1d_load_misses"),
+        ("last-level misses", "llc_load_misses"),
+        ("data TLB misses", "dtlb_load_misses"),
+        ("context switches", "context_switches"),
+    ];
+    let counted = counters.iter().filter_map(|(what, counter)| {
         let figures = ratios(run, scaled, counter)?.figures();
-        Some(("misses_of_level", figures.with("level", *level)))
+        Some(("counted", figures.with("what", *what)))
     });
     let template = match (cpu.low > 1.0, cpu.high < 1.0) {
         (true, _) if has_one_each(run, scaled, threads) => "contention",
@@ -136,7 +141,7 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
         (_, true) => "less_cpu_time",
         _ => "no_contention",
     };
-    Some((template, cpu.figures().parts("misses", misses)))
+    Some((template, cpu.figures().parts("counted", counted)))
 }
 
 /// Whether each sending thread surely has a CPU of its own.

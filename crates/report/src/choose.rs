@@ -10,6 +10,8 @@ mod rungs;
 mod sweeps;
 mod what;
 
+pub(crate) use sweeps::asked;
+
 use crate::plot::Figure;
 use crate::rows::Rows;
 use std::collections::HashSet;

@@ -245,7 +245,8 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
+/// Writes a line of these cells.
+pub(crate) fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
     for (position, cell) in cells.into_iter().enumerate() {
         if position > 0 {
             text.push(',');

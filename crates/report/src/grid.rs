@@ -66,7 +66,7 @@ impl Grid {
     pub(crate) fn markdown(&self) -> String {
         let names = self.columns.iter().map(|(name, _)| match &**name {
             "" => " |".to_owned(),
-            name => format!(" {name} |"),
+            name => format!(" {} |", name.trim().replace('\n', ", ")),
         });
         let rules = self.columns.iter().map(|(_, align)| match align {
             Align::Left => "---|".to_owned(),

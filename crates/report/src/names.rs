@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
 /// those with a heading are drawn too.
-pub(crate) const METRICS: [(&str, &str); 18] = [
+pub(crate) const METRICS: [(&str, &str); 20] = [
     ("throughput", "throughput"),
     ("latency", "latency"),
     ("cost", ""),
@@ -29,6 +29,8 @@ pub(crate) const METRICS: [(&str, &str); 18] = [
     ("l1d_load_misses", "first-level cache misses for a message"),
     ("l2_load_misses", "second-level cache misses for a message"),
     ("llc_load_misses", "last-level cache misses for a message"),
+    ("dtlb_load_misses", "data TLB misses for a message"),
+    ("context_switches", "context switches for a message"),
     (
         "pollution_l1",
         "added time to read the first-level cache again",

@@ -3,17 +3,23 @@
 //! A study is one data file (`study/file.rs`). Its figures are the published ones, and no other numbers are
 //! typed in. Each figure names the point and the metric of costof that measure the same (`study/figure.rs`).
 //! `study/reproduction.rs` compares the study with a run, and `study/shown.rs` shows the comparison as text,
-//! as Markdown and as a section of the run's page.
+//! as Markdown and as a section of the run's page. `study/plot.rs` says which rows each of its plots has, and
+//! `study/layout.rs` writes its points as one CSV file in its own layout.
 
 mod figure;
 mod file;
+mod layout;
+mod plot;
 mod reproduction;
 mod result;
 mod shown;
 mod unit;
+pub(crate) mod wide;
 
+pub(crate) use file::Style;
 pub use file::{FILE_MAX_BYTES, Selection, Study};
 pub use reproduction::{Answer, Reproduction, Why};
+pub(crate) use reproduction::{Line, ReproducedTable};
 
 /// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [

@@ -343,14 +343,8 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Checks that this machine is large enough for a point, since studies were made on larger ones.
+/// Checks that this machine has the memory for a point, since studies were made on larger ones.
 pub(super) fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
-    let cpus = facts.planned_cpus().len() as u64;
-    if let Some(threads) = point.axes.find_number("threads")
-        && threads > cpus.max(1)
-    {
-        return Err(format!("{threads} threads, and the run has {cpus} CPUs"));
-    }
     let needs = cost::memory_bytes(table, point);
     match facts.available_bytes() {
         Some(free) if needs > free / 2 => Err(format!(

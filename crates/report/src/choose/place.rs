@@ -15,7 +15,7 @@ pub(super) const RUN: &str = "run";
 /// At most this many series share a panel.
 pub(super) const SERIES: usize = 8;
 /// A reader compares this many with ease.
-const AT_EASE: usize = 6;
+pub(super) const AT_EASE: usize = 6;
 /// At most this many values make up the name of a series.
 const IN_A_NAME: usize = 2;
 
@@ -54,8 +54,12 @@ fn without_loss(link: &str) -> (String, u64) {
 }
 
 /// Divides the axes in which curves differ into those that make panels and those that name series. With
-/// `own_panels`, all axes except the run make panels.
-pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<String>) {
+/// `own_panels`, all axes except the run make panels; else at most `at_ease` curves stay in one.
+pub(super) fn split(
+    places: &[&Place],
+    own_panels: bool,
+    at_ease: usize,
+) -> (Vec<String>, Vec<String>) {
     let Some(first) = places.first() else {
         return Default::default();
     };
@@ -84,7 +88,7 @@ pub(super) fn split(places: &[&Place], own_panels: bool) -> (Vec<String>, Vec<St
     if own_panels {
         return within.into_iter().partition(|axis| axis != RUN);
     }
-    while within.len() > 1 && most_in_a_panel(&apart) > AT_EASE {
+    while within.len() > 1 && most_in_a_panel(&apart) > at_ease {
         // Links first, then numbers, then words, those with the fewest values first: what a reader compares
         // stays together.
         let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
@@ -201,7 +205,7 @@ mod tests {
         };
         let places = [over("wan", 0, 64), over("lan", 10, 10)].concat();
         let places: Vec<&Place> = places.iter().collect();
-        let (apart, within) = split(&places, false);
+        let (apart, within) = split(&places, false, AT_EASE);
         assert_eq!(apart, [LINK], "six are compared in one panel");
         let axes = ["stack", "control", "by", "window"].map(str::to_owned);
         assert_eq!(

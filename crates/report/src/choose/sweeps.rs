@@ -1,14 +1,18 @@
 //! Plots of one axis that varies while the others stay fixed. Each combination of fixed values is a line: a
 //! curve over numbers, bars over words.
 
+mod asked;
 mod labels;
 
+pub(crate) use asked::asked;
+
 use super::AXES;
-use super::place::{Place, SERIES, names, place, split};
+use super::place::{AT_EASE, Place, SERIES, names, place, split};
 use super::what::What;
 use crate::names::METRICS;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span, ends};
 use crate::rows::Rows;
+use crate::study::Style;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
 use costof_model::unit::Unit;
@@ -23,6 +27,8 @@ const WORDS: usize = 40;
 /// Up to this many words become bars in rows of their own, with a panel for each combination of the other
 /// values.
 const IN_ROWS: usize = 3;
+/// A study shows in a panel of its own what its reader does not compare: this many lines stay together.
+const AT_EASE_IF_ASKED: usize = 4;
 /// Values that span a larger factor are drawn as dots on a logarithmic axis, not as bars.
 const BARS_SPAN: f64 = 30.0;
 
@@ -33,6 +39,8 @@ struct Probe<'a> {
     positions: &'a [usize],
     places: Vec<Place>,
     axes: Vec<String>,
+    /// How a study asks for its plot; none for what the page chooses itself.
+    asked: Option<Style>,
 }
 
 /// A curve with its rows that have a number: their values on the axis, their positions and their estimates.
@@ -125,6 +133,7 @@ impl<'a> Probe<'a> {
             positions,
             places,
             axes,
+            asked: None,
         }
     }
 
@@ -171,14 +180,16 @@ impl<'a> Probe<'a> {
     ) -> Option<Figure> {
         let mut measured = self.measured(curves, what);
         let unit = measured.first()?.1.first()?.2.unit;
-        let mut words = if are_numbers(curves) {
+        let asks_bars = self.asked == Some(Style::Bars);
+        let mut words = if are_numbers(curves) && !asks_bars {
             Vec::new()
         } else {
             self.words(axis, &measured)
         };
-        let in_rows = (1..=IN_ROWS).contains(&words.len());
+        let in_rows = (1..=IN_ROWS).contains(&words.len()) && !asks_bars;
         let places = measured.iter().map(|(curve, _)| &curve.place);
-        let (mut apart, mut within) = split(&places.collect::<Vec<_>>(), in_rows);
+        let at_ease = self.asked.map_or(AT_EASE, |_| AT_EASE_IF_ASKED);
+        let (mut apart, mut within) = split(&places.collect::<Vec<_>>(), in_rows, at_ease);
         // In the probe's order, which starts with the most important axis.
         for axes in [&mut apart, &mut within] {
             axes.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
@@ -192,7 +203,10 @@ impl<'a> Probe<'a> {
         let names = names(&places, &apart, &within);
         let words_left_out = words.len().saturating_sub(WORDS);
         words.truncate(WORDS);
-        let (y, kind) = vertical(&measured, what, unit, words.len());
+        let (y, kind) = match asks_bars {
+            true => (Axis::new(what.name(), unit, Scale::Linear), Kind::Bars),
+            false => vertical(&measured, what, unit, words.len()),
+        };
         let x = self.axis(axis, &measured, &words);
         let axis_name = axis.replace('_', " ");
         let mut figure = Figure {

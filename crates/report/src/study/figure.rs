@@ -3,11 +3,12 @@
 use super::file::{Column, Common, Row, Study, Table, Value};
 use super::unit::{Published, as_published};
 use costof_model::Text;
-use costof_model::axis::Axes;
+use costof_model::axis::{Axes, AxisValue};
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::Unit;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// Metrics that are derived from others, or that only some CPUs can count.
@@ -43,6 +44,8 @@ pub(super) struct Against {
     pub(super) point: Point,
     pub(super) label: Option<String>,
     pub(super) metric: Option<Text>,
+    /// The point that it is divided by.
+    pub(super) per: Option<Point>,
     pub(super) of: Of,
     pub(super) times: Option<f64>,
     pub(super) seconds: Option<f64>,
@@ -61,11 +64,11 @@ pub(super) enum Of {
 }
 
 /// The state of reading: the table, and what applies to the current figure.
-struct Reading<'a> {
-    study: &'a Study,
-    at: &'a Spanned<String>,
+pub(super) struct Reading<'a> {
+    pub(super) study: &'a Study,
+    pub(super) at: &'a Spanned<String>,
     /// From the nearest to the figure to the farthest.
-    scopes: Vec<&'a Common>,
+    pub(super) scopes: Vec<&'a Common>,
 }
 
 impl Study {
@@ -179,6 +182,7 @@ impl Reading<'_> {
         let against = Against {
             label: self.nearest(|said| said.label.clone()),
             metric: self.metric(info)?,
+            per: self.per(info, &point)?,
             of: of.map_err(|what| self.wrong("of", what))?,
             times: self.positive("times", |said| said.times)?,
             seconds: self.positive("seconds", |said| said.seconds)?,
@@ -188,6 +192,14 @@ impl Reading<'_> {
         };
         let unit =
             unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
+        if against.per.is_some() {
+            let is_ratio = unit.is_ratio();
+            let what = "a ratio is in `×`, or in `%` as a difference";
+            is_ratio
+                .then_some(())
+                .ok_or_else(|| self.wrong("unit", what))?;
+            return Ok((Some(unit), Ok(against)));
+        }
         if against.of == Of::Deviation && against.bytes.is_some() {
             let what = "that of a rate is not that of a time, which `bytes` makes of it";
             return Err(self.wrong("of", what));
@@ -208,6 +220,19 @@ impl Reading<'_> {
             return Err(self.wrong("unit", what));
         }
         Ok((Some(unit), Ok(against)))
+    }
+
+    /// The point that the figure is divided by.
+    fn per(&self, info: &ProbeInfo, point: &Point) -> Result<Option<Point>, String> {
+        let Some(per) = self.nearest(|said| said.per.clone()) else {
+            return Ok(None);
+        };
+        let mut other = point.clone();
+        let mut link = None;
+        set(info, per.split_whitespace(), &mut other.axes, &mut link)
+            .map_err(|what| self.wrong("per", what))?;
+        other.link = link.unwrap_or(other.link);
+        Ok(Some(other))
     }
 
     fn positive(
@@ -243,7 +268,10 @@ impl Reading<'_> {
     }
 
     /// The point that the table, the column and the row define together.
-    fn point<'i>(&self, infos: &[&'i ProbeInfo]) -> Result<(&'i ProbeInfo, Point), String> {
+    pub(super) fn point<'i>(
+        &self,
+        infos: &[&'i ProbeInfo],
+    ) -> Result<(&'i ProbeInfo, Point), String> {
         let Some(point) = self.nearest(|said| said.point.clone()) else {
             let what = "it is missing here and in the table; if there is no such point, say why in `absent`";
             return Err(self.wrong("point", what));
@@ -308,6 +336,23 @@ fn set<'w>(
         axes.0.insert(axis.name.clone(), axis.parse(value)?);
     }
     Ok(())
+}
+
+/// Reads `axis=value,value` from words.
+pub(super) fn set_several(
+    info: &ProbeInfo,
+    words: &str,
+) -> Result<BTreeMap<Text, Vec<AxisValue>>, String> {
+    let mut several = BTreeMap::new();
+    for word in words.split_whitespace() {
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| format!("`{word}` is not AXIS=VALUE,VALUE"))?;
+        let axis = info.axis(name)?;
+        let values = values.split(',').map(|value| axis.parse(value));
+        several.insert(axis.name.clone(), values.collect::<Result<_, String>>()?);
+    }
+    Ok(several)
 }
 
 impl Of {

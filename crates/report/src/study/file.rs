@@ -40,6 +40,11 @@ pub struct Study {
     /// The published tables.
     #[serde(default, rename = "table")]
     pub(super) tables: Vec<Table>,
+    /// Its plots.
+    #[serde(default, rename = "plot")]
+    pub(super) plots: Vec<Plot>,
+    /// All of its points as one CSV file in its own layout.
+    pub(super) csv: Option<Layout>,
     /// The questions that it asks.
     #[serde(default, rename = "question")]
     pub(super) questions: Vec<Question>,
@@ -106,6 +111,9 @@ pub(super) struct Common {
     pub(super) label: Option<String>,
     /// The metric; the default is the probe's primary metric.
     pub(super) metric: Option<String>,
+    /// The figure is a ratio to the metric at the same point with these values: `threads=1`. Its unit is `×`,
+    /// or `%` for the difference in percent.
+    pub(super) per: Option<String>,
     /// The statistic: `median`, `mean`, `sd`, `min`, or a percentile such as `p99`; the default is the study's.
     pub(super) of: Option<String>,
     /// The unit of the published figure.
@@ -125,6 +133,59 @@ pub(super) struct Common {
     pub(super) misled: Option<String>,
     /// How it differs from what costof measures.
     pub(super) note: Option<String>,
+}
+
+/// A plot: a metric of points that differ in few axes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plot {
+    pub(super) title: Spanned<String>,
+    /// As in a table: what its points share.
+    pub(super) point: String,
+    /// The axis to draw over.
+    pub(super) over: String,
+    /// The values of the other axes that lines and panels have: `primitive=two_copy,one_copy threads=1,8`.
+    #[serde(default)]
+    pub(super) at: String,
+    pub(super) metric: String,
+    #[serde(default)]
+    pub(super) style: Style,
+    /// What the publication's plot shows.
+    pub(super) note: Option<String>,
+}
+
+/// How a plot is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Style {
+    /// Curves over numbers, bars over words.
+    #[default]
+    Curves,
+    /// Bars side by side for each value of the axis.
+    Bars,
+    /// Curves of how many times as much as at the axis' smallest value, beside the ideal.
+    SpeedUp,
+}
+
+/// A CSV file with a row for each point of a probe.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layout {
+    /// The file's name without `.csv`.
+    pub(super) name: Spanned<String>,
+    pub(super) probe: String,
+    /// The columns that say which point: its axes, or `link`.
+    pub(super) axes: Vec<String>,
+    pub(super) columns: Vec<LayoutColumn>,
+}
+
+/// A metric in a unit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LayoutColumn {
+    pub(super) name: String,
+    pub(super) metric: String,
+    pub(super) unit: String,
 }
 
 /// A published value.

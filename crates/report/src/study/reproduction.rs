@@ -4,6 +4,7 @@ use super::figure::{Figure, Of};
 use super::file::Study;
 use super::result::measured;
 use crate::names::{by_reason, points_counted};
+use crate::plot;
 use costof_findings::Kind;
 use costof_findings::finding::Finding;
 use costof_findings::noise::Withheld;
@@ -23,6 +24,8 @@ pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 pub struct Reproduction<'a> {
     pub(crate) study: &'a Study,
     pub(crate) tables: Vec<ReproducedTable>,
+    /// Its plots; of one that cannot be drawn, its title and why.
+    pub(crate) plots: Vec<Result<plot::Figure, (String, String)>>,
     pub(crate) answers: Vec<Answer>,
     /// Notes that a reader of these runs has to know.
     pub(super) caveats: Vec<String>,
@@ -32,6 +35,10 @@ pub struct Reproduction<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReproducedTable {
     pub(crate) title: String,
+    /// The names of its columns; the lines are row by row.
+    pub(super) columns: Vec<String>,
+    /// The unit of all figures, if the table has one.
+    pub(super) unit: String,
     pub(crate) lines: Vec<Line>,
     /// Whether all numbers of this machine are means, so that the column says it once.
     pub(super) is_of_means: bool,
@@ -81,6 +88,8 @@ impl Study {
     /// A sentence that names the line and the key.
     pub fn check(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
         self.figures(infos)?;
+        self.check_plots(infos)?;
+        self.check_layout(infos)?;
         let kinds = || Kind::ALL.iter().map(|kind| kind.name());
         let probes = || infos.iter().map(|info| &*info.id);
         for question in &self.questions {
@@ -116,7 +125,10 @@ impl Study {
         let against = self.figures(infos)?.into_iter().flatten();
         let against = against.filter_map(|figure| figure.against.ok());
         Ok(against
-            .map(|against| (against.point, against.label, against.unoptimised))
+            .flat_map(|against| {
+                let points = [Some(against.point), against.per].into_iter().flatten();
+                points.map(move |point| (point, against.label.clone(), against.unoptimised))
+            })
             .collect())
     }
 
@@ -147,6 +159,10 @@ impl Study {
         let tables = tables.map(|(table, figures)| {
             let mut reproduction = ReproducedTable {
                 title: table.title.get_ref().clone(),
+                columns: (table.columns.iter())
+                    .map(|column| column.name.get_ref().clone())
+                    .collect(),
+                unit: table.common.unit.clone().unwrap_or_default(),
                 misled: table.common.misled.clone(),
                 note: table.common.note.clone(),
                 ..ReproducedTable::default()
@@ -163,6 +179,7 @@ impl Study {
         });
         Ok(Reproduction {
             tables: tables.collect(),
+            plots: self.drawn(infos, run)?,
             answers: self.answers(run),
             study: self,
             caveats,
@@ -342,7 +359,9 @@ mod tests {
     fn a_figure_stands_beside_the_point_that_asks_the_same() {
         let (lines, _) = lines(
             "{name='a',measured=25},{name='b',measured=[60,80],at='size=2'},{name='c',measured=[80,90],\
-             at='size=2'},{name='d',unit='µs',measured=1,times=1000},{name='e',label='a load',measured=7}",
+             at='size=2'},{name='d',unit='µs',measured=1,times=1000},{name='e',label='a load',measured=7},\
+             {name='f',at='size=2',per='size=1',unit='%',measured=10},\
+             {name='g',per='size=2',unit='×',measured=2}",
         );
         let shown: Vec<[&str; 4]> = lines
             .iter()
@@ -358,6 +377,9 @@ mod tests {
                 ["1 µs", "50.0 µs", "45.0–55.0", "50.0"],
                 // The label that says no more.
                 ["7 ns", "70.0 ns", "63.0–77.0", "10.0"],
+                // Ratios of two points; no quotient of them says anything.
+                ["10 %", "40.0 %", "21.5–61.4", ""],
+                ["2×", "0.714×", "0.620–0.823", ""],
             ]
         );
     }

@@ -5,6 +5,7 @@ use super::reproduction::{Line, Why};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
 use crate::table::{NO_INTERVAL, hit_mark};
+use costof_findings::interval::Interval;
 use costof_model::metric::{Estimate, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
@@ -58,12 +59,18 @@ impl Measured {
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
         };
+        if matches!(&figure.against, Ok(against) if against.per.is_some()) {
+            // A quotient of quotients says nothing.
+            line.ratio.clear();
+        }
         line.point = self.point;
     }
 }
 
 fn range((low, high): (f64, f64)) -> String {
-    format!("{}–{}", digits(low), digits(high))
+    // A dash between negative numbers would be read as a sign.
+    let dash = if low < 0.0 { " to " } else { "–" };
+    format!("{}{dash}{}", digits(low), digits(high))
 }
 
 /// The result of a run for a figure, or why there is none.
@@ -91,10 +98,20 @@ pub(super) fn measured(
             name(row)
         ));
     }
+    if let Some(per) = &against.per {
+        let per = Against {
+            point: per.clone(),
+            ..against.clone()
+        };
+        let Some(other) = run.points.iter().find(|row| per.is(row)) else {
+            return Err(missing(&per, run, why));
+        };
+        let metric = against.metric.as_ref().unwrap_or(&row.primary);
+        return ratio(unit, run, (row, other), metric).ok_or_else(|| uncounted(run, metric));
+    }
     let estimate = estimate(against, unit, row).ok_or_else(|| {
         let metric = against.metric.as_deref().unwrap_or("number");
-        let metric = metric.replace('_', " ");
-        format!("this run has no {metric}: {}", uncounted(&metric))
+        uncounted(run, metric)
     })?;
     let times = against.operations(row)?;
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
@@ -143,6 +160,32 @@ fn statistic(of: Of, estimate: &Estimate, row: &PointRow) -> Option<f64> {
     Some(value? * per_ns)
 }
 
+/// The ratio of a metric of two rows, from the launches that measured both.
+fn ratio(
+    unit: Published,
+    run: &Run,
+    (row, other): (&PointRow, &PointRow),
+    metric: &str,
+) -> Option<Measured> {
+    let interval = Interval::log_ratio(run, row, other, metric).map(Interval::exp);
+    let medians = row.median(metric)? / other.median(metric)?;
+    let ratio = interval.map_or(medians, |interval| interval.middle);
+    ratio.is_finite().then(|| Measured {
+        unit,
+        value: unit.of_ratio(ratio),
+        of: Of::Median,
+        median: None,
+        interval: interval.map_or_else(String::new, |ratio| {
+            range((unit.of_ratio(ratio.low), unit.of_ratio(ratio.high)))
+        }),
+        expected: None,
+        hit: "",
+        grade: row.grade.max(other.grade).to_string(),
+        note: None,
+        point: Some(row.point.clone()),
+    })
+}
+
 /// Why a run has no row for this figure.
 fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(label) = &against.label {
@@ -163,13 +206,19 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     })
 }
 
-/// Why a metric may be absent.
-fn uncounted(metric: &str) -> &'static str {
-    if metric.contains("miss") || metric == "cycles" {
-        "the CPU's counters are not available (`costof doctor` says why)"
-    } else {
-        "no launch reported it"
+/// Why a metric is absent: for counts of the CPU, what the kernel said when they were asked for.
+pub(super) fn uncounted(run: &Run, metric: &str) -> String {
+    let name = metric.replace('_', " ");
+    if !metric.contains("miss") && metric != "cycles" {
+        return format!("this run has no {name}: no launch reported it");
     }
+    let absent = run.attempts.last().map(|attempt| &attempt.counters.absent);
+    let reason = absent.and_then(|absent| absent.get(metric)).cloned();
+    reason.unwrap_or_else(|| {
+        format!(
+            "this run has no {name}: the CPU's counters are not available (`costof doctor` says why)"
+        )
+    })
 }
 
 impl Against {

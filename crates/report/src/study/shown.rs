@@ -38,7 +38,16 @@ impl ReproducedTable {
         COLUMNS.into_iter().filter(has).map(named).collect()
     }
 
-    fn grid(&self) -> Grid {
+    /// The table for a terminal, or for a document that has more room.
+    fn grid(&self, is_terminal: bool) -> Grid {
+        let wide = if is_terminal {
+            self.narrow()
+        } else {
+            self.wide()
+        };
+        if let Some(wide) = wide {
+            return wide.grid();
+        }
         let columns = self.columns();
         let names = columns.iter().map(|(name, _)| (*name, Align::Right));
         let blank = || [("", Align::Left)].into_iter();
@@ -132,12 +141,12 @@ impl Reproduction<'_> {
         .collect()
     }
 
-    fn parts(&self, run: &Run) -> Vec<Part> {
+    fn parts(&self, run: &Run, is_terminal: bool) -> Vec<Part> {
         let mut parts = vec![Part::Title(self.study.title.clone())];
         parts.extend(self.head(run).into_iter().map(Part::Head));
         for table in &self.tables {
             parts.push(Part::Heading(table.title.clone()));
-            parts.push(Part::Table(table.grid()));
+            parts.push(Part::Table(table.grid(is_terminal)));
             parts.extend(table.below().into_iter().map(Part::Below));
         }
         if !self.study.misled.is_empty() {
@@ -158,10 +167,10 @@ impl Reproduction<'_> {
         parts
     }
 
-    /// The comparison as text. Sentences have at most this many columns.
+    /// The comparison as text for a terminal. Sentences have at most this many columns.
     pub fn text(&self, run: &Run, columns: usize) -> String {
         let wrapped = |line: &str, indent| wrapped(columns, line, indent);
-        let parts = self.parts(run).into_iter().map(|part| match part {
+        let parts = self.parts(run, true).into_iter().map(|part| match part {
             Part::Title(title) => format!("{title}\n\n"),
             Part::Head(line) => wrapped(&line, ""),
             Part::Heading(heading) => format!("\n{heading}\n"),
@@ -176,7 +185,7 @@ impl Reproduction<'_> {
 
     /// The comparison as Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
-        let parts = self.parts(run).into_iter().map(|part| match part {
+        let parts = self.parts(run, false).into_iter().map(|part| match part {
             Part::Title(title) => format!("# {}\n\n", escaped(&title)),
             Part::Head(line) | Part::Below(line) | Part::Misled(line) | Part::Answer(line) => {
                 format!("- {}\n", escaped(&line))

@@ -70,6 +70,19 @@ impl Published {
         self.kind == Unit::Cycles
     }
 
+    /// Whether it is a ratio, or a difference in percent.
+    pub(super) fn is_ratio(self) -> bool {
+        matches!(self.symbol, "×" | "%")
+    }
+
+    /// A ratio in this unit.
+    pub(super) fn of_ratio(self, ratio: f64) -> f64 {
+        match self.symbol {
+            "%" => 100.0 * (ratio - 1.0),
+            _ => ratio,
+        }
+    }
+
     /// The conversion from costof's `unit` to this one, for a figure that covers `times` operations of
     /// costof's, or this many bytes.
     pub(super) fn from(

@@ -4,6 +4,7 @@ use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, planned};
 use crate::error::{Done, Error, bail, wrong};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
+use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
@@ -62,7 +63,9 @@ impl Command<'_> {
         let mut csv = "";
         if self.options.csv {
             let run_file = folder.join(RUN);
-            files::write_all(&folder.join("csv"), &csv::files(run), &run_file)?;
+            let own = self.study.csv(run);
+            let all: Vec<_> = csv::files(run).into_iter().chain(own).collect();
+            files::write_all(&folder.join("csv"), &all, &run_file)?;
             csv = ", csv/";
         }
         let shown = if folder.as_os_str().is_empty() {
@@ -94,6 +97,7 @@ impl Command<'_> {
             let reasons: Vec<String> = reasons.collect();
             caveats.push(format!("Without a number: {}", reasons.join("; ")));
         }
+        caveats.extend(oversubscribed(self.table, run, facts.planned_cpus().len()));
         caveats.extend(caveats_of(measured));
         Ok(caveats)
     }
@@ -159,6 +163,23 @@ fn caveats_of(Measured { run, unoptimised }: &Measured) -> Vec<String> {
         );
     }
     caveats
+}
+
+/// How many more threads than CPUs some of the points have.
+fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<String> {
+    let threads = run.points.iter().filter_map(|row| {
+        let probe = probe::find(table, &row.point.probe)?;
+        Some((probe.processors)(&row.point)).filter(|threads| *threads > cpus)
+    });
+    let threads: Vec<usize> = threads.collect();
+    let (least, most) = (threads.iter().min()?, threads.iter().max()?);
+    let a_cpu = |threads: &usize| *threads as f64 / cpus as f64;
+    Some(format!(
+        "Oversubscribed: {} of them run {least} to {most} threads, those of both ends together, on {cpus} CPUs, {:.1} to {:.1} a CPU: threads wait for a CPU, not only for each other",
+        points_counted(threads.len()),
+        a_cpu(least),
+        a_cpu(most),
+    ))
 }
 
 /// The version of costof that measured a run.

@@ -1,0 +1,200 @@
+//! The plots of a study: which rows each of them has.
+
+use super::figure::{Reading, set_several};
+use super::file::{Common, Plot, Study};
+use super::result::uncounted;
+use crate::choose;
+use crate::plot::Figure;
+use crate::rows::Rows;
+use costof_model::Text;
+use costof_model::axis::AxisValue;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::run_file::Run;
+use std::collections::BTreeMap;
+
+/// The points of a plot.
+struct Points<'i> {
+    info: &'i ProbeInfo,
+    /// What they share, except on the axes in `values` and on the one that the plot is over.
+    point: Point,
+    /// The values of axes that have several.
+    values: BTreeMap<Text, Vec<AxisValue>>,
+}
+
+impl Study {
+    /// Checks that all that its plots refer to exists.
+    pub(super) fn check_plots(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
+        let mut plots = self.plots.iter();
+        plots.try_for_each(|plot| self.points_of(plot, infos).map(drop))
+    }
+
+    /// Its plots of a run; of one that cannot be drawn, its title and why.
+    pub(super) fn drawn(
+        &self,
+        infos: &[&ProbeInfo],
+        run: &Run,
+    ) -> Result<Vec<Result<Figure, (String, String)>>, String> {
+        let rows = Rows::new(run);
+        let drawn = self.plots.iter().enumerate().map(|(position, plot)| {
+            let figure = self.points_of(plot, infos)?.drawn(&rows, plot);
+            Ok(match figure {
+                Ok(figure) => Ok(Figure {
+                    name: format!("study-{}", position + 1),
+                    title: plot.title.get_ref().clone(),
+                    ..figure
+                }),
+                Err(why) => Err((plot.title.get_ref().clone(), why)),
+            })
+        });
+        drawn.collect()
+    }
+
+    fn points_of<'i>(&self, plot: &Plot, infos: &[&'i ProbeInfo]) -> Result<Points<'i>, String> {
+        let wrong = |key: &str, what: String| self.wrong(&plot.title, key, &what);
+        let common = Common {
+            point: Some(plot.point.clone()),
+            ..Common::default()
+        };
+        let reading = Reading {
+            study: self,
+            at: &plot.title,
+            scopes: vec![&common],
+        };
+        let (info, point) = reading.point(infos)?;
+        let values = set_several(info, &plot.at).map_err(|what| wrong("at", what))?;
+        info.axis(&plot.over).map_err(|what| wrong("over", what))?;
+        if info.metrics.iter().all(|known| known.name != plot.metric) {
+            let what = format!("{} has no metric `{}`", info.id, plot.metric);
+            return Err(wrong("metric", what));
+        }
+        Ok(Points {
+            info,
+            point,
+            values,
+        })
+    }
+}
+
+impl Points<'_> {
+    /// The plot, or why there is none.
+    fn drawn(&self, rows: &Rows<'_>, plot: &Plot) -> Result<Figure, String> {
+        let has = |at: &usize| self.has(&rows.row(*at).point, &plot.over);
+        let positions: Vec<usize> = (0..rows.all().len()).filter(has).collect();
+        let mut measured = positions.iter().map(|at| rows.row(*at));
+        if positions.is_empty() {
+            return Err("none of its points was measured".to_owned());
+        }
+        if measured.all(|row| row.estimate(&plot.metric).is_none()) {
+            return Err(uncounted(rows.run, &plot.metric));
+        }
+        let of = (&*self.info.id, &*positions);
+        let figure = choose::asked(rows, of, (&plot.over, &plot.metric), plot.style);
+        let mut figure = figure.ok_or("too few of its points have a usable number")?;
+        let about = plot.note.iter().chain([&figure.about]).cloned();
+        figure.about = about.collect::<Vec<_>>().join(" ");
+        Ok(figure)
+    }
+
+    fn has(&self, point: &Point, over: &str) -> bool {
+        let is_it = |(name, value): (&Text, &AxisValue)| match self.values.get(name) {
+            Some(values) => values.contains(value),
+            None => name == over || self.point.axes.0.get(name) == Some(value),
+        };
+        (&point.probe, &point.link) == (&self.point.probe, &self.point.link)
+            && point.axes.0.iter().all(is_it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Kind;
+    use costof_model::List;
+    use costof_model::axis::{Axis, Domain};
+    use costof_model::testing::{probe_info, run_without_facts, sized_row};
+    use costof_model::unit::Unit;
+
+    /// The plots that these lines ask for, of a probe with sizes and threads whose cost is the product.
+    fn plots(asked: &str) -> Result<Vec<Result<Figure, (String, String)>>, String> {
+        let head =
+            "title = 't'\nsource = 's'\nmachine = 'm'\n[[plot]]\ntitle = 'p'\npoint = 'a.x'\n";
+        let study = Study::read("x", "x.toml", &format!("{head}{asked}"))?;
+        let axis = |name: &'static str, unit| Axis {
+            name: name.into(),
+            about: "".into(),
+            domain: Domain::Number {
+                unit,
+                low: 1,
+                high: 1 << 30,
+                defaults: List::Owned(vec![1]),
+            },
+        };
+        let mut info = probe_info("a.x");
+        info.axes = List::Owned(vec![axis("size", Unit::Bytes), axis("threads", Unit::One)]);
+        let mut metric = info.metrics[0].clone();
+        metric.name = "l1d_load_misses".into();
+        info.metrics.to_mut().push(metric);
+        let mut run = run_without_facts();
+        for size in [64, 128, 256] {
+            for threads in [1, 2, 4, 8] {
+                let mut row = sized_row("a.x", size, (size * threads) as f64);
+                row.point.axes = row.point.axes.with("threads", threads);
+                run.points.push(row);
+            }
+        }
+        study.check(&[&info])?;
+        study.drawn(&[&info], &run)
+    }
+
+    fn drawn(asked: &str) -> Figure {
+        plots(asked).unwrap().remove(0).unwrap()
+    }
+
+    #[test]
+    fn a_plot_has_the_points_that_it_asks_for() {
+        let figure = drawn("over = 'size'\nat = 'threads=1,8'\nmetric = 'cost'");
+        assert_eq!(figure.title, "p");
+        assert_eq!(figure.series, ["threads 1", "threads 8"]);
+        let figure = drawn("over = 'threads'\nat = 'size=64,128'\nmetric = 'cost'\nstyle = 'bars'");
+        let lines = &figure.panels[0].lines;
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.kind == Kind::Bars && line.dots.len() == 4)
+        );
+        assert!(lines[0].dots[0].x < lines[1].dots[0].x, "side by side");
+        let (title, why) = plots("over = 'size'\nmetric = 'l1d_load_misses'")
+            .unwrap()
+            .remove(0)
+            .unwrap_err();
+        assert_eq!(title, "p");
+        assert!(why.contains("counters"), "{why}");
+    }
+
+    #[test]
+    fn speed_up_is_relative_to_the_fewest_and_stands_beside_the_ideal() {
+        let figure =
+            drawn("over = 'threads'\nat = 'size=64,128,256'\nmetric = 'cost'\nstyle = 'speed_up'");
+        assert_eq!(figure.series.last().map(String::as_str), Some("ideal"));
+        for line in &figure.panels[0].lines {
+            let dots: Vec<f64> = line.dots.iter().map(|dot| dot.y.round()).collect();
+            assert_eq!(dots, [1.0, 2.0, 4.0, 8.0]);
+        }
+    }
+
+    #[test]
+    fn what_a_plot_gets_wrong_is_reported() {
+        for (asked, says) in [
+            ("over = 'sise'\nmetric = 'cost'", "over of `p`"),
+            ("over = 'size'\nmetric = 'costs'", "metric of `p`"),
+            (
+                "over = 'size'\nat = 'thread=1'\nmetric = 'cost'",
+                "at of `p`",
+            ),
+        ] {
+            let error = plots(asked).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
