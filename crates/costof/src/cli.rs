@@ -133,7 +133,8 @@ pub(crate) struct Measuring {
     /// If another costof is measuring the machine, end instead of waiting
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// How long a worker may take to answer before it is killed
+    /// How long a worker may take to answer before it is killed; longer for points that take long
+    /// by themselves
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
 }

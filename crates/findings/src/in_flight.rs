@@ -21,10 +21,10 @@ each = "{contender} ({share} %)"
 
 [round_trips_above_a_second]
 sentence = "over {link}, the share of messages that take a second or more: {shares}"
-each = "{contender} {share} %"
+each = "{contender} {share} %[ ({count} of {asked})]"
 "#;
 
-const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
+pub(crate) const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
 /// A window is the limit if a larger one surely gives this many times as much.
 const MORE: f64 = 1.25;
@@ -55,7 +55,7 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 }
 
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
-fn contender(row: &PointRow) -> Option<String> {
+pub(crate) fn contender(row: &PointRow) -> Option<String> {
     let stack = row.word("stack")?;
     let by = match stack {
         "rudp" => row.word("control"),
@@ -69,7 +69,7 @@ fn contender(row: &PointRow) -> Option<String> {
 }
 
 /// How many messages may be in flight; none if the stack sizes its own window.
-fn window(row: &PointRow) -> Option<u64> {
+pub(crate) fn window(row: &PointRow) -> Option<u64> {
     let one_by_itself = row.is_at("stack", "study") || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
@@ -170,8 +170,13 @@ fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
         let percent = 100.0 * row.median(metric)?;
         let is_whole = percent >= 10.0 || percent == 0.0;
         let share = Value::Decimal(percent, if is_whole { 0 } else { 2 });
-        let figures = figures().with("contender", contender(row)?);
-        Some(("each", figures.with("share", share)))
+        let count = |metric| Some(Value::Decimal(row.median(metric)?, 0));
+        let figures = figures()
+            .with("contender", contender(row)?)
+            .with("share", share)
+            .maybe("count", count("starved_count"))
+            .maybe("asked", count("asked"));
+        Some(("each", figures))
     });
     each.collect()
 }
@@ -298,11 +303,13 @@ mod tests {
     fn messages_that_wait_for_a_second_are_reported_by_stack() {
         let link = "rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
-        let found = sentences(&[of("rudp", 0.0), of("study", 0.11)]);
+        let study = with(of("study", 0.11), "starved_count", 11.0);
+        let study = with(study, "asked", 100.0);
+        let found = sentences(&[of("rudp", 0.0), study]);
         assert_eq!(
             found,
             [
-                "over rate=100Mbit,up.loss=10% [emulated], the share of messages that take a second or more: rudp by cubic 0 %, study 11 %"
+                "over rate=100Mbit,up.loss=10% [emulated], the share of messages that take a second or more: rudp by cubic 0 %, study 11 % (11 of 100)"
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);

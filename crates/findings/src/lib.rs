@@ -34,6 +34,7 @@ pub mod noise;
 mod page_sizes;
 mod pairs;
 mod prediction_score;
+mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;
 mod round_trip;
@@ -118,6 +119,7 @@ finders! {
     saturated: BandwidthLimit = "bandwidth_limit";
     in_flight: WindowLimit = "window_limit", LossStarves = "loss_starves",
         RoundTripsAboveASecond = "round_trips_above_a_second";
+    queue_overflow: QueueOverflow = "queue_overflow";
     zero_copy: ZeroCopy = "zero_copy";
     zero_copy_price: ZeroCopyPrice = "zero_copy_price";
     send_crossover: OneCopyCrossover = "one_copy_crossover", ZeroCopyCrossover = "zero_copy_crossover",

@@ -11,9 +11,13 @@ use costof_model::run_file::Run;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Findings that noise cannot change: what the kernel reports about sends, and what was left out because of
-/// noise.
-const BEYOND_NOISE: [Kind; 2] = [Kind::ZeroCopy, Kind::CrossoverDisturbed];
+/// Findings that noise cannot change: what the kernel reports about sends and queues, and what was left out
+/// because of noise.
+const BEYOND_NOISE: [Kind; 3] = [
+    Kind::ZeroCopy,
+    Kind::CrossoverDisturbed,
+    Kind::QueueOverflow,
+];
 
 /// All findings of all finders.
 pub(crate) fn found(run: &Run) -> Vec<Finding> {

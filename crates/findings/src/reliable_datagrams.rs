@@ -12,13 +12,15 @@ use costof_model::select::{Group, Select};
 pub(crate) const SENTENCES: &str = r#"
 [reliable_round_trip]
 sentence = "compared with a plain datagram there and back over {place}: {stacks|; }"
-rudp = "by rudp, it takes {times| and }"
-study = "by the study's protocol, which answers with 8 B, it takes {times| and }"
+rudp = "by rudp, it takes {sizes| and }"
+study = "by the study's protocol, which answers with 8 B, it takes {sizes| and }"
 longer = "{middle} times as long at {size} ({low} to {high}; {time})"
 as_long = "no measurably longer at {size} ({low} to {high}; {time})"
 
 [reliable_ends]
-sentence = "by the kernel's timestamps, a datagram by rudp over {place} takes longer than a plain one: {sizes|; }"
+sentence = "by the kernel's timestamps, a datagram over {place} takes longer than a plain one: {stacks|; }"
+rudp = "by rudp {sizes}"
+study = "by the study's protocol {sizes}"
 at_size = "at {size} {ends| and }"
 at_client = "{more} at the client"
 at_server = "{more} at the server"
@@ -29,9 +31,8 @@ nothing = "nothing"
 
 /// The protocol that the others are compared with.
 const PLAIN: &str = "udp";
-/// The library, and the templates for it and for the other stack.
-const LIBRARY: &str = "rudp";
-const RELIABLE: [(&str, &str); 2] = [(LIBRARY, "rudp"), ("study", "study")];
+/// The reliable stacks, and the template of each.
+const RELIABLE: [(&str, &str); 2] = [("rudp", "rudp"), ("study", "study")];
 /// The peers: the name of each in metrics of time stamps, and its template.
 const ENDS: [(&str, &str); 2] = [("client", "at_client"), ("server", "at_server")];
 
@@ -41,8 +42,10 @@ pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
         let quiet = run.select(probe);
         quiet.group_by(&["stack", "size"]).into_iter()
     };
-    let round_trips = groups("rudp.rtt").filter_map(|group| round_trips(run, &group));
-    let at_ends = groups("rudp.stages").filter_map(|group| at_ends(run, &group));
+    let round_trips = groups("rudp.rtt")
+        .filter_map(|group| by_stack(run, &group, Kind::ReliableRoundTrip, round_trips));
+    let at_ends = groups("rudp.stages")
+        .filter_map(|group| by_stack(run, &group, Kind::ReliableEnds, at_ends));
     round_trips.chain(at_ends).collect()
 }
 
@@ -51,14 +54,22 @@ fn with_plain<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
     ends(pairs(rows, "size", "stack", (stack, PLAIN)))
 }
 
-/// How many times as long a round trip takes.
-fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
+/// A finding with a part for each stack, which has a part for each pair of the stack and a plain datagram.
+fn by_stack(
+    run: &Run,
+    group: &Group<'_>,
+    kind: Kind,
+    compared: fn(&Run, &Pair<'_>) -> Option<Part>,
+) -> Option<Finding> {
     let (mut stacks, mut measured) = (Vec::new(), Vec::new());
     for (stack, template) in RELIABLE {
         let pairs = with_plain(&group.rows, stack);
-        let times: Vec<Part> = pairs.iter().filter_map(|pair| ratio(run, pair)).collect();
-        if !times.is_empty() {
-            stacks.push((template, figures().parts("times", times)));
+        let parts: Vec<Part> = pairs
+            .iter()
+            .filter_map(|pair| compared(run, pair))
+            .collect();
+        if !parts.is_empty() {
+            stacks.push((template, figures().parts("sizes", parts)));
             measured.extend(rows(&pairs));
         }
     }
@@ -66,10 +77,11 @@ fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let figures = figures()
         .with("place", place(run, &group.common))
         .parts("stacks", stacks);
-    is_any.then(|| Finding::new(Kind::ReliableRoundTrip, measured, figures))
+    is_any.then(|| Finding::new(kind, measured, figures))
 }
 
-fn ratio(run: &Run, pair: &Pair<'_>) -> Option<Part> {
+/// How many times as long a round trip takes.
+fn round_trips(run: &Run, pair: &Pair<'_>) -> Option<Part> {
     const METRIC: &str = "latency";
     let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
     let figures = figures()
@@ -79,30 +91,21 @@ fn ratio(run: &Run, pair: &Pair<'_>) -> Option<Part> {
     Some((if ratio.differs() { "longer" } else { "as_long" }, figures))
 }
 
-/// How much more time the library takes at each peer, by the kernel's time stamps.
-fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let pairs = with_plain(&group.rows, LIBRARY);
-    let sizes = pairs.iter().filter_map(|pair| {
-        let ends = ENDS.iter().filter_map(|(metric, end)| {
-            let more = Interval::difference(run, pair.row, pair.other, metric)?;
-            let template = match more {
-                more if more.low > 0.0 => "more",
-                more if more.high > 0.0 => "up_to",
-                _ => "nothing",
-            };
-            let more = (template, figures().interval(more, ns));
-            Some((*end, figures().parts("more", [more])))
-        });
-        let ends: Vec<Part> = ends.collect();
-        let size = figures().with("size", bytes(pair.number));
-        (!ends.is_empty()).then(|| ("at_size", size.parts("ends", ends)))
+/// How much more time a datagram takes at each peer, by the kernel's time stamps.
+fn at_ends(run: &Run, pair: &Pair<'_>) -> Option<Part> {
+    let ends = ENDS.iter().filter_map(|(metric, end)| {
+        let more = Interval::difference(run, pair.row, pair.other, metric)?;
+        let template = match more {
+            more if more.low > 0.0 => "more",
+            more if more.high > 0.0 => "up_to",
+            _ => "nothing",
+        };
+        let more = (template, figures().interval(more, ns));
+        Some((*end, figures().parts("more", [more])))
     });
-    let sizes: Vec<Part> = sizes.collect();
-    let is_any = !sizes.is_empty();
-    let figures = figures()
-        .with("place", place(run, &group.common))
-        .parts("sizes", sizes);
-    is_any.then(|| Finding::new(Kind::ReliableEnds, rows(&pairs), figures))
+    let ends: Vec<Part> = ends.collect();
+    let size = figures().with("size", bytes(pair.number));
+    (!ends.is_empty()).then(|| ("at_size", size.parts("ends", ends)))
 }
 
 #[cfg(test)]
@@ -184,17 +187,27 @@ mod tests {
             both.metrics.extend(server.metrics);
             both
         };
-        let found_of =
-            |server_us| found(&[stages("rudp", 6.0, server_us), stages("udp", 5.0, 5.0)]);
+        let plain = || stages("udp", 5.0, 5.0);
+        let found_of = |server_us| found(&[stages("rudp", 6.0, server_us), plain()]);
         let found = found_of(5.1);
         assert_eq!(
             found[0].sentence(),
-            "by the kernel's timestamps, a datagram by rudp over loopback takes longer than a plain one: at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
+            "by the kernel's timestamps, a datagram over loopback takes longer than a plain one: by rudp at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
         );
         assert!(
             found_of(4.0)[0]
                 .sentence()
                 .contains("and nothing at the server")
+        );
+        let study = stages("study", 6.0, 5.1);
+        let both = tests::found(
+            reliable_datagrams,
+            &[stages("rudp", 6.0, 5.1), study, plain()],
+        );
+        assert_eq!(both.len(), 1);
+        contains(
+            &both[0].sentence(),
+            "; by the study's protocol at 1400B 1.00 µs",
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Finds which peer of a network transfer was at its limit.
 
 use crate::Kind;
-use crate::figures::{figures, percents, rate, span_of};
+use crate::figures::{figures, percents, rate, span, span_of};
 use crate::finding::Finding;
 use costof_model::link::Link;
 use costof_model::noise::PEER;
@@ -12,7 +12,7 @@ use costof_model::unit::display_bytes;
 
 pub(crate) const SENTENCES: &str = r#"
 [bandwidth_limit]
-sentence = "network bandwidth by {over} over {link}, in writes of {sizes} (up to {fastest}): {limit}"
+sentence = "{what} by {over} over {link}, in {pieces} of {sizes} (up to {fastest}): {limit}"
 by_sender = "the limit is the sender's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
 by_receiver = "the limit is the receiver's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
 by_both = "both ends' CPUs are at their limit: the sender ran {sender} % of the time, the receiver {receiver} %"
@@ -40,22 +40,42 @@ enum Limit {
     Neither,
 }
 
-/// The limit of each protocol over each link, by the size of writes.
+/// What is transferred: the axis that says by what, and the words for it and for its pieces.
+type Transfer = (&'static str, &'static str, &'static str);
+const BYTES: Transfer = ("over", "network bandwidth", "writes");
+const CALLS: Transfer = ("stack", "a stream of calls", "messages");
+
+/// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
     let flows = run.select("net.bandwidth").at("flows", 1);
     let flows = flows.at("congestion_control", "default");
-    let limits = flows
-        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word("over"))))
+    let calls = run.select("rpc.stream");
+    let found = [(BYTES, flows), (CALLS, calls)];
+    let found = found.map(|(transfer, rows)| limits(run, transfer, rows));
+    found.concat()
+}
+
+fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
+    let limits = rows
+        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(transfer.0)?)))
         .into_iter();
     limits
-        .map(|((limit, link, over), rows)| found(limit, link, over.unwrap_or("?"), &rows))
+        .map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows))
         .collect()
+}
+
+/// The share of the time for which the receiver ran. Of calls, all of its threads are counted, by KiB.
+fn receiver_running(row: &PointRow) -> Option<f64> {
+    row.median("receiver_running").or_else(|| {
+        let ns_per_kib = row.median("cpu_receiver")?;
+        Some(ns_per_kib * row.median("throughput")? / 1024.0 / 1e9)
+    })
 }
 
 /// The limit of one flow with the default congestion control; `None` if that is not certain.
 fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
     let sender = row.median("sender_running")?;
-    let receiver = row.median("receiver_running")?;
+    let receiver = receiver_running(row)?;
     if let Some(rate) = rate_that_is_used_up(row) {
         return Some(Limit::Rate(rate));
     }
@@ -93,11 +113,17 @@ fn have_their_own(run: &Run, row: &PointRow) -> bool {
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
-fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
+fn found(
+    (_, what, pieces): Transfer,
+    limit: Limit,
+    link: &str,
+    over: &str,
+    rows: &Select<'_>,
+) -> Finding {
     let sizes = rows
         .iter()
         .filter_map(|row| row.number("size").map(display_bytes));
-    let ran = |metric| span_of(rows, metric).map(percents);
+    let receiver = rows.iter().filter_map(|row| receiver_running(row));
     let (template, mbit_per_s) = match limit {
         Limit::Sender => ("by_sender", None),
         Limit::Receiver => ("by_receiver", None),
@@ -107,13 +133,15 @@ fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
     };
     let (_, fastest) = span_of(rows, "throughput").unwrap_or_default();
     let figures = figures()
+        .with("what", what)
+        .with("pieces", pieces)
         .with("over", over)
         .with("link", link)
         .with("sizes", sizes.collect::<Vec<_>>().join(", "))
         .with("fastest", rate(fastest))
         .maybe("mbit_per_s", mbit_per_s)
-        .maybe("sender", ran("sender_running"))
-        .maybe("receiver", ran("receiver_running"))
+        .maybe("sender", span_of(rows, "sender_running").map(percents))
+        .maybe("receiver", span(receiver).map(percents))
         .choose("limit", template);
     Finding::new(Kind::BandwidthLimit, rows.iter().copied(), figures)
 }
@@ -159,6 +187,22 @@ mod tests {
                 "network bandwidth by tcp over loopback, in writes of 64B, 1KiB (up to 1.50 GB/s): the limit is the sender's CPU: the sender ran 96 to 99 % of the time, the receiver 40 to 61 %",
                 "network bandwidth by tcp over loopback, in writes of 128KiB (up to 5.00 GB/s): the limit is the receiver's CPU: the sender ran 71 % of the time, the receiver 100 %",
                 "network bandwidth by tcp over loopback, in writes of 1MiB (up to 5.00 GB/s): both ends' CPUs are at their limit: the sender ran 98 % of the time, the receiver 97 %",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stream_of_calls_has_limits_too() {
+        let mut calls = row("loopback", 64, 100.0, (0.99, 0.0));
+        calls.point.probe = "rpc.stream".into();
+        calls.point.axes = axes!(stack = "grpc", size = 64);
+        calls.metrics.pop();
+        // A byte takes it 5 ns of CPU, and 100 MB half a second.
+        add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
+        assert_eq!(
+            sentences(&[calls]),
+            [
+                "a stream of calls by grpc over loopback, in messages of 64B (up to 100 MB/s): the limit is the sender's CPU: the sender ran 99 % of the time, the receiver 50 %"
             ]
         );
     }

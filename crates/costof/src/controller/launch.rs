@@ -3,7 +3,7 @@
 use super::Controller;
 use crate::error::Error;
 use crate::resume;
-use costof_lab::launch::{self, Lost, Outcome, Place};
+use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::probe::Probe;
 use costof_model::failure::{Failure, FailureKind};
@@ -17,7 +17,10 @@ use costof_model::{Few, Text};
 use costof_os::random;
 use std::collections::BTreeSet;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A point's worker is ended after so many times what the point takes at least, and not before.
+const LIMIT_OF_LEAST: u32 = 6;
 
 impl Controller<'_> {
     /// Runs a launch of a block, unless the file has it. `of` is the number of launches of the block, if that
@@ -220,7 +223,18 @@ impl Controller<'_> {
             rendezvous: link.map(|link| self.rendezvous(probe, role, link, &token)),
             ..self.task(probe, role, launch, placement)
         });
-        launch::run(&places, launches.collect(), &self.setting)
+        let setting = Setting {
+            limit: self.limit(probe, points),
+            ..self.setting
+        };
+        launch::run(&places, launches.collect(), &setting)
+    }
+
+    /// How long a worker may take to answer: the user's limit, or more where a point takes long by itself.
+    fn limit(&self, probe: &Probe, points: &[Point]) -> Duration {
+        let least = points.iter().map(probe.least_ns).fold(0.0, f64::max);
+        let least = Duration::from_nanos(least as u64);
+        self.setting.limit.max(LIMIT_OF_LEAST * least)
     }
 
     /// The task of a role's worker in a launch of a block; it does not depend on the points or the link.

@@ -44,6 +44,7 @@ pub struct Outgoing {
     latencies_ns: Vec<u64>,
     checkpoints: Checkpoints,
     started_ns: u64,
+    last_arrival_ns: u64,
     now_ns: u64,
     /// Ends it before everything has arrived.
     stop: Option<Arc<AtomicBool>>,
@@ -75,6 +76,7 @@ impl Outgoing {
             latencies_ns: Vec::with_capacity(timed),
             checkpoints: Checkpoints::new(),
             started_ns: 0,
+            last_arrival_ns: 0,
             now_ns: 0,
             stop: None,
         }
@@ -185,6 +187,7 @@ impl Outgoing {
         if self.latencies_ns.len() < self.latencies_ns.capacity() {
             self.latencies_ns.push(now.saturating_sub(since));
         }
+        self.last_arrival_ns = now;
         self.arrived += 1;
         while self.in_flight.front().is_some_and(Option::is_none) {
             self.in_flight.pop_front();
@@ -220,12 +223,22 @@ impl Outgoing {
     /// Whether the time is over, or everything has arrived.
     pub fn is_over(&self) -> bool {
         let elapsed = self.elapsed();
-        let all = self.order.messages.is_some_and(|all| self.arrived >= all);
         let is_ended = self.stop.as_ref().is_some_and(|stop| {
             let is_late = elapsed >= self.order.duration;
             stop.load(Ordering::Acquire) || is_late && self.arrived >= self.sent
         });
-        all || is_ended || elapsed >= self.order.duration + self.order.grace
+        self.have_all_arrived() || is_ended || elapsed >= self.order.duration + self.order.grace
+    }
+
+    fn have_all_arrived(&self) -> bool {
+        self.order.messages.is_some_and(|all| self.arrived >= all)
+    }
+
+    /// From the start until the last of all messages was known to have arrived, in nanoseconds; `None` if some
+    /// have not.
+    pub fn elapsed_ns(&self) -> Option<u64> {
+        let elapsed = self.last_arrival_ns.saturating_sub(self.started_ns);
+        self.have_all_arrived().then_some(elapsed)
     }
 
     fn elapsed(&self) -> Duration {
@@ -326,8 +339,11 @@ mod tests {
         outgoing.next_message();
         assert_eq!(outgoing.next_message(), None);
         assert_eq!(outgoing.waiting_ns().count(), 1);
+        assert_eq!(outgoing.elapsed_ns(), None);
         outgoing.handle_arrived(2);
         assert!(outgoing.is_over());
+        // The last one was in flight for a part of it.
+        assert!(outgoing.elapsed_ns() >= outgoing.latencies_ns().last().copied());
     }
 
     #[test]

@@ -88,6 +88,8 @@ impl Measure for Bandwidth {
         lost: One Lower,
         /// of which the receiver's socket had no room for, as a share of those sent
         lost_in_queue: One Lower,
+        /// how many those are in a launch
+        dropped_in_queue: One Lower,
         /// the largest packet, IP header included
         mtu: Bytes Neither,
         /// payload of TCP's largest segment

@@ -40,6 +40,7 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
         // Of several datagrams that came at once the socket counts one, and says nothing then.
         if let Some(dropped) = dropped {
             derived::add(&mut report, "lost_in_queue", dropped / sent);
+            derived::add(&mut report, "dropped_in_queue", dropped);
         }
     }
     report
@@ -121,13 +122,19 @@ mod tests {
             if names.is_empty() {
                 return None;
             }
-            assert_eq!(names, ["lost", "lost_in_queue"]);
+            assert_eq!(names, ["lost", "lost_in_queue", "dropped_in_queue"]);
             let values = report.metrics.iter().map(|metric| metric.data.clone());
             Some(values.collect::<Vec<_>>())
         };
         let value = Data::Value;
-        assert_eq!(lost(200.0, 150.0), Some(vec![value(0.25), value(0.1)]));
-        assert_eq!(lost(200.0, 201.0), Some(vec![value(0.0), value(0.1)]));
+        assert_eq!(
+            lost(200.0, 150.0),
+            Some(vec![value(0.25), value(0.1), value(20.0)])
+        );
+        assert_eq!(
+            lost(200.0, 201.0),
+            Some(vec![value(0.0), value(0.1), value(20.0)])
+        );
         assert_eq!(lost(0.0, 0.0), None);
     }
 }

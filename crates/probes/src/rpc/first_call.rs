@@ -4,6 +4,7 @@ use super::axes::{Argument, Carried, Connection, Stack};
 use super::ends::{broken, start};
 use super::expect::carried;
 use super::rtt::Rtt;
+use crate::derived;
 use crate::ends::Cpus;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peer_reports::on_cpus;
@@ -17,6 +18,7 @@ use costof_exchange::rpc_server::RpcServer;
 use costof_exchange::transport::POLL_INTERVAL;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
+use costof_stats::Distribution;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
@@ -76,6 +78,8 @@ impl Measure for FirstCall {
         connection: Nanoseconds Lower,
         /// later calls over it, each; twenty that follow the first are not counted
         latency: Nanoseconds Lower,
+        /// the first call as a multiple of these later ones, their median
+        times_later: One Lower,
         /// a further connection of the same processes, the median of a few
         connection_again: Nanoseconds Lower,
         /// the first call over such a further connection, the median of a few
@@ -137,7 +141,14 @@ impl Measure for FirstCall {
     }
 
     fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
-        on_cpus(point.cpus, leading(reports))
+        let mut report = leading(reports);
+        let mut metrics = report.metrics.iter();
+        let later = metrics.find(|metric| metric.name == "latency");
+        let later = later.and_then(|metric| Distribution::new(metric.data.counted()).median());
+        if let (Some(first), Some(later)) = (derived::value(&report, "first"), later) {
+            derived::add(&mut report, "times_later", first / later);
+        }
+        on_cpus(point.cpus, report)
     }
 }
 
@@ -369,5 +380,22 @@ impl Requests {
             Requests::Calls(client, _) => client.disconnect(),
             Requests::Bytes(stream, ..) => *stream = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report;
+    use costof_model::metric::{Data, Measured};
+
+    #[test]
+    fn the_first_call_is_compared_with_the_median_of_later_ones() {
+        let later = Data::Histogram(vec![(30.0, 3), (90.0, 1)]);
+        let mut client = report(vec![Measured::new("latency".into(), later)]);
+        derived::add(&mut client, "first", 240.0);
+        let (axes, link) = (FirstCall::default(), "loopback".into());
+        let derived = FirstCall::derive(&At { axes, link }, vec![report(Vec::new()), client]);
+        assert_eq!(derived::value(&derived, "times_later"), Some(8.0));
     }
 }

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
-use std::time::Duration;
 
 words! {
     /// By what rudp decides how much may be in flight.
@@ -36,11 +35,7 @@ pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
         defaults).about("messages in flight at most; 0: as many as the stack allows, which is one with stack=study and control=fixed")
 }
 
-/// How long messages that are timed may take: enough for retransmissions after a second or two.
-pub(super) const TIMED: Duration = Duration::from_secs(12);
-
-/// How many are timed at least, if they arrive within that: whole windows, and several, since the rate
-/// leaves out the first.
+/// How many messages are timed at least: whole windows, and several, since the rate leaves out the first.
 pub(super) fn timed_least(window: u64) -> u64 {
     const MESSAGES: u64 = 100;
     const WINDOWS: u64 = 3;

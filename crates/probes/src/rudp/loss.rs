@@ -38,9 +38,11 @@ point! {
     /// The transfer of rudp.bandwidth over a link that loses packets (--link
     /// rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a hundred
     /// messages or more are sent, and three windows or more. Each is timed from when it is sent
-    /// until its sender knows that it has arrived. Their number is fixed before, and they have 12 s.
-    /// Messages without an answer by then are counted as unanswered, and as starved where they have
-    /// waited for a second. With window=0 the stack sends what it can for 40 round trips, of which
+    /// until its sender knows that it has arrived. Their number is fixed before, and all are waited
+    /// for, however long that takes: who stops when a time is over most likely stops at a loss. Only
+    /// on a link that lets nearly nothing through it ends after some minutes; messages without an
+    /// answer by then are counted as unanswered, and as starved where they have waited for a second.
+    /// With window=0 the stack sends what it can for 40 round trips, of which
     /// the second half counts. QUIC encrypts every packet, which the others do not. The probe's own
     /// plan is over the study's losses, 0 to 30 % of the data's packets, on a short path with a
     /// window of ten and on a long path with none. By hand, between two terminals: `costof send --over
@@ -78,7 +80,7 @@ impl From<&Loss> for Transfer {
 }
 
 impl Measure for Loss {
-    const METHOD: u32 = 2;
+    const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = stream_metrics! {
         /// bytes of messages that arrived, each once, by the receiver's clock, stalls included;
         /// with a window, after the first window of them; without, in the second half of the time
@@ -91,6 +93,8 @@ impl Measure for Loss {
         start_up: Nanoseconds Lower,
         /// with a window: from when a message is sent until it is known to have arrived
         latency: Nanoseconds Lower,
+        /// with a window: from the start until the last message is known to have arrived
+        elapsed: Nanoseconds Lower,
         /// of messages with a window, the share that takes a second or more, those without an answer
         /// among them
         starved: One Lower,

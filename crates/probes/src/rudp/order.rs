@@ -1,6 +1,6 @@
 //! What a transfer is measured for, and by that how long it lasts and how many messages it has.
 
-use super::axes::{TIMED, timed_least};
+use super::axes::timed_least;
 use super::carrier::Transfer;
 use super::predict::held_up_ns;
 use crate::net::flows::{self, MAX_DURATION};
@@ -16,6 +16,12 @@ const MAX_TIMED: u64 = 100_000;
 /// The most over a link that loses some; of a transport that waits for a fixed time for each that is lost,
 /// the least.
 const MAX_TIMED_LOSSY: u64 = 300;
+/// How long messages that are timed should take at most: over a link that loses nearly all of them, some
+/// have no answer.
+const MAX_EXPECTED: Duration = Duration::from_secs(120);
+/// They may take three times that and this much longer: chance decides, and losses that nobody foresees. The
+/// end by time is for links on which nothing arrives any more; who stops then most likely stops at a loss.
+const TIMED_MARGIN: Duration = Duration::from_secs(30);
 
 /// What a transfer is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +47,18 @@ impl Purpose {
 pub(crate) fn least_ns(point: &At<Transfer>, purpose: Purpose) -> f64 {
     let round_trip_ns = path::delays_ns(&point.link);
     let lasts = match purpose.timed(point) {
-        Some(window) => {
-            let windows = timed_least(window) / window;
-            let each_ns = round_trip_ns + held_up_ns(point, window);
-            Duration::from_nanos((windows as f64 * each_ns) as u64).min(TIMED)
-        }
+        Some(window) => timed_duration(point, window),
         None if purpose == Purpose::Stream => stream_duration(point),
         None => duration_of_link(point),
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+}
+
+/// How long the messages that are timed should take, as far as the link's delays and its loss decide.
+fn timed_duration(point: &At<Transfer>, window: u64) -> Duration {
+    let windows = timed_least(window) / window;
+    let each_ns = path::delays_ns(&point.link) + held_up_ns(point, window);
+    Duration::from_nanos((windows as f64 * each_ns) as u64).min(MAX_EXPECTED)
 }
 
 /// As far as the link's delays alone decide.
@@ -70,8 +79,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
     flows::duration(point_ns, least, round_trip)
 }
 
-/// How many messages are timed, which is fixed before the first: a sender that stops when the time is
-/// over most likely stops at a loss.
+/// How many messages are timed, which is fixed before the first.
 fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
     let each_ns = (round_trip.as_nanos() as f64).max(1.0);
     let fit = point_ns / each_ns * window as f64;
@@ -96,7 +104,8 @@ pub(super) fn order(
     let (duration, messages) = match purpose.timed(point) {
         Some(window) => {
             let messages = timed_messages(point, window, point_ns, round_trip);
-            (TIMED, Some(messages))
+            let duration = 3 * timed_duration(point, window) + TIMED_MARGIN;
+            (duration, Some(messages))
         }
         None if purpose == Purpose::Stream => (stream_duration(point), None),
         None => (duration(point, point_ns, round_trip), None),
@@ -118,6 +127,7 @@ mod tests {
     use super::super::loss::Loss;
     use super::*;
     use crate::net::flows::MIN_DURATION;
+    use ::rudp::{Time, study};
 
     fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
         let point = Bandwidth {
@@ -189,7 +199,63 @@ mod tests {
             Some(MAX_TIMED_LOSSY)
         );
         assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
-        assert_eq!(order(lossy, Stack::Study, short).duration, TIMED);
+    }
+
+    /// The study's protocol in virtual time, one message at a time, over a link that loses this share of
+    /// them: how many took a second or more, and how long all took.
+    fn transferred(messages: u64, loss: f64, seed: u64) -> (u64, Duration) {
+        let (mut sender, mut receiver) = (study::Sender::new(1), study::Receiver::default());
+        let (mut request, mut answer) = (Vec::new(), Vec::new());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let begin = Time::from_nanos(0);
+        let (mut now, mut starved) = (begin, 0);
+        for _ in 0..messages {
+            let sent_at = now;
+            sender.send(vec![0]);
+            while sender.poll_acknowledged().is_none() {
+                assert!(sender.poll_transmit(now, &mut request));
+                if random.f64() < loss {
+                    now = sender.poll_timeout().expect("one is in flight");
+                } else {
+                    receiver.handle_datagram(&request, &mut answer);
+                    sender.handle_datagram(&answer);
+                }
+            }
+            starved += u64::from(now.since(sent_at) >= study::RETRY);
+        }
+        (starved, now.since(begin))
+    }
+
+    #[test]
+    fn a_hundred_messages_are_sent_whatever_is_lost() {
+        const RUNS: u32 = 500;
+        for percent in [10_u8, 20, 30] {
+            let share = f64::from(percent) / 100.0;
+            let point = Loss {
+                stack: Stack::Study,
+                window: 1,
+                ..Loss::default()
+            };
+            let point = At {
+                axes: Transfer::from(&point),
+                link: format!("rate=100Mbit,up.loss={percent}%").into(),
+            };
+            let order = order(&point, Purpose::RoundTrips, 30e6, Duration::ZERO);
+            assert_eq!(order.messages, Some(100));
+            let runs = (0..RUNS).map(|seed| transferred(100, share, seed.into()));
+            let (starved, took): (Vec<u64>, Vec<Duration>) = runs.unzip();
+            let longest = took.iter().max();
+            assert!(longest < Some(&order.duration), "{longest:?} {order:?}");
+            let mean = starved.iter().sum::<u64>() as f64 / f64::from(RUNS);
+            assert!((mean - 100.0 * share).abs() < 1.0, "{mean} of {percent} %");
+            // The plan announces what they take.
+            let mean = took.iter().sum::<Duration>() / RUNS;
+            let announced = least_ns(&point, Purpose::RoundTrips) / 1e9;
+            assert!(
+                (mean.as_secs_f64() / announced - 1.0).abs() < 0.05,
+                "{mean:?}"
+            );
+        }
     }
 
     #[test]
@@ -201,11 +267,11 @@ mod tests {
             (messages, round_trips.round())
         };
         // Two round trips are for the ends to connect.
-        assert_eq!(messages(1), (Some(100), 65.0));
+        assert_eq!(messages(1), (Some(100), 102.0));
         assert_eq!(messages(10), (Some(100), 12.0));
         assert_eq!(messages(30), (Some(120), 6.0));
         assert_eq!(messages(64), (Some(192), 5.0));
-        // What is lost is waited for, while there is time.
+        // What is lost is waited for, but not for ever.
         let lasts_s = |link| {
             let study = loss(link, Stack::Study, 10);
             least_ns(&study, Purpose::RoundTrips) / 1e9
@@ -213,7 +279,7 @@ mod tests {
         assert_eq!(lasts_s("rate=100Mbit"), 0.0);
         let tenth = lasts_s("rate=100Mbit,up.loss=10%");
         assert!(tenth > 5.0 && tenth < 10.0, "{tenth}");
-        assert_eq!(lasts_s("rate=100Mbit,loss=50%"), 12.0);
+        assert_eq!(lasts_s("rate=100Mbit,loss=90%"), 120.0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{Control, TIMED, timed_least};
+use super::axes::{Control, timed_least};
 use super::carrier::{Reaction, Share, Transfer};
 use crate::expect::throughput;
 use crate::net::axes::Wait;
@@ -149,7 +149,7 @@ fn over_a_delay(
     if lost > 0.0 {
         // How soon the others notice a loss is not known, and decides.
         let rto = fixed_rto.filter(|_| lost <= 0.9)?;
-        cost += retried(lost, window, delays, rto);
+        cost += retried(lost, window, rto);
     }
     let is_controlled = fixed_rto.is_none() && point.control != Control::Fixed;
     if is_controlled && window as f64 * packets.count > 1.0 {
@@ -172,14 +172,13 @@ fn over_a_delay(
 }
 
 /// What retransmissions after a fixed time add to a window of which this share of messages, or their answers, is lost.
-fn retried(lost: f64, window: u64, delays: f64, rto: Duration) -> Cost {
+fn retried(lost: f64, window: u64, rto: Duration) -> Cost {
     let retry = rto.as_nanos() as f64;
     // Of as many as the window has, the one that is lost most often holds up the others.
     let (each, longest) = (retries(lost, 1), retries(lost, window));
     // By chance there are two standard deviations more or fewer, those of how often a message is
-    // sent that is lost so often, of as many windows as there is time for.
+    // sent that is lost so often.
     let windows = (timed_least(window) / window) as f64;
-    let windows = windows.min(TIMED.as_nanos() as f64 / (delays + longest * retry));
     let by_chance = |mean: f64, times: f64| 2.0 * (mean * (1.0 + each) / times).sqrt();
     let least = (each - by_chance(each, windows * window as f64)).max(0.0);
     let most = longest + by_chance(longest, windows);

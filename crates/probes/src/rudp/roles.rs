@@ -53,6 +53,8 @@ macro_rules! stream_metrics {
             /// of which the receiver's socket had no room for, as a share of those sent; of several
             /// that arrived at once it counts one
             lost_in_queue: One Lower,
+            /// how many those are in a launch
+            dropped_in_queue: One Lower,
             /// the largest packet of the path, IP header included; rudp and QUIC send datagrams as
             /// long as that allows
             mtu: Bytes Neither,
@@ -368,6 +370,9 @@ fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
     let answered = outgoing.latencies_ns();
     for ns in answered {
         meter.latency("latency", *ns as f64);
+    }
+    if let Some(elapsed_ns) = outgoing.elapsed_ns() {
+        meter.value("elapsed", elapsed_ns as f64);
     }
     let unanswered = outgoing.waiting_ns().count() as f64;
     let all = outgoing.waiting_ns().chain(answered.iter().copied());

@@ -51,7 +51,7 @@ point! {
     pub(crate) struct Rtt of "rudp.rtt" {
         stack: Stack = Stack::axis(),
         /// bytes of the message, and of the answer, which the study's protocol has none of; 4, 8,
-        /// 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote
+        /// 32, 512, 1024 and 2048 as for an int, a double, a small structure and strings in a remote
         /// procedure call
         size: usize = bytes(1..=64 << 10, &[56, 4, 8, 32, 512, 1024, 2048]),
         /// how an end waits for a message

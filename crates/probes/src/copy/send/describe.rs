@@ -71,6 +71,8 @@ pub(super) const METRICS: &[Metric] = metrics! {
     lost: One Lower,
     /// of which the receiver's socket had no room for, as a share of those sent
     lost_in_queue: One Lower,
+    /// how many those are in a launch
+    dropped_in_queue: One Lower,
     /// echo over UDP: messages whose answers never came, as a share of those sent; of a window with
     /// such ones the latencies are left out
     unanswered: One Lower,

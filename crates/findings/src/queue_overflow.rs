@@ -1,0 +1,114 @@
+//! Finds where the queue of the receiver's socket is too short for what is in flight.
+
+use crate::Kind;
+use crate::figures::{Value, bytes, figures, rate};
+use crate::finding::Finding;
+use crate::in_flight::{PROBES, contender, window};
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+
+pub(crate) const SENTENCES: &str = r#"
+[queue_overflow]
+sentence = "{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), the kernel's own bytes for each datagram among them][: it reaches {rate}, where one in flight gives {one}]"
+advice = "give the receiver's socket a longer queue (SO_RCVBUF[, of which net.core.rmem_max allows {most}]), or keep fewer in flight"
+"#;
+
+/// The share of datagrams from which a queue is too short: fewer are dropped where the receiver once was late.
+const DROPS: f64 = 0.005;
+
+/// One finding for each transfer with a window that loses datagrams in the receiver's queue. The kernel counts
+/// them, whatever else disturbed the transfer.
+pub(crate) fn queue_overflow(run: &Run) -> Vec<Finding> {
+    let rows = PROBES.into_iter().flat_map(|probe| run.select_any(probe));
+    rows.filter_map(|row| overflows(run, row)).collect()
+}
+
+fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
+    let window = window(row).filter(|window| *window > 1)?;
+    let share = row.median("lost_in_queue")?;
+    let dropped = row.median("dropped_in_queue")?;
+    let one = one_in_flight(run, row);
+    let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
+    // The others ask for queues of their own size.
+    let queue = setting("net.core.rmem_default").filter(|_| row.is_at("stack", "study"));
+    let figures = figures()
+        .with("contender", contender(row)?)
+        .with("link", &*row.point.link)
+        .with("window", window)
+        .with("size", bytes(row.number("size")?))
+        .with("dropped", Value::Decimal(dropped, 0))
+        .with("share", Value::Decimal(100.0 * share, 1))
+        .maybe("queue", queue.map(bytes))
+        .maybe("most", setting("net.core.rmem_max").map(bytes))
+        .maybe("rate", one.and_then(|_| throughput(row)))
+        .maybe("one", one.and_then(throughput));
+    let evidence = [row].into_iter().chain(one);
+    (share >= DROPS).then(|| Finding::new(Kind::QueueOverflow, evidence, figures))
+}
+
+/// The same with one in flight, if the two rates can be compared.
+fn one_in_flight<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
+    let others = run.select(&row.point.probe).filter(|other| {
+        window(other) == Some(1)
+            && other.point.without(&["window"]) == row.point.without(&["window"])
+    });
+    others.one().filter(|_| row.is_sound())
+}
+
+fn throughput(row: &PointRow) -> Option<Value> {
+    row.median("throughput").map(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{self, RowExt, add_metric, axes, point_row};
+    use costof_model::noise::Grade;
+
+    fn row(window: u64, rate: f64, in_queue: f64) -> PointRow {
+        let axes = axes!(
+            stack = "study",
+            control = "cubic",
+            congestion_control = "default",
+            size = 20_000,
+            window
+        );
+        let mut row = point_row("rudp.loss", "throughput", axes, rate, (rate, rate)).over("lan");
+        add_metric(&mut row, "lost_in_queue", in_queue);
+        add_metric(&mut row, "dropped_in_queue", 102.0 * in_queue);
+        row
+    }
+
+    #[test]
+    fn a_queue_that_is_too_short_is_reported_with_its_size_and_what_it_dropped() {
+        let mut run = tests::run(&[]);
+        let attempt = run.attempts.first_mut().expect("it has one");
+        let facts = attempt.hosts.values_mut().next().expect("it has one");
+        for (name, value) in [("rmem_default", "212992"), ("rmem_max", "4194304")] {
+            let value = value.to_owned();
+            facts
+                .kernel
+                .sysctls
+                .insert(format!("net.core.{name}"), value);
+        }
+        run.points = vec![row(1, 34e6, 0.0), row(34, 2e6, 0.25)];
+        let found = queue_overflow(&run);
+        assert_eq!(
+            found.iter().map(Finding::with_advice).collect::<Vec<_>>(),
+            [
+                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), the kernel's own bytes for each datagram among them: it reaches 2.00 MB/s, where one in flight gives 34.0 MB/s: give the receiver's socket a longer queue (SO_RCVBUF, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_counted_is_reported_however_busy_the_machine_was() {
+        let busy = row(34, 2e6, 0.25).warned("others", Grade::D);
+        let one = row(1, 34e6, 0.0);
+        let sentences = |rows: &[PointRow]| tests::sentences(queue_overflow, rows);
+        let of_busy = sentences(&[busy, one.clone()]);
+        assert_eq!(of_busy.len(), 1);
+        assert!(!of_busy[0].contains("MB/s"), "{of_busy:?}");
+        assert_eq!(sentences(&[row(34, 30e6, 0.001), one]), [""; 0]);
+    }
+}
