@@ -34,7 +34,9 @@ const WAITS_NS: f64 = 100_000.0;
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
     let rows = run.select("file.remote");
     let rows = rows.filter(|row| row.state == State::Ok);
-    let paths = rows.group_by(&["pattern", "block", "depth"]).into_iter();
+    let paths = rows
+        .group_by(&["pattern", "block", "size", "depth"])
+        .into_iter();
     let found = paths.flat_map(|path| [limit(&path.rows), parts(&path.rows)]);
     found.flatten().collect()
 }

@@ -9,11 +9,15 @@ use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
 /// those with a heading are drawn too.
-pub(crate) const METRICS: [(&str, &str); 20] = [
+pub(crate) const METRICS: [(&str, &str); 21] = [
     ("throughput", "throughput"),
     ("latency", "latency"),
     ("cost", ""),
     ("rate", "rate"),
+    (
+        "fault",
+        "the first touch of a random page of the mapped file",
+    ),
     (
         "goodput_share",
         "share of what was sent that arrived in time",

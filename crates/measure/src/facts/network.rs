@@ -56,12 +56,23 @@ fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
         driver: folder.link_name("device/driver"),
         // A device without a rate reports −1, which does not read as a u64.
         speed_bits_per_s: (folder.scaled("speed", 1_000_000)).filter(|&rate| rate > 0),
+        bus_bits_per_s: bus_bits_per_s(folder),
         mtu_bytes: Some(mtu_bytes),
         state: folder.text("operstate"),
         send_queue_count: queue_count("tx-"),
         receive_queue_count: queue_count("rx-"),
         ..NetworkDevice::default()
     })
+}
+
+/// What a PCI Express link lets through each way: `8.0 GT/s PCIe` for each lane, less the encoding.
+/// Source: PCI Express Base Specification 5.0, section 4.2: 8b/10b up to 5 GT/s, 128b/130b above.
+fn bus_bits_per_s(folder: &Folder) -> Option<u64> {
+    let lanes: u32 = folder.value("device/current_link_width")?;
+    let speed = folder.text("device/current_link_speed")?;
+    let transfers: f64 = speed.split_whitespace().next()?.parse().ok()?;
+    let payload = if transfers < 8.0 { 0.8 } else { 128.0 / 130.0 };
+    Some((1e9 * transfers * payload * f64::from(lanes)) as u64).filter(|&rate| rate > 0)
 }
 
 /// The kind that the driver reports (`DEVTYPE=bridge`), or the link type. Source: linux/if_arp.h.

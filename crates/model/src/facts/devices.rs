@@ -88,6 +88,8 @@ pub struct NetworkDevice {
     pub driver: Option<String>,
     /// The link's rate, where the driver reports it.
     pub speed_bits_per_s: Option<u64>,
+    /// What its bus (PCI Express) lets through each way, less the encoding, where it has one.
+    pub bus_bits_per_s: Option<u64>,
     /// The largest packet.
     pub mtu_bytes: Option<u32>,
     /// `up`, `down`, `unknown`.

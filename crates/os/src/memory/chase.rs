@@ -121,6 +121,30 @@ impl<'arena> Ring<'arena> {
         Ok(grid.ring(0, grid.elements))
     }
 
+    /// Lays a ring that hops from one quarter of the arena's first `bytes` bytes to the next, and goes
+    /// through each in ascending order. Up to three elements at the end are left out.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` as for [`Ring::lay_random`], and if there are fewer than four elements.
+    pub fn lay_quarters(
+        arena: &'arena mut Arena,
+        bytes: usize,
+        stride_bytes: usize,
+    ) -> io::Result<Self> {
+        let grid = Grid::new(arena, bytes, stride_bytes)?;
+        let in_quarter = grid.elements / 4;
+        if in_quarter == 0 {
+            return Err(invalid("four quarters have four elements or more"));
+        }
+        let elements = 4 * in_quarter;
+        let visited = |visit: usize| visit % 4 * in_quarter + visit / 4;
+        for visit in 0..elements {
+            grid.link(visited(visit), visited((visit + 1) % elements));
+        }
+        Ok(grid.ring(0, elements))
+    }
+
     /// Elements in one lap.
     #[inline]
     pub fn elements(&self) -> usize {
@@ -300,6 +324,9 @@ mod tests {
             assert!(ring.lap_is_complete() && ring.elements() == elements);
             let ring = Ring::lay_strided(&mut arena, bytes, stride).unwrap();
             assert!(ring.lap_is_complete() && ring.elements() == elements);
+            if let Ok(ring) = Ring::lay_quarters(&mut arena, bytes, stride) {
+                assert!(ring.lap_is_complete() && ring.elements() == elements / 4 * 4);
+            }
             let page = stride * 16;
             let ring = Ring::lay_page_local(&mut arena, bytes, stride, page, &mut below).unwrap();
             assert!(ring.lap_is_complete() && ring.elements() == elements);
@@ -339,6 +366,19 @@ mod tests {
     }
 
     #[test]
+    fn quarters_take_turns() {
+        let mut arena = arena(4096);
+        let address = arena.address();
+        let mut ring = Ring::lay_quarters(&mut arena, 9 * 64, 64).unwrap();
+        let visited = [(); 9].map(|()| {
+            let at = offset(&ring, address) / 64;
+            ring.walk(1);
+            at
+        });
+        assert_eq!(visited, [0, 2, 4, 6, 1, 3, 5, 7, 0]);
+    }
+
+    #[test]
     fn doubles_make_a_lap_incomplete() {
         let mut arena = arena(4096);
         assert!(!laid(&mut arena, &[0, 1, 0, 2]).lap_is_complete());
@@ -353,6 +393,7 @@ mod tests {
         assert!(Ring::lay_random(&mut arena, 4096, 0, &mut below).is_err());
         assert!(Ring::lay_random(&mut arena, 4096, 12, &mut below).is_err());
         assert!(Ring::lay_strided(&mut arena, 63, 64).is_err());
+        assert!(Ring::lay_quarters(&mut arena, 255, 64).is_err());
         assert!(Ring::lay_page_local(&mut arena, 4096, 64, 100, &mut below).is_err());
     }
 }

@@ -22,9 +22,9 @@ point! {
     /// ends, for whatever reason.
     ///
     /// # Predicted from
-    /// what file.read or os.page_fault has read from the same device, or times by its kind: as much
-    /// where it answers several at once, and as often as there are processes where it answers one
-    /// at a time
+    /// what file.read or os.page_fault has read from the same device, or times by its kind: as long
+    /// as one, or once for each process as long as file.read found that each of 16 reads in flight
+    /// takes, whichever is more; where that was not measured, anything up to once for each process
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes
@@ -78,7 +78,7 @@ impl Measure for Contention {
             jump: true,
         };
         let all = 1.0 + point.contenders as f64;
-        let requests = expect::request(blocks, facts, measured)? * (1.0, all);
+        let requests = expect::contended_request(blocks, all, facts, measured)?;
         (requests + expect::bytes(blocks, facts)?).predict("latency")
     }
 }

@@ -15,6 +15,8 @@ const PAGE_BYTES: f64 = 4096.0;
 const CALLS: Range = Range(0.8, 2.5);
 /// Another request to the same device, compared with a fault that read a page.
 const OF_A_FAULT: Range = Range(0.5, 1.4);
+/// A read while several processes read, compared with one of several that one process has in flight.
+const IN_A_QUEUE: Range = Range(0.5, 2.0);
 /// A write, compared with a read.
 const OF_A_READ: Range = Range(0.4, 2.5);
 
@@ -70,6 +72,23 @@ pub(super) fn request(
     request_as_measured(blocks, facts, from_runs)
 }
 
+/// The same while as many read as `all` says, each of them one block at a time: by what a direct read
+/// took on the same device in a full queue, where that was measured, else anything from all at once to
+/// one after the other.
+pub(super) fn contended_request(
+    blocks: Blocks<'_>,
+    all: f64,
+    facts: &Facts,
+    measured: &MeasuredRows<'_>,
+) -> Option<Cost> {
+    let alone = request(blocks, facts, measured)?;
+    let in_turn = (blocks.dir == TEMPORARY).then(|| measured_in_a_full_queue(measured));
+    Some(match in_turn.flatten() {
+        Some(each) => alone.max(each * IN_A_QUEUE * all),
+        None => alone * (1.0, all),
+    })
+}
+
 /// The same for file.read itself, without its own measurements.
 pub(super) fn read_request(
     blocks: Blocks<'_>,
@@ -105,6 +124,20 @@ fn measured_read(measured: &MeasuredRows<'_>) -> Option<Cost> {
     ];
     let ns = measured.primary("file.read", &direct)?;
     Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
+}
+
+fn measured_in_a_full_queue(measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let deep = [
+        ("cache", "direct"),
+        ("pattern", "random"),
+        ("block", "4096"),
+        ("depth", "16"),
+    ];
+    let ns = measured.primary("file.read", &deep)?;
+    Some(Cost::new(
+        ns,
+        "for each of 16 direct reads in flight (file.read)",
+    ))
 }
 
 fn measured_fault(measured: &MeasuredRows<'_>) -> Option<Cost> {

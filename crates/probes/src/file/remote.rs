@@ -47,8 +47,8 @@ point! {
     /// comma, write it as %2C in a URL.
     ///
     /// # Predicted from
-    /// an NFS call that does nothing, as file.remote_call has measured it; the rate of the
-    /// machine's fastest network device, where its driver reports it; copies at both ends
+    /// an NFS call that does nothing, and how fast blocks arrive with several in flight, as
+    /// file.remote_call has measured both: the link's rate, or the server's
     ///
     /// # Sources
     /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs
@@ -66,6 +66,8 @@ point! {
         pattern: Pattern = words(),
         /// bytes that one call reads
         block: usize = bytes(512..=MAX_BLOCK_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
+        /// bytes of the file that are read, from its beginning; 0: all of it
+        size: u64 = bytes(0..=1 << 40, &[0]),
         /// calls in flight at a time, each for a block of its own; 1 for a mounted path
         depth: usize = count(1..=64, &[1, 16]),
     }
@@ -105,12 +107,8 @@ impl Measure for Remote {
         4 * point.block as u64
     }
 
-    fn predict(
-        point: &At<Remote>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
-        expect::read(point, facts, measured)
+    fn predict(point: &At<Remote>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        expect::read(point, measured)
     }
 }
 
@@ -168,7 +166,8 @@ impl RoleAt<Remote> for Reading {
         }
         let source =
             find(&point.path).inspect_err(|failure| self.refused = Some(failure.clone()))?;
-        self.reader = Some(source.open(point.block, point.depth)?);
+        let reader = source.open(point.block, point.depth)?;
+        self.reader = Some(reader.only_first(point.size)?);
         Ok(Offers::new())
     }
 

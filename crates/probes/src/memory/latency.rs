@@ -1,5 +1,6 @@
 //! `memory.latency`: what a load that depends on the one before costs.
 
+mod predict;
 mod role;
 
 use crate::arenas::Pages;
@@ -24,6 +25,9 @@ words! {
         PageLocal = "page_local",
         /// ascending, which prefetchers predict: shows what they hide
         Strided = "strided",
+        /// from one quarter of the memory to the next, ascending in each, as a course's chase did:
+        /// prefetchers that follow several streams predict it
+        Quarters = "quarters",
     }
 }
 
@@ -42,7 +46,9 @@ point! {
     ///
     /// # Predicted from
     /// the cache sizes that the CPU claims, usual cycles for each level at the core clock
-    /// that cpu.frequency measured, and 60 to 180 ns for main memory
+    /// that cpu.frequency measured, and 60 to 180 ns for main memory; in ascending order what
+    /// prefetchers leave of that: little of lines that follow each other, from little to all of
+    /// lines further apart
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -101,43 +107,12 @@ impl Measure for Latency {
             .collect()
     }
 
-    /// Usual load-to-use latencies: first and second level in cycles; beyond them
-    /// by the mesh and by what is shared, which is why the ranges are wide.
     fn predict(
         point: &At<Latency>,
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        if point.pattern == Pattern::Strided {
-            let because = "prefetchers bring the next elements in time";
-            return cost_cycles(measured, (3.5, 60.0), because);
-        }
-        // Elements further apart than a line use fewer lines, but also fewer of a
-        // cache's sets, so that the size decides all the same.
-        let size = point.size;
-        let inside = |level| sizes::fit_into_level(size, facts, level);
-        // Up to half as much again as the level has.
-        let near = |level| sizes::fit_into_level(size / 2, facts, level);
-        let (cycles, because) = if inside(1) {
-            ((3.0, 6.0), "fits into the L1 cache")
-        } else if near(1) || inside(2) {
-            let low = if near(1) { 4.0 } else { 9.0 };
-            ((low, 22.0), "fits into the L2 cache")
-        } else if near(2) || inside(3) {
-            let low = if near(2) { 11.0 } else { 30.0 };
-            let because = "fits into the claimed L3 cache, if this machine gets all of it";
-            ((low, 160.0), because)
-        } else {
-            let (low, because) = if near(3) {
-                (10.0, "about the size of the claimed L3 cache")
-            } else if point.pattern == Pattern::PageLocal {
-                (20.0, "main memory, of which prefetchers hide a part")
-            } else {
-                (60.0, "main memory, and TLB misses with small pages")
-            };
-            return cost_ns((low, 180.0), because);
-        };
-        cost_cycles(measured, cycles, because)
+        predict::predict(point, facts, measured)
     }
 }
 

@@ -36,7 +36,8 @@ point! {
     /// time (no coordinated omission). If the ends block, latency can have two modes: sometimes the
     /// other CPU is awake, and sometimes it has to be woken from idle, which takes tens of
     /// microseconds in a virtual machine. `wake` and `wait` tell these cases apart, `cpus=same`
-    /// needs no waking, and `cpus=one_thread` no waiting. sockperf prints half of this round trip.
+    /// needs no waking, and `cpus=one_thread` no waiting: there, messages and answers together are
+    /// also a throughput. sockperf prints half of this round trip.
     ///
     /// # Predicted from
     /// context switches as os.context_switch has measured them, and system calls that go through
@@ -57,7 +58,7 @@ point! {
         /// what carries it
         over: Over = words(),
         /// bytes of the message, and of the answer; up to 65,507 over UDP
-        size: usize = bytes(1..=64 << 10, &[56, 1, 1024, 16 << 10, 64 << 10]),
+        size: usize = bytes(1..=1 << 20, &[56, 1, 1024, 16 << 10, 64 << 10]),
         /// how an end waits for a message
         wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first_or_one_thread(),
@@ -111,6 +112,8 @@ impl Measure for Rtt {
         lost: One Lower,
         /// with a rate: answers a second, from when the first one came until the last one did
         rate: One Higher,
+        /// with both ends in one thread: bytes of messages and answers divided by their time
+        throughput: BytesPerSecond Higher,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
@@ -154,7 +157,11 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        on_cpus(point.cpus, leading(reports))
+        let mut report = on_cpus(point.cpus, leading(reports));
+        if point.cpus == Cpus::OneThread {
+            derived::add_throughput(&mut report, 2 * point.size as u64);
+        }
+        report
     }
 }
 

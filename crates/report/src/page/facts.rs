@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// At most this many values of a list are shown.
 pub(super) const SHOWN: usize = 200;
+/// Where the firmware lists the memory modules.
+const DMI: &str = "/sys/firmware/dmi/tables/DMI";
 
 pub(super) fn section(run: &Run) -> Markup {
     html! {
@@ -85,7 +87,13 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         let mtu = device
             .mtu_bytes
             .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
-        format!("{}{mtu}", device.name)
+        let bus = device.bus_bits_per_s;
+        let bus = bus.map_or_else(String::new, |bus| format!(", bus {}", bits_per_s(bus)));
+        let speed = device.speed_bits_per_s.map_or_else(
+            || ", no speed reported".to_owned(),
+            |speed| format!(", {}", bits_per_s(speed)),
+        );
+        format!("{}{mtu}{speed}{bus}", device.name)
     });
     vec![
         ("processor", cpu.model_name.clone()),
@@ -100,6 +108,7 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
                 .total_bytes
                 .map(|bytes| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)),
         ),
+        ("memory bus, in theory", Some(memory_bus(facts))),
         (
             "memory nodes",
             (facts.numa.len() > 1).then(|| facts.numa.len().to_string()),
@@ -115,6 +124,25 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         ("network devices", joined(networks)),
         ("host", facts.host_name.clone()),
     ]
+}
+
+fn bits_per_s(rate: u64) -> String {
+    format!("{} Gb/s", rate as f64 / 1e9)
+}
+
+/// What the memory modules can transfer together, or why that is not known.
+fn memory_bus(facts: &Facts) -> String {
+    let memory = &facts.memory;
+    if let (Some(rate), Some(channels)) = (memory.modules_bytes_per_s(), memory.channel_count) {
+        let rate = Unit::BytesPerSecond.display(rate);
+        return format!("{rate}, by its modules on {channels} channels");
+    }
+    let why = match (facts.why_unread(DMI), memory.dimms.len()) {
+        (Some(why), _) => format!("{DMI} cannot be read: {why}"),
+        (None, 0) => "the firmware lists no memory modules".to_owned(),
+        (None, count) => format!("the firmware lists {count} modules without channel or speed"),
+    };
+    format!("not known: {why}")
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> Option<String> {

@@ -90,6 +90,25 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
 }
 
 #[test]
+fn what_predictions_build_on_is_measured_too() {
+    let options = options(false);
+    let (name, text) = EMBEDDED[1];
+    let plan = planned(&command(&options, name, text).unwrap(), false);
+    for needed in [
+        "os.context_switch between=processes over=pipe cpus=cross",
+        "file.read cache=direct pattern=random engine=io_uring depth=16",
+    ] {
+        let mut words = needed.split(' ');
+        let probe = words.next();
+        let has = |point: &Point| {
+            let axes = point.to_string();
+            probe == Some(&*point.probe) && words.clone().all(|word| axes.contains(word))
+        };
+        assert!(plan.points().any(has), "{name} does not measure {needed}");
+    }
+}
+
+#[test]
 fn the_study_in_the_documents_is_one() {
     let text = include_str!("../../../../../docs/STUDIES.md");
     let (_, rest) = text.split_once("```toml\n").unwrap();

@@ -1,24 +1,37 @@
 //! Reading a file again that was just read.
 
 use super::{BLOCK, CacheSize};
-use crate::file::target_file::{TargetFile, verify_last};
+use crate::file::target_file::{TargetFile, random_order, verify_last};
 use crate::prelude::*;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
+use costof_os::memory::arena::base_page_bytes;
 
 /// The most that is read again of a file. Of a file that is too large for the cache, as much of its
 /// beginning is gone, and what is read anew takes the place of what comes next.
 const MAX_REREAD_BYTES: u64 = 512 << 20;
 /// In how many parts that is timed.
 const STRETCHES: u64 = 8;
+/// Pages of the mapped file that are touched: on a rotational disk they take two seconds.
+const FAULTS: u64 = 256;
 
 #[derive(Default)]
 pub(super) struct Rereader {
+    random: Rng,
     target: Option<TargetFile>,
     reader: Option<Reader>,
     cached: u64,
     share: Option<f64>,
+}
+
+impl Rereader {
+    pub(super) fn start(launch: &Launch) -> Rereader {
+        Rereader {
+            random: Rng::with_seed(launch.seed),
+            ..Rereader::default()
+        }
+    }
 }
 
 impl RoleAt<CacheSize> for Rereader {
@@ -32,8 +45,14 @@ impl RoleAt<CacheSize> for Rereader {
         let size = point.size;
         let target = TargetFile::reuse(&mut self.target, &point.dir)?;
         target.require_device("nothing else holds them")?;
-        target.extend(size)?;
-        target.evict()?;
+        if target.data.len() < size {
+            target.extend(size)?;
+            target.evict()?;
+        }
+        target.read_into_cache(size)?;
+        if target.cached(size)? < size {
+            target.evict()?;
+        }
         let order = Order::sequential(size, BLOCK);
         let reader = target.data.open(Access::Cached).and_then(|file| {
             let mut reader = Reader::new(Engine::Pread, file, order, false)?;
@@ -47,7 +66,7 @@ impl RoleAt<CacheSize> for Rereader {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let clock = meter.clock();
@@ -62,7 +81,7 @@ impl RoleAt<CacheSize> for Rereader {
             meter.batch_done("cost", each, ns);
         }
         self.share = target.share_read(&before, reader.read_bytes());
-        Ok(())
+        fault(target, point.size, &mut self.random, meter)
     }
 
     fn finish(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -74,4 +93,25 @@ impl RoleAt<CacheSize> for Rereader {
         }
         Ok(())
     }
+}
+
+/// Touches pages of the mapped file at random, each for the first time.
+fn fault(
+    target: &TargetFile,
+    size: u64,
+    random: &mut Rng,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let page = base_page_bytes() as u64;
+    let order = random_order(size, page, page, random);
+    let mapped = target.data.open(Access::CachedRandom);
+    let mapped = mapped.and_then(|file| Reader::new(Engine::Map, file, order, true));
+    let mut mapped = target.check("map", mapped)?;
+    let clock = meter.clock();
+    let each = |start: u64, end: u64| {
+        meter.latency("fault", clock.ns(end.saturating_sub(start)));
+    };
+    let touched = mapped.read_each(FAULTS, || clock.end(), each);
+    target.check("read", touched)?;
+    verify_last(&mapped)
 }

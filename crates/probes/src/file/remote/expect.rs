@@ -1,16 +1,15 @@
 //! What a call to a file server and a read should take.
 
 use super::Remote;
+use super::null::RemoteCall;
 use super::url::{Url, is_url};
 use crate::prelude::*;
 use std::net::IpAddr;
 
-/// How fast a CPU copies, in bytes per nanosecond: least and most.
-const COPIES: (f64, f64) = (2.5, 20.0);
-/// The rate of a link in bytes per nanosecond, where no driver reports it: at least 1 Gb/s.
-const LINK_LEAST: f64 = 0.125;
-/// What of a link's rate is headers.
-const HEADERS: f64 = 1.06;
+/// Another stretch of blocks over the same link, compared with how fast those before arrived.
+const OF_THE_RATE: (f64, f64) = (0.6, 1.2);
+/// What each call of several in flight takes of a server, at most, where one alone takes so long.
+const OF_A_CALL: f64 = 0.4;
 
 /// A call that does nothing, of a server on this machine: the thread that receives the call passes it on,
 /// and wakes others for it.
@@ -23,38 +22,28 @@ pub(super) fn null_call(path: &str, measured: &MeasuredRows<'_>) -> Option<Predi
         .predict("latency")
 }
 
-/// A block, of a server that answers a call that does nothing in the time that was measured.
-pub(super) fn read(
-    point: &Remote,
-    facts: &Facts,
-    measured: &MeasuredRows<'_>,
-) -> Option<Prediction> {
-    let call = measured.primary("file.remote_call", &[("path", &point.path)])?;
-    let (bytes, depth) = (point.block as f64, point.depth as f64);
-    let copies = (2.0 * bytes / COPIES.1, 5.0 * bytes / COPIES.0);
-    let one = Cost::new(call, "for a call that does nothing (file.remote_call)") * (0.7, 2.5)
-        + Cost::new(copies, format!("for 2 to 5 copies of {bytes} B"))
-        + link(&point.path, bytes, facts);
-    // Each waits for up to all others that are in flight.
-    (one * (1.0, depth)).predict("latency")
-}
-
-/// What the bytes take on the link.
-fn link(path: &str, bytes: f64, facts: &Facts) -> Cost {
-    if is_here(path) {
-        return Cost::default();
+/// A block, of a server that answers a call that does nothing in the time that was measured, and whose
+/// blocks arrive as fast as was measured.
+pub(super) fn read(point: &Remote, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    let server = RemoteCall {
+        path: point.path.clone(),
+    };
+    let call = measured.at(&server)?;
+    let rate = measured.metric_at(&server, "rate")? / 1e9;
+    let depth = point.depth as f64;
+    let call = Cost::new(call, "for a call that does nothing (file.remote_call)");
+    let arriving = Cost::bytes(
+        point.block as f64,
+        (OF_THE_RATE.0 * rate, OF_THE_RATE.1 * rate),
+        "arriving, as file.remote_call measured with several in flight,",
+    );
+    let alone = call.clone() * (0.7, 2.5) + arriving.clone();
+    if point.depth == 1 {
+        return alone.predict("latency");
     }
-    let devices = facts.network_devices.iter();
-    match devices.filter_map(|device| device.speed_bits_per_s).max() {
-        Some(rate) => {
-            let rate = rate as f64 / 8e9;
-            Cost::bytes(HEADERS * bytes, (rate / 2.0, rate), "on the fastest link")
-        }
-        None => {
-            let least = Cost::new(HEADERS * bytes / LINK_LEAST, "for the bytes at 1 Gb/s");
-            least * (0.0, 1.0)
-        }
-    }
+    // Each waits for all others that are in flight.
+    let in_turn = arriving * depth + call * (0.0, OF_A_CALL * depth);
+    alone.max(in_turn).predict("latency")
 }
 
 /// Whether the path names a server on this machine.
@@ -72,77 +61,50 @@ fn is_here(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::remote::null::RemoteCall;
     use crate::testing::measured;
-    use costof_model::facts::NetworkDevice;
+    use costof_model::metric::Estimate;
 
-    fn expected(point: &Remote, facts: &Facts) -> Prediction {
-        let path = point.path.clone();
-        let rows = [measured(RemoteCall { path }, 40_000.0)];
-        read(point, facts, &MeasuredRows::new(&rows)).unwrap()
-    }
-
-    fn of(path: &'static str) -> Remote {
-        Remote {
-            path: path.into(),
+    /// What is expected where a call takes 40 µs and 12 MB arrive a second.
+    fn expected(block: usize, depth: usize) -> Prediction {
+        let path = Text::Borrowed("nfs://10.77.0.1/e/f");
+        let mut row = measured(RemoteCall { path: path.clone() }, 40_000.0);
+        let rate = Estimate {
+            name: "rate".into(),
+            median: 12e6,
+            ..row.metrics[0].clone()
+        };
+        row.metrics.push(rate);
+        let point = Remote {
+            path,
+            block,
+            depth,
             ..Remote::default()
-        }
-    }
-
-    fn with_mib(path: &'static str) -> Remote {
-        Remote {
-            block: 1 << 20,
-            ..of(path)
-        }
-    }
-
-    const FAR: &str = "nfs://10.77.0.1/e/f";
-
-    #[test]
-    fn a_block_takes_a_call_its_copies_and_its_way() {
-        let facts = Facts::default();
-        let small = expected(&of(FAR), &facts);
-        assert!(small.low < 40_000.0 && small.high > 60_000.0, "{small:?}");
-        assert!(small.because.contains("at 1 Gb/s"), "{}", small.because);
-        let large = expected(&with_mib(FAR), &facts);
-        assert!(
-            large.low > 100_000.0 && large.high > 8_000_000.0,
-            "{large:?}"
-        );
-        let here = expected(&with_mib("nfs://127.0.0.1/e/f"), &facts);
-        assert!(
-            here.high < large.high && !here.because.contains("Gb/s"),
-            "{here:?}"
-        );
-        let deep = Remote {
-            depth: 16,
-            ..of(FAR)
         };
-        let deep = expected(&deep, &facts);
-        assert!((deep.high / small.high - 16.0).abs() < 1e-9 && deep.low == small.low);
+        read(&point, &MeasuredRows::new(&[row])).unwrap()
     }
 
     #[test]
-    fn a_rate_that_the_driver_tells_bounds_a_block_from_below() {
-        let device = NetworkDevice {
-            speed_bits_per_s: Some(100_000_000),
-            ..NetworkDevice::default()
-        };
-        let facts = Facts {
-            network_devices: vec![device],
-            ..Facts::default()
-        };
-        let large = expected(&with_mib(FAR), &facts);
-        // 1 MiB at 100 Mb/s takes 84 ms, and its headers 5 more.
-        assert!((85e6..95e6).contains(&large.low), "{large:?}");
+    fn a_block_takes_a_call_and_what_the_link_lets_through() {
+        for (block, depth, ns) in [
+            (4 << 10, 1, 380e3),
+            (1 << 20, 1, 87e6),
+            (4 << 10, 16, 5.5e6),
+            (1 << 20, 16, 1.4e9),
+        ] {
+            let Prediction { low, high, .. } = expected(block, depth);
+            assert!(
+                (low..=high).contains(&ns),
+                "{block} {depth}: {low} to {high}"
+            );
+            assert!(high < 4.0 * low, "{block} {depth}: {low} to {high}");
+        }
     }
 
     #[test]
     fn nothing_is_known_of_a_server_that_nothing_was_asked_of() {
-        assert_eq!(
-            read(&of(FAR), &Facts::default(), &MeasuredRows::new(&[])),
-            None
-        );
-        assert_eq!(null_call(FAR, &MeasuredRows::new(&[])), None);
+        let point = Remote::default();
+        assert_eq!(read(&point, &MeasuredRows::new(&[])), None);
+        let call = null_call("nfs://10.77.0.1/e/f", &MeasuredRows::new(&[]));
+        assert_eq!(call, None);
     }
 }

@@ -14,7 +14,9 @@ point! {
     /// a path on a mounted remote file system, the server is asked for the file's attributes
     /// instead (statx(2) with AT_STATX_FORCE_SYNC); the kernel's client does not answer that from
     /// memory, but the process of a FUSE file system may. The handshake shows what the link and
-    /// both kernels take; the rest is the server's process, and waking it.
+    /// both kernels take; the rest is the server's process, and waking it. Then the file is read in
+    /// order in blocks of up to 64 KiB, four in flight (of a mounted path one), for 50 ms after up
+    /// to as long of warming up: no read of it can come faster over this link.
     ///
     /// # Predicted from
     /// where the server is on this machine, the round trip by TCP that net.rtt has measured on
@@ -38,10 +40,17 @@ impl Measure for RemoteCall {
         /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
         /// in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
+        /// bytes of the file that arrive with several calls in flight: what the link lets through,
+        /// or the server
+        rate: BytesPerSecond Higher,
     };
     const AFTER: NameList = &["net.rtt"];
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
+
+    fn least_ns(_: &At<RemoteCall>) -> f64 {
+        3.0 * reads::RATE_NS
+    }
 
     fn predict(
         point: &At<RemoteCall>,
@@ -62,6 +71,8 @@ impl RoleAt<RemoteCall> for Caller {
     fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut reader = find(&point.path)?.open_for_calls()?;
         reads::handshakes(&reader, meter)?;
-        reads::calls_alone(&mut reader, meter)
+        reads::calls_alone(&mut reader, meter)?;
+        let mut reader = find(&point.path)?.open_for_rate()?;
+        reads::rate(&mut reader, meter)
     }
 }

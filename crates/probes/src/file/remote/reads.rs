@@ -162,6 +162,30 @@ pub(super) fn calls_alone(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<
     calls_for(reader, meter, "latency", 1.0)
 }
 
+/// How long blocks are read to see how fast they arrive.
+pub(super) const RATE_NS: f64 = 50e6;
+
+/// How fast blocks arrive in order, with as many in flight as the reader keeps.
+///
+/// # Errors
+/// What the server does not answer, or answers.
+pub(super) fn rate(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let mut meter = meter.lasting(RATE_NS);
+    warm_up(reader, &meter)?;
+    let mut blocks = Blocks::new(reader, None);
+    keep_in_flight(reader, &mut blocks, meter.clock())?;
+    let clock = meter.clock();
+    let (start, mut done, mut ns) = (clock.start(), 0, 0.0);
+    while done < MIN_READS || ns < RATE_NS {
+        reader.complete()?;
+        reader.request(blocks.next(), 0)?;
+        done += 1;
+        ns = clock.ns(clock.end().saturating_sub(start));
+    }
+    meter.value("rate", (done * reader.block as u64) as f64 / ns * 1e9);
+    Ok(())
+}
+
 fn calls_for(
     reader: &mut Reader,
     meter: &mut Meter<'_>,

@@ -10,6 +10,10 @@ use costof_os::net::handshake::Handshake;
 use costof_os::net::reserved_port;
 use std::net::SocketAddr;
 
+/// In which blocks the link is filled, and how many at a time.
+const RATE_BLOCK_BYTES: u64 = 64 << 10;
+const RATE_DEPTH: usize = 4;
+
 /// A remote file.
 pub(super) enum Source {
     /// Of an NFS server, with its URL.
@@ -49,6 +53,19 @@ impl Source {
     pub(super) fn open_for_calls(self) -> Result<Reader, Failure> {
         let block = self.size_bytes().min(512) as usize;
         self.open(block, 1)
+    }
+
+    /// Prepares to read it as fast as the link lets it through.
+    ///
+    /// # Errors
+    /// As for [`Source::open`].
+    pub(super) fn open_for_rate(self) -> Result<Reader, Failure> {
+        let (most, depth) = match &self {
+            Source::Nfs(_, file) => (file.max_read_bytes.min(RATE_BLOCK_BYTES), RATE_DEPTH),
+            Source::Mounted(_) => (RATE_BLOCK_BYTES, 1),
+        };
+        let block = self.size_bytes().min(most) as usize;
+        self.open(block, depth)
     }
 
     /// Prepares to read it in such blocks, so many at a time.
@@ -104,6 +121,25 @@ fn connect(url: &str, file: &NfsFile, block: usize, depth: usize) -> Result<Clie
 }
 
 impl Reader {
+    /// Reads only the file's first `bytes` bytes, if that is not 0.
+    ///
+    /// # Errors
+    /// Where the file has fewer, or that is less than a block.
+    pub(super) fn only_first(mut self, bytes: u64) -> Result<Reader, Failure> {
+        if bytes > 0 && !(self.block as u64..=self.size_bytes).contains(&bytes) {
+            unsupported!(
+                "{} of a file of {} are not read in blocks of {} (--set size=, --set block=)",
+                display_bytes(bytes),
+                display_bytes(self.size_bytes),
+                display_bytes(self.block as u64)
+            );
+        }
+        if bytes > 0 {
+            self.size_bytes = bytes;
+        }
+        Ok(self)
+    }
+
     pub(super) fn null(&mut self) -> Result<(), Failure> {
         let result = match &mut self.via {
             Via::Client(client) => client.null(),

@@ -59,6 +59,7 @@ impl RoleAt<Latency> for Chase {
                 Ring::lay_page_local(arena, size, stride, base_page_bytes(), &mut below)
             }
             Pattern::Strided => Ring::lay_strided(arena, size, stride),
+            Pattern::Quarters => Ring::lay_quarters(arena, size, stride),
         };
         let mut ring = laid.or_unsupported(format!(
             "cannot lay elements every {stride} bytes in {}",
