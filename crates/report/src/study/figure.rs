@@ -190,8 +190,7 @@ impl Reading<'_> {
             unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
             point,
         };
-        let unit =
-            unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
+        let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
         if against.per.is_some() {
             let is_ratio = unit.is_ratio();
             let what = "a ratio is in `×`, or in `%` as a difference";

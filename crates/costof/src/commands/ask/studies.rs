@@ -7,7 +7,7 @@ use crate::commands::study::{self, fits};
 use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
-use crate::terminal::{print, watch_interrupts};
+use crate::terminal::{print, prose_columns, watch_interrupts};
 use costof_measure::probe::Probe;
 use costof_model::run_file::Run;
 use costof_report::study::{Answer, EMBEDDED, Study};
@@ -126,7 +126,10 @@ fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
     let theirs = answer.theirs.iter().map(|theirs| format!("they: {theirs}"));
     let here = answer.sentences(run).into_iter();
     let here = here.map(|sentence| format!("here: {sentence}"));
-    let lines: String = theirs.chain(here).map(|line| wrapped(&line, "")).collect();
+    let lines: String = theirs
+        .chain(here)
+        .map(|line| wrapped(prose_columns(), &line, ""))
+        .collect();
     format!("{}\n\n{lines}\nThe run: {path}\n", answer.ask)
 }
 

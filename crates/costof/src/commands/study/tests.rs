@@ -93,7 +93,7 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
 fn what_predictions_build_on_is_measured_too() {
     let options = options(false);
     let (name, text) = EMBEDDED[1];
-    let plan = planned(&command(&options, name, text).unwrap(), false);
+    let plan = planned_by(&command(&options, name, text).unwrap(), false);
     for needed in [
         "os.context_switch between=processes over=pipe cpus=cross",
         "file.read cache=direct pattern=random engine=io_uring depth=16",
