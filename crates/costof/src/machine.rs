@@ -346,9 +346,9 @@ impl Machine {
         let differing = probes.iter().filter(|probe| self.has(probe).is_err());
         let (other, lacking): (Vec<&ProbeInfo>, Vec<&ProbeInfo>) =
             differing.copied().partition(|probe| has(probe));
-        let named = |what: &str, probes: Vec<&ProbeInfo>| {
+        let named = |what: &str, probes: &[&ProbeInfo]| {
             let ids: Vec<&str> = probes.iter().map(|probe| &*probe.id).collect();
-            (!ids.is_empty()).then(|| format!("{what} {}", ids.join(", ")))
+            (!ids.is_empty()).then(|| what.replace("{}", &ids.join(", ")))
         };
         let release = if lacking.is_empty() {
             "another release"
@@ -356,8 +356,8 @@ impl Machine {
             "an older release"
         };
         let parts = [
-            named("it lacks", lacking),
-            named("it measures in another way", other),
+            named("it lacks {}", &lacking),
+            named("it measures {} in another way", &other),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| {

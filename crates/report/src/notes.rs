@@ -346,6 +346,26 @@ pub(crate) fn verdict(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::testing::{RowExt, planned, row};
+
+    #[test]
+    fn each_point_counts_under_its_own_grade() {
+        let grades = [Grade::B, Grade::D, Grade::B, Grade::C];
+        let rows = grades
+            .map(|grade| row(format!("a.{grade}"), Axes::default(), 1.0).warned("load", grade));
+        let rows = rows
+            .into_iter()
+            .chain([row("a.other", Axes::default(), 1.0).warned("steal", Grade::B)]);
+        let rows: Vec<PointRow> = rows.collect();
+        let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
+        run.points = rows;
+        assert_eq!(
+            doubts(&run),
+            "grade D: load was seen (1 point; 1 of grade C; 2 of grade B): stop it\n\
+             grade B: steal was seen (1 point): stop it\n"
+        );
+    }
 
     #[test]
     fn an_end_of_a_link_is_reported_in_a_line() {

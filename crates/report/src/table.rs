@@ -248,3 +248,26 @@ pub(crate) fn cycles(row: &PointRow) -> String {
             format!("{mark}{cycles:.digits$}")
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::EndRow;
+    use costof_model::testing::run_without_facts;
+
+    #[test]
+    fn a_run_that_ended_early_says_how_far_it_is_and_how_it_goes_on() {
+        let mut run = run_without_facts();
+        let text = points(&run, Style::default());
+        assert!(
+            text.contains("after 0 launches. `costof run --resume RUN`"),
+            "{text}"
+        );
+        run.end = Some(EndRow {
+            finished: String::new(),
+            points: 0,
+            failures: 0,
+        });
+        assert_eq!(points(&run, Style::default()), "No point was measured.\n");
+    }
+}

@@ -53,6 +53,14 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
         "comparing @3 with @1: 1 of its 1 point in common",
     );
     assert_contains_all(&compared.out, &["/other.jsonl → ", "state/costof/runs/"]);
+    // The run with most points in common, and not the newest with any.
+    let fourth = "run null cpu.loop --quick --only --out fourth.jsonl";
+    place.run(fourth).expect_code(0);
+    assert_contains(
+        &place.run("compare").err,
+        "comparing @3 with @1: 3 of its 4 points",
+    );
+    fs::remove_file(place.path("fourth.jsonl")).unwrap();
     fs::remove_file(place.path("third.jsonl")).unwrap();
     fs::remove_file(
         compared
