@@ -2,7 +2,7 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::{Figures, figures};
+use crate::figures::{Figures, Part, figures, part};
 use crate::finding::Finding;
 use crate::naming::place;
 use crate::noise;
@@ -27,6 +27,7 @@ at = "at {low} only"
 only = "from {low} to {high} only"
 nowhere = "nowhere for certain up to {high}"
 unknown = "unknown between {low} and {high}"
+too_wide = "unknown by any metric, as the intervals are too wide (--full narrows them)"
 "#
     };
 }
@@ -91,8 +92,21 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let same_pair = |one: &SendCrossover, next: &SendCrossover| {
         one.common == next.common && (one.better, one.other) == (next.better, next.other)
     };
-    let pairs = crossovers.chunk_by(same_pair);
-    let mut findings: Vec<Finding> = pairs.map(|by_metric| by_pair(run, by_metric)).collect();
+    let is_unknown = |found: &SendCrossover| matches!(found.crossover, Crossover::Unknown { .. });
+    let (unknown, known): (Vec<_>, Vec<_>) = crossovers
+        .chunk_by(same_pair)
+        .partition(|by_metric| by_metric.iter().all(is_unknown));
+    let mut findings: Vec<Finding> = known.iter().map(|found| by_pair(run, found)).collect();
+    for (better, other, _) in PAIRS {
+        let is_it =
+            |found: &&&[SendCrossover]| (found[0].better, found[0].other) == (better, other);
+        let unknown: Vec<&[SendCrossover]> = unknown.iter().filter(is_it).copied().collect();
+        findings.extend(match unknown[..] {
+            [] => None,
+            [one] => Some(by_pair(run, one)),
+            _ => Some(of_pair(run, &unknown, vec![part("too_wide")])),
+        });
+    }
     findings.extend(paced(run, &comparable(run), &findings));
     let is_compared = |row: &PointRow| {
         let mut pairs = PAIRS
@@ -141,30 +155,30 @@ fn found(
 
 /// One finding from the crossovers of a pair by all metrics.
 fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
-    let SendCrossover {
-        common,
-        better,
-        other,
-        kind,
-        ..
-    } = &by_metric[0];
     let metrics = by_metric.iter().map(|found| {
         let from = found.crossover.part();
         (found.metric, figures().parts("from", [from]))
     });
+    of_pair(run, &[by_metric], metrics.collect())
+}
+
+/// A finding about a pair in these places, each with its crossovers by all metrics.
+fn of_pair(run: &Run, places: &[&[SendCrossover]], metrics: Vec<Part>) -> Finding {
+    let first = &places[0][0];
     let mut evidence: Vec<Point> = Vec::new();
-    for point in by_metric.iter().flat_map(|found| &found.evidence) {
+    for point in places.concat().iter().flat_map(|found| &found.evidence) {
         if !evidence.contains(point) {
             evidence.push(point.clone());
         }
     }
+    let places = places.iter().map(|found| place(run, &found[0].common));
     let figures = figures()
-        .with("better", *better)
-        .with("other", *other)
-        .with("place", place(run, common))
+        .with("better", first.better)
+        .with("other", first.other)
+        .with("place", places.collect::<Vec<_>>().join(", "))
         .parts("metrics", metrics);
     Finding {
-        kind: *kind,
+        kind: first.kind,
         figures,
         evidence,
     }
@@ -236,6 +250,30 @@ mod tests {
             ]
         );
         assert_eq!(findings[1].evidence.len(), 8);
+    }
+
+    /// With 4 and 8 threads nothing can be told; that is said once.
+    #[test]
+    fn places_where_nothing_can_be_told_share_a_sentence() {
+        let mut run = cold();
+        for threads in [4, 8] {
+            for primitive in ["two_copy", "one_copy"] {
+                for kib in [4, 64] {
+                    let mut row = row(primitive, kib, "cpu_sender", 1000.0);
+                    row.point.axes = row.point.axes.with("threads", threads);
+                    row.metrics[0].ci95 = Some((500.0, 2000.0));
+                    run.points.push(row);
+                }
+            }
+        }
+        let sentences: Vec<String> = send_crossover(&run).iter().map(Finding::sentence).collect();
+        assert_eq!(sentences.len(), 4, "{sentences:?}");
+        begins(&sentences[3], "one_copy beats two_copy over sink");
+        assert!(sentences[3].contains(", sink"), "{sentences:?}");
+        assert!(
+            sentences[3].contains(": unknown by any metric"),
+            "{sentences:?}"
+        );
     }
 
     #[test]

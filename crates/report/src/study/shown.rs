@@ -11,7 +11,7 @@ use costof_model::point::Point;
 use costof_model::run_file::Run;
 
 /// At most this many points of an answer are named.
-const NAMED: usize = 4;
+const NAMED: usize = 2;
 
 /// The heading of a column, and its text for a line.
 type Column = (&'static str, fn(&Line) -> &str);
