@@ -40,11 +40,11 @@ pub struct Outgoing {
     in_flight: VecDeque<Option<u64>>,
     first_in_flight: u64,
     arrived: u64,
+    last_arrival_ns: u64,
     counts: Counts,
     latencies_ns: Vec<u64>,
     checkpoints: Checkpoints,
     started_ns: u64,
-    last_arrival_ns: u64,
     now_ns: u64,
     /// Ends it before everything has arrived.
     stop: Option<Arc<AtomicBool>>,
@@ -72,11 +72,11 @@ impl Outgoing {
             in_flight: VecDeque::with_capacity(order.window.unwrap_or(0) as usize),
             first_in_flight: 0,
             arrived: 0,
+            last_arrival_ns: 0,
             counts: Counts::default(),
             latencies_ns: Vec::with_capacity(timed),
             checkpoints: Checkpoints::new(),
             started_ns: 0,
-            last_arrival_ns: 0,
             now_ns: 0,
             stop: None,
         }
@@ -187,12 +187,12 @@ impl Outgoing {
         if self.latencies_ns.len() < self.latencies_ns.capacity() {
             self.latencies_ns.push(now.saturating_sub(since));
         }
-        self.last_arrival_ns = now;
         self.arrived += 1;
         while self.in_flight.front().is_some_and(Option::is_none) {
             self.in_flight.pop_front();
             self.first_in_flight += 1;
         }
+        self.last_arrival_ns = now;
     }
 
     /// Records the progress from time to time; `bytes` were taken by the transport or, if it reports that,
@@ -234,13 +234,6 @@ impl Outgoing {
         self.order.messages.is_some_and(|all| self.arrived >= all)
     }
 
-    /// From the start until the last of all messages was known to have arrived, in nanoseconds; `None` if some
-    /// have not.
-    pub fn elapsed_ns(&self) -> Option<u64> {
-        let elapsed = self.last_arrival_ns.saturating_sub(self.started_ns);
-        self.have_all_arrived().then_some(elapsed)
-    }
-
     fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.now_ns.saturating_sub(self.started_ns))
     }
@@ -259,6 +252,13 @@ impl Outgoing {
     pub fn waiting_ns(&self) -> impl Iterator<Item = u64> {
         let since = self.in_flight.iter().flatten();
         since.map(|since| self.now_ns.saturating_sub(*since))
+    }
+
+    /// From the start until the last of all messages was known to have arrived, in nanoseconds; `None` if some
+    /// have not.
+    pub fn completed_in_ns(&self) -> Option<u64> {
+        self.have_all_arrived()
+            .then(|| self.last_arrival_ns.saturating_sub(self.started_ns))
     }
 }
 
@@ -339,11 +339,11 @@ mod tests {
         outgoing.next_message();
         assert_eq!(outgoing.next_message(), None);
         assert_eq!(outgoing.waiting_ns().count(), 1);
-        assert_eq!(outgoing.elapsed_ns(), None);
+        assert_eq!(outgoing.completed_in_ns(), None);
         outgoing.handle_arrived(2);
         assert!(outgoing.is_over());
         // The last one was in flight for a part of it.
-        assert!(outgoing.elapsed_ns() >= outgoing.latencies_ns().last().copied());
+        assert!(outgoing.completed_in_ns() >= outgoing.latencies_ns().last().copied());
     }
 
     #[test]

@@ -371,8 +371,8 @@ fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
     for ns in answered {
         meter.latency("latency", *ns as f64);
     }
-    if let Some(elapsed_ns) = outgoing.elapsed_ns() {
-        meter.value("elapsed", elapsed_ns as f64);
+    if let Some(completed_in_ns) = outgoing.completed_in_ns() {
+        meter.value("elapsed", completed_in_ns as f64);
     }
     let unanswered = outgoing.waiting_ns().count() as f64;
     let all = outgoing.waiting_ns().chain(answered.iter().copied());
