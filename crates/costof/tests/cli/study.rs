@@ -112,6 +112,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
     let parts = [
         "3 of the study's 4 points have a number",
+        "CPUs and took ",
         "Without a number: 1: left out by --quick",
         "[1] misled: with CPUID before it",
         "not measured here: it is left out of a quick run",

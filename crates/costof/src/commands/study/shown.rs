@@ -16,6 +16,7 @@ use costof_report::{csv, page};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 impl Command<'_> {
     /// Compares the study with an existing run.
@@ -86,11 +87,15 @@ impl Command<'_> {
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
         let mut caveats = vec![format!(
-            "Precision {}: {} of the study's {} have a number; the run had {} CPUs",
+            "Precision {}: {} of the study's {} have a number; the run had {} CPUs{}",
             run.run.plan.precision,
             points.len() - count,
             points_counted(points.len()),
             facts.planned_cpus().len(),
+            took(run).map_or_else(String::new, |time| format!(
+                " and took {} s",
+                time.as_secs()
+            )),
         )];
         let reasons = without.iter().map(|(why, count)| format!("{count}: {why}"));
         if count > 0 {
@@ -180,6 +185,16 @@ fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<St
         a_cpu(least),
         a_cpu(most),
     ))
+}
+
+/// How long a run took that was not interrupted.
+fn took(run: &Run) -> Option<Duration> {
+    let [_] = run.attempts.as_slice() else {
+        return None;
+    };
+    let time = |text: &str| humantime::parse_rfc3339(text).ok();
+    let finished = time(&run.end.as_ref()?.finished)?;
+    finished.duration_since(time(&run.run.started)?).ok()
 }
 
 /// The version of costof that measured a run.
