@@ -272,6 +272,7 @@ impl Connection {
             bytes_in_flight: self.recovery.bytes_in_flight(),
             pacing_bytes_per_second: self.controller.pacing(&self.recovery.rtt),
             queued_bytes: self.sending.unacknowledged_bytes(),
+            unsent_bytes: self.sending.new_bytes(),
             queued_messages: self.sending.unacknowledged(),
             held_bytes: self.reassembly.held_bytes(),
             packets_remembered: self.recovery.remembered(),

@@ -71,6 +71,10 @@ impl SendQueue {
         self.unacknowledged_bytes
     }
 
+    pub(crate) fn new_bytes(&self) -> u64 {
+        self.new_bytes
+    }
+
     /// The position of a message, unless it was forgotten.
     fn position(&self, id: u64) -> Option<usize> {
         usize::try_from(id.checked_sub(self.first_id)?).ok()

@@ -94,6 +94,12 @@ fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: 
     messages.next_multiple_of(window)
 }
 
+/// For how many round trips it is sent beyond the duration. The receiver's begins with the first message, which
+/// takes some retransmissions over a link that loses packets; as long has its last one to arrive.
+fn grace_round_trips(point: &At<Transfer>) -> u32 {
+    if path::loses(&point.link) { 8 } else { 2 }
+}
+
 /// What is to be sent, where a point is to be measured for `point_ns`.
 pub(super) fn order(
     point: &At<Transfer>,
@@ -114,7 +120,7 @@ pub(super) fn order(
         size: point.size,
         window: point.in_flight(),
         duration,
-        grace: 2 * round_trip + Duration::from_millis(20),
+        grace: grace_round_trips(point) * round_trip + Duration::from_millis(20),
         messages,
         has_header: purpose != Purpose::Stream,
     }

@@ -71,6 +71,16 @@ fn config(control: Control, datagram_bytes: usize) -> Config {
     }
 }
 
+/// How many bytes are to be queued: some that can leave in batches, and always as many that were never sent
+/// as are in flight. Where much is lost, most of what is queued waits to be acknowledged.
+fn room(stats: &Stats) -> u64 {
+    let queued = MIN_QUEUED.max(2 * stats.bytes_in_flight);
+    let for_batches = queued.saturating_sub(stats.queued_bytes);
+    let next_flight = stats.bytes_in_flight.saturating_sub(stats.unsent_bytes);
+    let most = u64::from(WINDOW_BYTES).saturating_sub(stats.queued_bytes);
+    for_batches.max(next_flight).min(most)
+}
+
 impl Sender {
     /// Queues as much as fits, given how many messages are acknowledged.
     fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
@@ -79,10 +89,7 @@ impl Sender {
             .connection(self.id)
             .ok_or(ErrorKind::UnexpectedEof)?;
         let stats = connection.stats();
-        let mut room = MIN_QUEUED
-            .max(2 * stats.bytes_in_flight)
-            .min(WINDOW_BYTES.into())
-            .saturating_sub(stats.queued_bytes);
+        let mut room = room(&stats);
         let size = outgoing.order().size as u64;
         // The number of short messages is limited.
         let most = acknowledged + MAX_IN_FLIGHT;
@@ -187,5 +194,33 @@ impl MessageReceiver for Receiver {
             arrived: self.stats.packets_received + self.stats.packets_duplicate,
             dropped: dropped_datagrams(&self.socket)?.into(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_next_flight_to_send_while_the_window_lasts() {
+        // In MiB: in flight, waiting to be sent or acknowledged, never sent; how much is queued.
+        let cases = [
+            (0, 0, 0, 4),
+            (1, 4, 3, 0),
+            (3, 5, 2, 1),
+            // Much is lost: most of it waits for its last piece.
+            (3, 9, 0, 3),
+            (3, 9, 3, 0),
+            (20, 31, 0, 1),
+        ];
+        for (in_flight, queued, unsent, expected) in cases {
+            let stats = Stats {
+                bytes_in_flight: in_flight << 20,
+                queued_bytes: queued << 20,
+                unsent_bytes: unsent << 20,
+                ..Stats::default()
+            };
+            assert_eq!(room(&stats), expected << 20, "{stats:?}");
+        }
     }
 }
