@@ -18,6 +18,8 @@ const FAULTS: u64 = 256;
 
 #[derive(Default)]
 pub(super) struct Rereader {
+    /// The largest size of the launch: the file is written once.
+    largest: u64,
     random: Rng,
     target: Option<TargetFile>,
     reader: Option<Reader>,
@@ -27,7 +29,10 @@ pub(super) struct Rereader {
 
 impl Rereader {
     pub(super) fn start(launch: &Launch) -> Rereader {
+        let points = launch.points.iter();
+        let sizes = points.filter_map(|point| Some(CacheSize::read(&point.axes)?.size));
         Rereader {
+            largest: sizes.max().unwrap_or(0),
             random: Rng::with_seed(launch.seed),
             ..Rereader::default()
         }
@@ -46,18 +51,24 @@ impl RoleAt<CacheSize> for Rereader {
         let target = TargetFile::reuse(&mut self.target, &point.dir)?;
         target.require_device("nothing else holds them")?;
         if target.data.len() < size {
-            target.extend(size)?;
+            // Where the largest would fill the disk, a smaller one may still fit.
+            target
+                .extend(self.largest.max(size))
+                .or_else(|_| target.extend(size))?;
             target.evict()?;
         }
         target.read_into_cache(size)?;
-        if target.cached(size)? < size {
+        let fits = target.cached(size)? == size;
+        if !fits {
             target.evict()?;
         }
         let order = Order::sequential(size, BLOCK);
         let reader = target.data.open(Access::Cached).and_then(|file| {
             let mut reader = Reader::new(Engine::Pread, file, order, false)?;
-            reader.read(reader.blocks())?;
-            reader.rewind();
+            if !fits {
+                reader.read(reader.blocks())?;
+                reader.rewind();
+            }
             Ok(reader)
         });
         let reader = target.check("read", reader)?;
