@@ -105,7 +105,7 @@ impl TokenExchange {
         })
     }
 
-    /// Measures round trips in a row as `cost`, and each one by itself as `single` where that is a metric.
+    /// Measures round trips in a row as `cost`, and each one alone as `single` if that is a metric.
     /// How many there were.
     ///
     /// # Errors

@@ -101,8 +101,8 @@ pub struct PageFaults {
     pages: Pages,
     /// Where the pages are, in the order in which they are touched; a batch's own are the last.
     offsets: Vec<usize>,
-    /// From which of them on the next batch touches; further on each time for evicted pages, so that the
-    /// device does not read the same pages again and again.
+    /// The first of `offsets` that the next batch touches. For evicted pages it moves on with each batch,
+    /// so that the device does not read the same pages again and again.
     from: usize,
     memory: Option<Memory>,
     /// How many the last batch has touched.

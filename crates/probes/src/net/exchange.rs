@@ -192,7 +192,7 @@ impl Exchange {
         }
     }
 
-    /// A round trip, where one by the socket beneath takes so long.
+    /// A round trip, from the time of one over the socket below.
     pub(crate) fn round_trip(
         &self,
         link: &str,

@@ -211,8 +211,8 @@ impl Connector {
         Ok((awake, connected))
     }
 
-    /// What keeps the processor awake, and what `open` makes of this end's address and the token: both
-    /// ends, where the other role has none.
+    /// What keeps the CPU awake, and what `open` makes of this end's address and the token. It is
+    /// for a role that opens both ends itself.
     ///
     /// # Errors
     /// Why it cannot be opened.

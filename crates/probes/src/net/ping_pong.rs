@@ -176,19 +176,18 @@ pub(crate) fn serve(
     }
 }
 
-/// Whether few exchanges fit into a point's time, where the first one took as long as this: then it is
-/// as good as any.
+/// Whether few exchanges fit into a point's time, judging by the first one. Such a point has no warm-up.
 pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
     const EXCHANGES_PER_POINT: f64 = 20.0;
     first_ns * EXCHANGES_PER_POINT >= meter.time_ns()
 }
 
-/// Exchanges before those that count, unless they are [slow](is_slow). The first one took `first_ns`, and
-/// `exchange` does another one: `None` if that says nothing of how long one takes. How long the shortest
-/// took, in nanoseconds.
+/// Makes exchanges that do not count, unless they are [slow](is_slow), and returns how long the shortest
+/// took, in nanoseconds. `first_ns` is the time of the first one, which has been made. `exchange` makes
+/// one more and returns its time, or `None` if its time says nothing.
 ///
 /// # Errors
-/// The first one of `exchange`.
+/// The first error of `exchange`.
 pub(crate) fn warm_up(
     first_ns: f64,
     meter: &Meter<'_>,

@@ -184,7 +184,7 @@ fn measure(
     }
 }
 
-/// The client is both ends: the server's role waits for nobody, on the same processor.
+/// The client is both ends, so the server's role, on the same CPU, waits for nobody.
 fn in_one_thread(
     point: &At<Rtt>,
     connector: &mut Connector,
@@ -373,7 +373,7 @@ pub(crate) fn round_trip(
     Some(cost)
 }
 
-/// How long such a round trip took by the socket beneath it, as this probe has measured it.
+/// How long such a round trip took over the socket below, as this probe has measured it.
 pub(crate) fn measured_ns(
     link: &str,
     exchange: &Exchange,

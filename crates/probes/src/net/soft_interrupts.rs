@@ -6,7 +6,7 @@ use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
 use costof_model::protocol::Offers;
 use std::collections::BTreeSet;
 
-/// By which name the receiver offers the CPUs whose soft interrupts it counts.
+/// The name under which the receiver offers the CPUs whose soft interrupts it counts.
 pub(crate) const COUNTED: &str = "counted";
 
 pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {

@@ -85,7 +85,7 @@ impl Measure for Pin {
                 (2.0, 60.0),
                 "a page to note, and one change of a count for many",
             ),
-            // A pipe notes each 4 KiB by itself, whatever they are part of.
+            // A pipe records each 4 KiB separately, whatever page they are part of.
             (How::Vmsplice, _) | (How::IoUring, Pages::Base) => (
                 (60.0, 400.0),
                 "an entry of the page table to read, a count to raise and to lower atomically, and \
@@ -106,7 +106,7 @@ impl Measure for Pin {
     }
 }
 
-/// Of how many pages of the smallest size the buffer is.
+/// How many pages of the smallest size the buffer has.
 ///
 /// # Errors
 /// It is of one, so that there is no slope from one page to the whole.

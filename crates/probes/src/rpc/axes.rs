@@ -111,7 +111,7 @@ pub(super) struct Call {
     pub(super) stack: costof_rpc::Stack,
     pub(super) payload: Argument,
     pub(super) connections: usize,
-    /// As many bytes as the argument has, by the connection beneath.
+    /// As many bytes as the argument has, over the connection below.
     pub(super) exchange: Exchange,
 }
 

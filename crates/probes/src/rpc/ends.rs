@@ -80,7 +80,7 @@ where
 /// A server whose threads start where this one runs.
 ///
 /// # Errors
-/// What the system says of one more thread.
+/// If the threads cannot be started.
 pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
     RpcServer::start(stack).map_err(|error| broken(&error))
 }

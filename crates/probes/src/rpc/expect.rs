@@ -76,14 +76,14 @@ const GRPC: Adds = Adds {
     words: "5 frames of HTTP/2: headers and data there; headers, data and trailers back",
 };
 const THRIFT: Adds = Adds {
-    // Frames are read ahead, but a length may come by itself.
+    // Frames are read ahead, but a length may arrive alone.
     calls: (0.0, 4.0),
     frames: 2.0,
     frame_reads: (0.2, 5.0),
     words: "2 frames, which are buffers",
 };
 
-/// A call: the round trip of its bytes by the socket beneath it, marshalling, and what the stack adds.
+/// A call: the round trip of its bytes over the socket below, marshalling, and what the stack adds.
 pub(super) fn call(link: &str, call: &Call, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let adds = match call.stack {

@@ -152,7 +152,6 @@ impl Measure for FirstCall {
     }
 }
 
-/// With what its predictions build on.
 /// The end that is called.
 struct ServerRole {
     acceptor: peers::Acceptor,

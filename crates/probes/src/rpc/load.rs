@@ -84,7 +84,7 @@ impl From<&Load> for Call {
     }
 }
 
-/// The same call by itself.
+/// The same call, with no other in flight.
 impl From<&Load> for Rtt {
     fn from(point: &Load) -> Rtt {
         let exchange = Call::from(point).exchange;
@@ -298,7 +298,7 @@ impl Calls<'_> {
         }
     }
 
-    /// One call by itself: how long it takes, in nanoseconds.
+    /// How long one call takes with no other in flight, in nanoseconds.
     fn one(&mut self) -> Result<f64, Failure> {
         let start = self.clock.start();
         self.begin()?;

@@ -212,7 +212,6 @@ impl Measure for Rtt {
     }
 }
 
-/// With what its predictions build on.
 /// An end: of bytes as `rudp.rtt` has it, or of calls.
 struct End<B, C> {
     bytes: B,
