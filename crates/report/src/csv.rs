@@ -227,6 +227,7 @@ fn short(axis: &Axis, value: &AxisValue) -> String {
     match value {
         AxisValue::Word(word) if !["yes", "no"].contains(&&**word) => shown,
         AxisValue::Number(_) if shown.ends_with(|c: char| !c.is_ascii_digit()) => shown,
+        AxisValue::Number(1) => format!("1{}", axis.name.trim_end_matches('s')),
         AxisValue::Number(_) => format!("{shown}{}", axis.name),
         AxisValue::Word(_) => format!("{}-{shown}", axis.name),
     }
@@ -364,7 +365,7 @@ mod tests {
             names(&Rows::new(&run)),
             [
                 "0001-copy.send-delay-1ms-two_copy-zeroed-no-1B-8threads.csv",
-                "0002-copy.send-delay-1ms-zero_copy-zeroed-yes-64KiB-1threads.csv"
+                "0002-copy.send-delay-1ms-zero_copy-zeroed-yes-64KiB-1thread.csv"
             ]
         );
     }

@@ -113,7 +113,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let parts = [
         "3 of the study's 4 points have a number",
         "CPUs and took ",
-        "Without a number: 1: left out by --quick",
+        "Without a number: 1 (left out by --quick)",
         "[1] misled: with CPUID before it",
         "not measured here: it is left out of a quick run",
         "not measured here: there is no unoptimised.jsonl beside the run",

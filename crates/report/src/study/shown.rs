@@ -93,8 +93,8 @@ impl Answer {
             label.unwrap_or_else(|| short_point(point, run.probe(&point.probe)))
         };
         let sentence = |finding: &Finding| {
-            let evidence = finding.evidence.iter().take(NAMED).map(name);
-            let evidence: Vec<String> = evidence.collect();
+            let evidence = in_order(run, &finding.evidence);
+            let evidence: Vec<String> = evidence.into_iter().take(NAMED).map(name).collect();
             let more = match finding.evidence.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(", and {more} more"),
@@ -107,6 +107,13 @@ impl Answer {
         };
         self.findings.iter().map(sentence).collect()
     }
+}
+
+/// Points in the order of the plan, in which sizes grow.
+fn in_order<'p>(run: &Run, points: &'p [Point]) -> Vec<&'p Point> {
+    let mut points: Vec<&Point> = points.iter().collect();
+    points.sort_by_cached_key(|point| run.run.plan.points().position(|own| own == *point));
+    points
 }
 
 /// A part of the comparison, before it becomes text or Markdown.
@@ -196,5 +203,19 @@ impl Reproduction<'_> {
             Part::Ask(question) => format!("\n**{}**\n\n", escaped(&question)),
         });
         parts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing::{planned, sized_row};
+
+    #[test]
+    fn evidence_is_named_by_growing_size() {
+        let [small, large] = [64, 4096].map(|size| sized_row("a.x", size, 1.0).point);
+        let run = planned([vec![small.clone()], vec![large.clone()]]);
+        let evidence = [large.clone(), small.clone()];
+        assert_eq!(in_order(&run, &evidence), [&small, &large]);
     }
 }

@@ -97,10 +97,12 @@ impl Command<'_> {
                 time.as_secs()
             )),
         )];
-        let reasons = without.iter().map(|(why, count)| format!("{count}: {why}"));
+        let reasons = without
+            .iter()
+            .map(|(why, count)| format!("{count} ({why})"));
         if count > 0 {
             let reasons: Vec<String> = reasons.collect();
-            caveats.push(format!("Without a number: {}", reasons.join("; ")));
+            caveats.push(format!("Without a number: {}", reasons.join(", ")));
         }
         caveats.extend(oversubscribed(self.table, run, facts.planned_cpus().len()));
         caveats.extend(caveats_of(measured));
