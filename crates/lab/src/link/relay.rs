@@ -2,8 +2,9 @@
 //! TUN devices and delays each as its [`Channel`] decides.
 //!
 //! It sleeps until shortly before a packet is due, and then reads the clock until it is due. The
-//! more its last wake-ups were late, the earlier it wakes. If permitted, it runs before all other
-//! threads (`SCHED_FIFO`).
+//! more its last wake-ups were late, the earlier it wakes. A packet that wakes it came before it was
+//! awake: as long before as its timers wake it late. If permitted, it runs before all other threads
+//! (`SCHED_FIFO`).
 
 use crate::link::channel::Channel;
 use crate::link::emulator::Emulator;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::mem;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -33,7 +35,9 @@ const PRIORITY: u32 = 10;
 const TURN: usize = 16;
 /// How long before a packet is due the relay stops sleeping: the minimum and the maximum, in
 /// nanoseconds.
-const AWAKE_NS: (u64, u64) = (5_000, 100_000);
+const AWAKE_NS: (u64, u64) = (5_000, 200_000);
+/// The weight of a wake-up by a timer in their mean.
+const WAKE_WEIGHT: f64 = 0.125;
 /// When a relay of real-time priority leaves its CPU to others, in nanoseconds: after the first time without
 /// sleep if nothing is due soon, and after the second in any case. It then pauses for `PAUSE_NS`. Otherwise
 /// an end of the link that shares the CPU would not run while packets come without a pause.
@@ -180,6 +184,10 @@ struct Relaying {
     cpus: BTreeSet<usize>,
     /// How long before a packet is due it stops sleeping.
     awake_ns: u64,
+    /// How late timers wake it, in the mean.
+    wakes_ns: f64,
+    /// How long the packet has waited that woke it; zero once it is read.
+    waited_ns: u64,
     /// When it last slept.
     slept_ns: u64,
     began_ns: u64,
@@ -198,6 +206,8 @@ impl Relaying {
             real_time: real_time::begin(PRIORITY).is_ok(),
             cpus: BTreeSet::new(),
             awake_ns: AWAKE_NS.1,
+            wakes_ns: 0.0,
+            waited_ns: 0,
             slept_ns: now(),
             began_ns: now(),
             cpu_began_ns: now_ns(ClockId::ThreadCpu),
@@ -218,8 +228,10 @@ impl Relaying {
                 self.slept_ns = now();
                 self.seen_here();
             }
-            let moved = carry(&self.near, &mut self.up, &self.far)?
-                | carry(&self.far, &mut self.down, &self.near)?;
+            let waited_ns = &mut self.waited_ns;
+            let moved = carry(&self.near, &mut self.up, &self.far, waited_ns)?
+                | carry(&self.far, &mut self.down, &self.near, waited_ns)?;
+            self.waited_ns = 0;
             if moved {
                 continue;
             }
@@ -246,14 +258,21 @@ impl Relaying {
         let before_ns = now();
         let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
         let came = poll::wait_for_any(descriptors, sleep_ns)?;
-        if !came || now() - before_ns >= BLOCKED_NS {
+        let blocked_ns = now() - before_ns;
+        if !came || blocked_ns >= BLOCKED_NS {
             self.slept_ns = now();
+        }
+        if came && blocked_ns >= BLOCKED_NS {
+            self.waited_ns = (self.wakes_ns as u64).min(blocked_ns);
         }
         if let Some(sleep_ns) = sleep_ns.filter(|_| !came) {
             let late_ns = now().saturating_sub(before_ns + sleep_ns);
             // Adapts at once to later wake-ups, and slowly to earlier ones.
             let usual = self.awake_ns - self.awake_ns / 64;
             self.awake_ns = usual.max(late_ns).clamp(AWAKE_NS.0, AWAKE_NS.1);
+            let late_ns = late_ns.min(AWAKE_NS.1) as f64;
+            let is_first = self.wakes_ns == 0.0;
+            self.wakes_ns += if is_first { 1.0 } else { WAKE_WEIGHT } * (late_ns - self.wakes_ns);
         }
         self.seen_here();
         Ok(came)
@@ -312,8 +331,8 @@ impl Relaying {
 }
 
 /// Takes the packets that have arrived at one end, and sends the ones that are due at the other.
-/// Returns whether there were any.
-fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
+/// Returns whether there were any. The first that has arrived has waited for so long.
+fn carry(from: &Tun, channel: &mut Channel, to: &Tun, waited_ns: &mut u64) -> io::Result<bool> {
     let mut moved = false;
     for _ in 0..TURN {
         let mut refused = 0;
@@ -323,7 +342,7 @@ fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
         }
         channel.overrun(refused);
         match from.receive(channel.room()) {
-            Ok(bytes) => channel.take(now(), bytes),
+            Ok(bytes) => channel.take(now() - mem::take(waited_ns), bytes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
             Err(error) => {
                 let reason = format!("its device {DEVICE} cannot be read, or is gone: {error}");
