@@ -13,6 +13,9 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 
+/// A plot; of one that cannot be drawn, its title and why.
+pub(crate) type Drawn = Result<Figure, (String, String)>;
+
 /// The points of a plot.
 struct Points<'i> {
     info: &'i ProbeInfo,
@@ -29,12 +32,8 @@ impl Study {
         plots.try_for_each(|plot| self.points_of(plot, infos).map(drop))
     }
 
-    /// Its plots of a run; of one that cannot be drawn, its title and why.
-    pub(super) fn drawn(
-        &self,
-        infos: &[&ProbeInfo],
-        run: &Run,
-    ) -> Result<Vec<Result<Figure, (String, String)>>, String> {
+    /// Its plots of a run.
+    pub(super) fn drawn(&self, infos: &[&ProbeInfo], run: &Run) -> Result<Vec<Drawn>, String> {
         let rows = Rows::new(run);
         let drawn = self.plots.iter().enumerate().map(|(position, plot)| {
             let figure = self.points_of(plot, infos)?.drawn(&rows, plot);
@@ -116,7 +115,7 @@ mod tests {
     use costof_model::unit::Unit;
 
     /// The plots that these lines ask for, of a probe with sizes and threads whose cost is the product.
-    fn plots(asked: &str) -> Result<Vec<Result<Figure, (String, String)>>, String> {
+    fn plots(asked: &str) -> Result<Vec<Drawn>, String> {
         let head =
             "title = 't'\nsource = 's'\nmachine = 'm'\n[[plot]]\ntitle = 'p'\npoint = 'a.x'\n";
         let study = Study::read("x", "x.toml", &format!("{head}{asked}"))?;

@@ -2,9 +2,9 @@
 
 use super::figure::{Figure, Of};
 use super::file::Study;
+use super::plot::Drawn;
 use super::result::measured;
 use crate::names::{by_reason, points_counted};
-use crate::plot;
 use costof_findings::Kind;
 use costof_findings::finding::Finding;
 use costof_findings::noise::Withheld;
@@ -24,8 +24,8 @@ pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 pub struct Reproduction<'a> {
     pub(crate) study: &'a Study,
     pub(crate) tables: Vec<ReproducedTable>,
-    /// Its plots; of one that cannot be drawn, its title and why.
-    pub(crate) plots: Vec<Result<plot::Figure, (String, String)>>,
+    /// Its plots.
+    pub(crate) plots: Vec<Drawn>,
     pub(crate) answers: Vec<Answer>,
     /// Notes that a reader of these runs has to know.
     pub(super) caveats: Vec<String>,
