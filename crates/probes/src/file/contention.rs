@@ -82,3 +82,34 @@ impl Measure for Contention {
         (requests + expect::bytes(blocks, facts)?).predict("latency")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::read::Read;
+    use crate::testing::{at, measured};
+    use costof_model::facts::DiskKind;
+    use costof_model::testing::facts_with_disk;
+
+    #[test]
+    fn contenders_are_predicted_by_what_several_reads_in_flight_take() {
+        let rows = [
+            measured(at::<Read>("cache=direct"), 45e3),
+            measured(at::<Read>("cache=direct engine=io_uring depth=16"), 14e3),
+        ];
+        let facts = facts_with_disk(DiskKind::Virtual);
+        let spans = |contenders, rows| {
+            let point = Contention {
+                contenders,
+                ..Contention::default()
+            };
+            let found = Contention::predict(&At::from(point), &facts, &MeasuredRows::new(rows));
+            let Prediction { low, high, .. } = found.unwrap();
+            (low, high)
+        };
+        assert_eq!(spans(0, &rows), (18e3, 112.5e3));
+        assert_eq!(spans(9, &rows), (70e3, 280e3));
+        let (low, high) = spans(9, &rows[..1]);
+        assert!(high > 10.0 * low, "{low} to {high} is not scored");
+    }
+}

@@ -90,7 +90,10 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         let bus = device.bus_bits_per_s;
         let bus = bus.map_or_else(String::new, |bus| format!(", bus {}", bits_per_s(bus)));
         let speed = device.speed_bits_per_s.map_or_else(
-            || ", no speed reported".to_owned(),
+            || match &device.driver {
+                Some(driver) => format!(", no speed reported by {driver}"),
+                None => String::new(),
+            },
             |speed| format!(", {}", bits_per_s(speed)),
         );
         format!("{}{mtu}{speed}{bus}", device.name)
@@ -139,6 +142,9 @@ fn memory_bus(facts: &Facts) -> String {
     }
     let why = match (facts.why_unread(DMI), memory.dimms.len()) {
         (Some(why), _) => format!("{DMI} cannot be read: {why}"),
+        (None, 0) if facts.virtualization.virtual_machine == Some(true) => {
+            "the firmware of this virtual machine lists no memory modules".to_owned()
+        }
         (None, 0) => "the firmware lists no memory modules".to_owned(),
         (None, count) => format!("the firmware lists {count} modules without channel or speed"),
     };
