@@ -169,7 +169,11 @@ mod tests {
             let victim = Victim::new(bytes).unwrap();
             let more_ns = |lines: usize| {
                 victim.evict(victim.read);
-                victim.more_ns(|| Ok::<_, ()>(victim.evict(lines))).unwrap()
+                let evict = || {
+                    victim.evict(lines);
+                    Ok::<_, ()>(())
+                };
+                victim.more_ns(evict).unwrap()
             };
             // Not all of them: reading a line also fetches the one beside it.
             let planted = [0, 1, 2, 4].map(|eighths| eighths * victim.read / 8);
