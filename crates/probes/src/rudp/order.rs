@@ -171,6 +171,9 @@ mod tests {
         assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MAX_DURATION);
         // Its half has a second in which it retransmits.
         assert!(lasts(&over("loopback", Stack::Study), Duration::ZERO) >= Duration::from_secs(2));
+        // The receiver's time begins with the first message, which may be lost more than once.
+        let grace = |link| order(&over(link, Stack::Rudp), Purpose::Rate, 10e6, RTT).grace;
+        assert!(grace("wan") < 3 * RTT && grace("delay=95ms,up.loss=30%") > 8 * RTT);
         let least_ms = |link| least_ns(&over(link, Stack::Rudp), Purpose::Rate) / 1e6;
         assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
     }
