@@ -3,12 +3,11 @@
 use super::file::{Column, Common, Row, Study, Table, Value};
 use super::unit::{Published, as_published};
 use costof_model::Text;
-use costof_model::axis::{Axes, AxisValue};
+use costof_model::axis::Axes;
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::Unit;
-use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// Metrics that are derived from others, or that only some CPUs can count.
@@ -335,23 +334,6 @@ fn set<'w>(
         axes.0.insert(axis.name.clone(), axis.parse(value)?);
     }
     Ok(())
-}
-
-/// Reads `axis=value,value` from words.
-pub(super) fn set_several(
-    info: &ProbeInfo,
-    words: &str,
-) -> Result<BTreeMap<Text, Vec<AxisValue>>, String> {
-    let mut several = BTreeMap::new();
-    for word in words.split_whitespace() {
-        let (name, values) = word
-            .split_once('=')
-            .ok_or_else(|| format!("`{word}` is not AXIS=VALUE,VALUE"))?;
-        let axis = info.axis(name)?;
-        let values = values.split(',').map(|value| axis.parse(value));
-        several.insert(axis.name.clone(), values.collect::<Result<_, String>>()?);
-    }
-    Ok(several)
 }
 
 impl Of {

@@ -1,6 +1,6 @@
 //! The plots of a study: which rows each of them has.
 
-use super::figure::{Reading, set_several};
+use super::figure::Reading;
 use super::file::{Common, Plot, Study};
 use super::result::uncounted;
 use crate::choose;
@@ -103,6 +103,20 @@ impl Points<'_> {
         (&point.probe, &point.link) == (&self.point.probe, &self.point.link)
             && point.axes.0.iter().all(is_it)
     }
+}
+
+/// Reads `axis=value,value` from words.
+fn set_several(info: &ProbeInfo, words: &str) -> Result<BTreeMap<Text, Vec<AxisValue>>, String> {
+    let mut several = BTreeMap::new();
+    for word in words.split_whitespace() {
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| format!("`{word}` is not AXIS=VALUE,VALUE"))?;
+        let axis = info.axis(name)?;
+        let values = values.split(',').map(|value| axis.parse(value));
+        several.insert(axis.name.clone(), values.collect::<Result<_, String>>()?);
+    }
+    Ok(several)
 }
 
 #[cfg(test)]
