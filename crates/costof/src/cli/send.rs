@@ -69,17 +69,16 @@ pub(crate) struct SendingOptions {
 
 /// Options of senders of reliable datagrams.
 #[derive(Debug, Args)]
-#[group(requires = "to")]
 #[command(next_help_heading = "Options of --to with --over rudp or study-datagrams")]
 pub(crate) struct DatagramOptions {
     /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
     /// [default: 10]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=4096))]
+    #[arg(long, value_name = "N", requires = "to", value_parser = value_parser!(u64).range(..=4096))]
     pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", requires = "to", value_parser = time)]
     pub(crate) retry: Option<Duration>,
     /// The share of the datagrams that the receiver drops, such as 10%
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", requires = "to", value_parser = percent)]
     pub(crate) drop: Option<f64>,
 }

@@ -170,7 +170,7 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
         let metrics = row["metrics"].as_array().unwrap();
         let lost = metrics.iter().find(|metric| metric["name"] == "lost");
         let lost = lost.unwrap()["median"].as_f64().unwrap();
-        assert!((lost - dropped).abs() < 0.1, "{options}: {lost}");
+        assert!(dropped == 0.0 || lost > dropped / 2.0, "{options}: {lost}");
     }
     let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";
     let sent = run(&mut listening.sender("", with_retry)).expect_code(0);
