@@ -27,6 +27,8 @@ const PASSES: usize = 8;
 const PASSES_OF_LARGE: usize = 2;
 /// A cache holds the array if reading it takes at most this share of what it takes from main memory.
 const HELD: f64 = 0.75;
+/// An interrupt may make one try look so.
+const HELD_TRIES: u32 = 5;
 
 /// An array that fills a cache.
 #[derive(Debug)]
@@ -73,12 +75,15 @@ impl Victim {
         Ok(self.read_ns() - alone_ns)
     }
 
-    /// Whether a cache holds the array: the last level of a virtual machine may be mostly others'.
+    /// Whether a cache holds the array, as each of several tries shows: the last level of a virtual machine
+    /// may be mostly others'.
     pub fn is_held(&self) -> bool {
-        self.fill();
-        let held_ns = self.read_ns();
-        self.evict(self.read);
-        held_ns <= HELD * self.read_ns()
+        (0..HELD_TRIES).all(|_| {
+            self.fill();
+            let held_ns = self.read_ns();
+            self.evict(self.read);
+            held_ns <= HELD * self.read_ns()
+        })
     }
 
     /// Takes so many of the lines that are read out of all caches.
