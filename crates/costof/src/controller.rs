@@ -55,6 +55,8 @@ pub(crate) struct Controller<'a> {
     progress: &'a Progress<'a>,
     /// The blocks that get no more launches, because the time of a first look is over.
     cut: Vec<usize>,
+    /// Whether this is the first look at all that matters, which has to end in time.
+    pub(crate) is_first_look: bool,
     /// The plan and the results so far: what the file holds, and nothing else.
     record: &'a mut Record,
 }
@@ -81,6 +83,7 @@ impl<'a> Controller<'a> {
             precision: cost::precision(plan)?,
             progress,
             cut: Vec::new(),
+            is_first_look: false,
             record,
         })
     }
@@ -133,7 +136,7 @@ impl<'a> Controller<'a> {
     /// Whether a block gets no more of the least launches: in a first look that would take much longer than
     /// announced, if its launches take longest. Without them it has no interval.
     fn has_no_time(&mut self, block: usize, least: u32) -> bool {
-        if self.precision != Precision::Quick || self.plan().launches.is_some() {
+        if !self.is_first_look {
             return false;
         }
         let wanted = |at| if self.cut.contains(&at) { 0 } else { least };

@@ -271,14 +271,18 @@ impl<'a> Session<'a> {
         record: &'s mut Record,
     ) -> Result<Controller<'s>, Error> {
         let holder = &self.programs.holder;
-        Controller::new(
+        let mut controller = Controller::new(
             self.table,
             self.setting(),
             holder,
             machines,
             progress,
             record,
-        )
+        )?;
+        let mut requests = self.requests.iter();
+        controller.is_first_look =
+            requests.all(|request| request.first_look && request.fits_budget);
+        Ok(controller)
     }
 
     /// The lock for everything that must not be measured at the same time.

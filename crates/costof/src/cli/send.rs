@@ -52,18 +52,17 @@ pub(crate) struct SendOptions {
 
 /// Options of senders only.
 #[derive(Debug, Args)]
-#[group(requires = "to")]
 #[command(next_help_heading = SENDING)]
 pub(crate) struct SendingOptions {
     /// End after this many messages on each connection
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
     pub(crate) duration: Option<Duration>,
     /// A value for any axis of copy.send, such as source=cold; with --over rudp and
     /// study-datagrams, of rudp.loss, such as control=rate
-    #[arg(long = "set", value_name = "AXIS=V", value_parser = setting)]
+    #[arg(long = "set", value_name = "AXIS=V", conflicts_with = "listen", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
 }
 
@@ -73,12 +72,12 @@ pub(crate) struct SendingOptions {
 pub(crate) struct DatagramOptions {
     /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
     /// [default: 10]
-    #[arg(long, value_name = "N", requires = "to", value_parser = value_parser!(u64).range(..=4096))]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = value_parser!(u64).range(..=4096))]
     pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
-    #[arg(long, value_name = "TIME", requires = "to", value_parser = time)]
+    #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
     pub(crate) retry: Option<Duration>,
     /// The share of the datagrams that the receiver drops, such as 10%
-    #[arg(long, value_name = "PERCENT", requires = "to", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "listen", value_parser = percent)]
     pub(crate) drop: Option<f64>,
 }

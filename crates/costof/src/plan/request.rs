@@ -16,7 +16,7 @@ pub(crate) struct Request<'a> {
     pub(super) infos: Vec<&'a ProbeInfo>,
     pub(crate) headlines_only: bool,
     /// Whether only the headlines of a first look are measured.
-    pub(super) first_look: bool,
+    pub(crate) first_look: bool,
     pub(super) settings: Settings,
     /// Whether the other axes stay at their defaults if some axes are set.
     pub(crate) only: bool,

@@ -102,7 +102,7 @@ fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
                 "same release",
             ],
         ),
-        (ESCAPES, "", &["costof .[2J)"]),
+        (ESCAPES, "", &["costof \u{fffd}[2J)"]),
         // One that talks without end is given up.
         ("yes", "", &["first line", "`y`"]),
         (OF_PROTOCOL, "", &["describe itself"]),

@@ -49,8 +49,8 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
         &ended.out,
         &[
             "local → exec:",
-            "Both took turns",
-            "Verdicts hold",
+            "The runs took turns",
+            "Verdicts are corrected",
             "runs/before.jsonl and runs/after.jsonl",
         ],
     );
@@ -79,7 +79,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let rows = again["comparison"]["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["probe"] == "cpu.loop"), "{again}");
     let page = fs::read_to_string(place.path("page.html")).unwrap();
-    assert_contains_all(&page, &["After ÷ before", "Both took turns"]);
+    assert_contains_all(&page, &["After ÷ before", "The runs took turns"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     }
     // What is there is compared.
     let shown = place.run("compare runs/before.jsonl runs/after.jsonl");
-    assert_contains(&shown.expect_code(0).out, "Both took turns");
+    assert_contains(&shown.expect_code(0).out, "The runs took turns");
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_page_of_run_files_shows_both_and_is_never_a_run() {
             "two.jsonl",
             "After ÷ before",
             "<svg",
-            "</i>before</label>",
-            "</i>after</label>",
+            "</svg>before</label>",
+            "</svg>after</label>",
         ],
     );
     assert!(!page.contains("<script"));
