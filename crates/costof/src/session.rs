@@ -270,11 +270,10 @@ impl<'a> Session<'a> {
         progress: &'s Progress<'s>,
         record: &'s mut Record,
     ) -> Result<Controller<'s>, Error> {
-        let holder = &self.programs.holder;
         let mut controller = Controller::new(
             self.table,
             self.setting(),
-            holder,
+            &self.programs.holder,
             machines,
             progress,
             record,

@@ -158,7 +158,7 @@ fn another_build_or_machine_is_refused_unless_it_is_forced() {
         ("host", |row| {
             row["hosts"]["only"]["host_name"] = json!("elsewhere");
         }),
-        ("processor", |row| {
+        ("CPU model", |row| {
             row["hosts"]["only"]["cpu"]["model_name"] = json!("80486");
         }),
     ];

@@ -287,7 +287,7 @@ fn only_who_has_the_token_is_served() {
     let heard = listening.end();
     assert_contains(&heard.err, "this end was stopped");
     let first = ended(first).expect_code(0);
-    assert_contains(&first.err, "has ended it");
+    assert_contains(&first.err, "ended the connection");
     assert_contains(&first.out, "\n throughput ");
 }
 
