@@ -218,7 +218,7 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) peer: Peer,
     /// For net.ping: a host that has no costof, by its name or address, as for ping(8)
-    #[arg(long, value_name = "HOST", conflicts_with = "peer_address")]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["peer_address", "on"])]
     pub(crate) to: Option<String>,
     /// Where to write the run; with several hosts a folder for one file each
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
@@ -285,8 +285,8 @@ pub(crate) struct StudyOptions {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
           requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
-    /// Measure the figures that were measured without optimisation by an unoptimised costof: this one, or
-    /// else one that is built from the checkout that costof runs from
+    /// Measure with an unoptimised costof what the study's authors measured without optimisation. Without
+    /// PATH, build one from the checkout that costof runs from
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "study")]
     pub(crate) unoptimised: Option<Option<PathBuf>>,
     /// Write CSV too, into FOLDER/csv: a file for each point, and a summary

@@ -26,17 +26,19 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let new = path.with_file_name(name);
-    let written = File::create_new(&new).and_then(|mut file| {
-        if let Ok(existing) = fs::metadata(&path) {
-            file.set_permissions(existing.permissions())?;
-        }
-        file.write_all(text.as_bytes())?;
-        fs::rename(&new, &path)
-    });
-    if written.is_err() {
+    let Ok(mut file) = File::create_new(&new) else {
+        // A folder in which nothing can be created, with a file that can be written.
+        return fs::write(&path, text);
+    };
+    if let Ok(existing) = fs::metadata(&path) {
+        file.set_permissions(existing.permissions())?;
+    }
+    let written = file.write_all(text.as_bytes());
+    let replaced = written.and_then(|()| fs::rename(&new, &path));
+    if replaced.is_err() {
         let _ = fs::remove_file(&new);
     }
-    written
+    replaced
 }
 
 /// Writes a page, and reports its path.

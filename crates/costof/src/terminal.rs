@@ -78,6 +78,16 @@ pub(crate) fn style(printing: &Printing) -> Style {
     }
 }
 
+/// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process
+/// group of its own.
+pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .context("cannot watch for interrupts")?;
+    Ok(interrupted)
+}
+
 /// The same; a second signal ends costof at once, for a command that leaves nothing behind.
 pub(crate) fn watch_interrupts_once() -> Result<Arc<AtomicBool>, Error> {
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -88,15 +98,5 @@ pub(crate) fn watch_interrupts_once() -> Result<Arc<AtomicBool>, Error> {
         }
     };
     ctrlc::set_handler(handler).context("cannot watch for interrupts")?;
-    Ok(interrupted)
-}
-
-/// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process
-/// group of its own.
-pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .context("cannot watch for interrupts")?;
     Ok(interrupted)
 }

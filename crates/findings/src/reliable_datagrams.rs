@@ -18,7 +18,7 @@ longer = "{middle} times as long at {size} ({low} to {high}; {time})"
 as_long = "no measurably longer at {size} ({low} to {high}; {time})"
 
 [reliable_ends]
-sentence = "by the kernel's timestamps, a reliable datagram over {place} takes so much longer than a plain one: {stacks|; }"
+sentence = "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {stacks|; }"
 rudp = "by rudp {sizes}"
 study = "by the study's protocol {sizes}"
 at_size = "at {size} {ends| and }"
@@ -192,7 +192,7 @@ mod tests {
         let found = found_of(5.1);
         assert_eq!(
             found[0].sentence(),
-            "by the kernel's timestamps, a reliable datagram over loopback takes so much longer than a plain one: by rudp at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
+            "by the kernel's timestamps, a reliable datagram over loopback takes longer than a plain one: by rudp at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
         );
         assert!(
             found_of(4.0)[0]

@@ -109,7 +109,7 @@ fn a_worker_of_another_protocol_is_refused() {
 fn a_banner_before_the_introduction_is_quoted() {
     let banner = "echo 'Last login: \u{7}Tue'";
     let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
-    let quoted = ["first line", "`Last login: .Tue`"];
+    let quoted = ["first line", "`Last login: \u{fffd}Tue`"];
     let why = [
         "not a message of the protocol",
         "print nothing to standard output",

@@ -68,7 +68,7 @@ fn last_two() -> Result<Vec<PathBuf>, Error> {
         common: [common, all],
     } = history::last_two()?;
     log(format!(
-        "comparing @{number} with @1: {common} of its {} in common",
+        "comparing @{number} with @1: it has {common} of the {} of @1",
         points_counted(all)
     ));
     Ok(files.to_vec())

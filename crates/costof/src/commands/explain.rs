@@ -115,7 +115,11 @@ fn drawn(note: &Note) -> String {
             return lines.collect();
         }
         // A paragraph has one indent, and not the deeper one of a line that goes on.
-        let text = wrapped(prose_columns() - 2, &paragraph.replace('\n', " "), "");
+        let text = wrapped(
+            prose_columns().saturating_sub(2),
+            &paragraph.replace('\n', " "),
+            "",
+        );
         text.lines()
             .map(|line| format!("  {}\n", line.trim_start()))
             .collect::<String>()

@@ -62,7 +62,10 @@ fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
     let rows = rows.into_iter().map(narrow).collect();
     let headings = ["run", "began (UTC)", "points", "host", "probes, and file"];
     let text = table(&headings, rows);
-    format!("{text}\nRuns without a file are in {}\n", short(&folder))
+    format!(
+        "{text}\nRuns for which no file is shown are in {}\n",
+        short(&folder)
+    )
 }
 
 /// A path with `~` for the home folder.

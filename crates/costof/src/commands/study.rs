@@ -50,10 +50,14 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     let study = find(name)?;
     let infos = infos(table);
     study.check(&infos).map_err(wrong)?;
+    let asks_unoptimised = study
+        .selections
+        .iter()
+        .any(|selection| selection.unoptimised);
     let unoptimised = match &options.unoptimised {
-        None => None,
         Some(Some(path)) => Some(path.clone()),
-        Some(None) => Some(unoptimised_build::build()?),
+        Some(None) if asks_unoptimised && !options.dry_run => Some(unoptimised_build::build()?),
+        _ => None,
     };
     let command = Command {
         table,
@@ -83,7 +87,7 @@ fn list(table: &'static [&'static Probe]) -> Done {
         let study = Study::read(name, name, study).map_err(wrong)?;
         let mut cost = |quick| -> Result<String, Error> {
             let plan = planned(table, &study, quick, &facts, &mut keep)?;
-            Ok(Cost::new(table, &plan, precision(&plan)?).announced())
+            Ok(Cost::new(table, &plan, precision(&plan)?).in_short())
         };
         let (full, quick) = (cost(false)?, cost(true)?);
         text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);

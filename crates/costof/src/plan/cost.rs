@@ -83,7 +83,8 @@ fn has_more(block: &Block) -> bool {
 pub(crate) fn fit(table: &[&'static Probe], plan: &mut Plan, precision: Precision) -> usize {
     let budget = budget(table, plan, precision);
     let points = plan.points().count();
-    let is_free = |block: &Block| block.labels.is_empty() && has_more(block);
+    let is_free =
+        |block: &Block| block.labels.is_empty() && block.needed.is_empty() && has_more(block);
     let time = |block: &Block| launch_time(table, block, precision);
     let mut once: Duration = plan.blocks.iter().map(time).sum();
     let stay = plan.blocks.iter().filter(|block| !is_free(block)).map(time);
@@ -163,9 +164,9 @@ impl Cost {
                 schedule::LEAST_LAUNCHES
             ),
             more if least > precision.budget() => {
-                let more = more
-                    .iter()
-                    .map(|(id, time)| format!("{id} has {} s more", time.as_secs()));
+                let more = more.iter().map(|(id, time)| {
+                    format!("{id} may take {} s more than other probes", time.as_secs())
+                });
                 format!(": {}", more.collect::<Vec<_>>().join(", "))
             }
             _ => String::new(),
@@ -198,8 +199,13 @@ impl Cost {
 
     /// The size of the plan, and how long it takes.
     pub(crate) fn announced(&self) -> String {
+        self.in_short() + &self.why
+    }
+
+    /// The same without a reason.
+    pub(crate) fn in_short(&self) -> String {
         let points = points_counted(self.points);
-        format!("{points}, about {} s{}", whole_seconds(self.time), self.why)
+        format!("{points}, about {} s", whole_seconds(self.time))
     }
 
     /// A line for each link if there are several, and a sentence about the whole.

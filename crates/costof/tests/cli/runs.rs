@@ -50,7 +50,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let compared = place.run("compare");
     assert_contains(
         &compared.err,
-        "comparing @3 with @1: 1 of its 1 point in common",
+        "comparing @3 with @1: it has 1 of the 1 point of @1",
     );
     assert_contains_all(&compared.out, &["/other.jsonl → ", "state/costof/runs/"]);
     // The run with most points in common, and not the newest with any.
@@ -58,7 +58,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     place.run(fourth).expect_code(0);
     assert_contains(
         &place.run("compare").err,
-        "comparing @3 with @1: 3 of its 4 points",
+        "comparing @3 with @1: it has 3 of the 4 points of @1",
     );
     fs::remove_file(place.path("fourth.jsonl")).unwrap();
     fs::remove_file(place.path("third.jsonl")).unwrap();

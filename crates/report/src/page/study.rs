@@ -73,7 +73,7 @@ fn beside(wide: &Wide<'_>, rows: &Rows<'_>) -> Markup {
         tbody { @for (name, row) in wide.rows() { tr {
             td style="white-space:nowrap" { (name) }
             @for line in row { @for (name, cell) in wide.cells.iter().zip(wide.cells_of(line)) {
-                td.v { @if *name == "here" { (linked(line, &cell, rows)) } @else { (cell) } }
+                td.v { @if matches!(*name, "here" | "mean here") { (linked(line, &cell, rows)) } @else { (cell) } }
             } }
             td { (wide::grades(row)) }
             td { (wide::marks(row)) }

@@ -17,6 +17,12 @@ impl Study {
             return Ok(());
         };
         let wrong = |key: &str, what: String| self.wrong(&layout.name, key, &what);
+        let name = layout.name.get_ref();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if name.is_empty() || name == "summary" || !name.chars().all(is_plain) {
+            let what = "a file name of letters, digits, - and _, other than summary";
+            return Err(wrong("name", format!("it is not {what}")));
+        }
         let info = infos.iter().find(|info| info.id == layout.probe);
         let info = info.ok_or_else(|| wrong("probe", format!("no probe `{}`", layout.probe)))?;
         for axis in layout.axes.iter().filter(|axis| *axis != LINK) {

@@ -31,11 +31,19 @@ impl ReproducedTable {
     /// The columns in which at least one line has text.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
-        let named = |(name, of): Column| match name {
+        COLUMNS
+            .into_iter()
+            .filter(has)
+            .map(|column| self.named(column))
+            .collect()
+    }
+
+    /// A column or cell, of which the name says if all numbers here are means.
+    pub(super) fn named<F>(&self, (name, of): (&'static str, F)) -> (&'static str, F) {
+        match name {
             "here" if self.is_of_means => ("mean here", of),
             name => (name, of),
-        };
-        COLUMNS.into_iter().filter(has).map(named).collect()
+        }
     }
 
     /// The table for a terminal, or for a document that has more room.

@@ -59,8 +59,8 @@ impl ReproducedTable {
     fn with_cells(&self, cells: &[Cell]) -> Option<Wide<'_>> {
         let is_some = |text: String| !matches!(&*text, "" | "-");
         let has = |of: fn(&Line) -> String| self.lines.iter().any(|line| is_some(of(line)));
-        let cells = cells.iter().filter(|(_, of)| has(*of));
-        let (cells, of) = cells.copied().unzip();
+        let cells = cells.iter().copied().filter(|(_, of)| has(*of));
+        let (cells, of) = cells.map(|cell| self.named(cell)).unzip();
         let are_few = (1..=COLUMNS_MAX).contains(&self.columns.len());
         are_few.then_some(Wide {
             table: self,
@@ -95,7 +95,7 @@ impl<'a> Wide<'a> {
         let symbol = format!(" {}", self.unit());
         let plain = |of: &fn(&Line) -> String| match self.unit() {
             "" => of(line),
-            _ => of(line).replace(&symbol, ""),
+            _ => without_unit(&of(line), &symbol),
         };
         self.of.iter().map(plain).collect()
     }
@@ -122,6 +122,21 @@ impl<'a> Wide<'a> {
     }
 }
 
+/// A text without the unit behind its numbers.
+fn without_unit(text: &str, symbol: &str) -> String {
+    let mut parts = text.split(symbol);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for rest in parts {
+        let is_behind_a_number = plain.ends_with(|c: char| c.is_ascii_digit())
+            && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '/');
+        if !is_behind_a_number {
+            plain += symbol;
+        }
+        plain += rest;
+    }
+    plain
+}
+
 /// The grade of each figure of a row.
 pub(crate) fn grades(row: &[Line]) -> String {
     let grades = row.iter().map(|line| match &*line.grade {
@@ -142,6 +157,15 @@ pub(crate) fn marks(row: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_unit_behind_a_number_goes() {
+        assert_eq!(without_unit("2 s (1 s–3 s)", " s"), "2 (1–3)");
+        assert_eq!(
+            without_unit("the plot shows 2 s/B", " s"),
+            "the plot shows 2 s/B"
+        );
+    }
 
     #[test]
     fn columns_stand_beside_each_other_without_what_none_has() {
@@ -174,6 +198,8 @@ mod tests {
         );
         table.lines[0].published = "5 µs".to_owned();
         assert_eq!(table.wide().unwrap().cells, ["published", "here"]);
+        table.is_of_means = true;
+        assert_eq!(table.wide().unwrap().cells, ["published", "mean here"]);
         table.columns = vec![String::new(); 4];
         assert!(table.wide().is_none(), "four are too many");
     }

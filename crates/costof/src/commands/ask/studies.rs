@@ -118,6 +118,9 @@ impl Asked {
         let requests = selections
             .map(|selection| study::request(table, &self.study, selection, &all))
             .collect::<Result<Vec<_>, Error>>()?;
+        if requests.is_empty() {
+            bail!("the study's file does not say what to measure for this question");
+        }
         estimate::measure_all(table, &all, requests, fits, &*watch_interrupts()?)
     }
 }
