@@ -47,8 +47,8 @@ pub fn take() -> Result<Turn, NotTaken> {
 fn take_at(path: &Path) -> Result<Turn, NotTaken> {
     let unknown = |why: &dyn std::fmt::Display| {
         NotTaken::Unknown(format!(
-            "cannot tell whether another costof measures this machine: {}: {why} (the variable \
-             {FOLDER_VARIABLE} names another folder, which all costofs of the machine must share)",
+            "cannot tell whether another costof measures this machine: {}: {why} (set \
+             {FOLDER_VARIABLE} to another folder, the same for all costofs of this machine)",
             path.display()
         ))
     };
@@ -68,25 +68,28 @@ fn take_at(path: &Path) -> Result<Turn, NotTaken> {
     }
 }
 
-/// Opens an existing file to read it, which is enough to lock it. It may belong to another user, who
-/// may have put anything there: it never follows a symbolic link, nor waits for a pipe's writer.
+/// Opens an existing file, which may belong to another user, who may have put anything there: this never follows
+/// a symbolic link, nor waits for a pipe's other end. To read it is enough to lock it, except on NFS (flock(2)).
 fn open(path: &Path) -> io::Result<File> {
+    let existing = |write| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(write);
+        options.custom_flags(NO_FOLLOW | NO_WAIT).open(path)
+    };
     loop {
-        let mut existing = OpenOptions::new();
-        match existing
-            .read(true)
-            .custom_flags(NO_FOLLOW | NO_WAIT)
-            .open(path)
-        {
+        match existing(true) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return existing(false);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
         match OpenOptions::new().write(true).create_new(true).open(path) {
             // Another costof has created it just now.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            // So that other users can open it too, whatever the umask is.
+            // So that other users can lock it too, whatever the umask is.
             created => {
-                created?.set_permissions(PermissionsExt::from_mode(0o444))?;
+                created?.set_permissions(PermissionsExt::from_mode(0o666))?;
             }
         }
     }
@@ -109,10 +112,12 @@ fn holder(file: &File) -> Option<String> {
     let words = fs::read(folder.join("cmdline")).unwrap_or_default();
     let command = String::from_utf8_lossy(&words).replace('\0', " ");
     let command: String = command.trim().chars().take(COMMAND_MAX_CHARS).collect();
-    Some(format!(
-        "process {pid}{user}, `{}`",
-        harmless::text(&command)
-    ))
+    // Of another user's process it may be hidden.
+    let command = match harmless::text(&command) {
+        command if command.is_empty() => command,
+        command => format!(", `{command}`"),
+    };
+    Some(format!("process {pid}{user}{command}"))
 }
 
 /// The process in /proc/locks that has an exclusive flock(2) on this file.
@@ -166,7 +171,7 @@ mod tests {
         drop(turn);
         take_at(&path).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o444);
+        assert_eq!(mode & 0o777, 0o666);
         fs::remove_file(&path).unwrap();
     }
 

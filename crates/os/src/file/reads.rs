@@ -316,7 +316,8 @@ impl Slots {
                     failed = failed.or(Some(error));
                     failed_waits += 1;
                     if failed_waits > MAX_FAILED_WAITS {
-                        let other = Arena::map(self.memory.len(), PageSize::Base)?;
+                        let other = Arena::map(self.memory.len(), PageSize::Base)
+                            .expect("without other memory, this one cannot be left to the kernel");
                         std::mem::forget(std::mem::replace(&mut self.memory, other));
                         break;
                     }

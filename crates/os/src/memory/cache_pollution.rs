@@ -182,18 +182,24 @@ mod tests {
             };
             // Not all of them: reading a line also fetches the one beside it.
             let planted = [0, 1, 2, 4].map(|eighths| eighths * victim.read / 8);
-            let mut found: Vec<[f64; 4]> = (0..31).map(|_| planted.map(more_ns)).collect();
-            let median = |part: usize| {
-                found.sort_by(|one, other| one[part].total_cmp(&other[part]));
-                found[found.len() / 2][part]
+            let found = || {
+                let mut found: Vec<[f64; 4]> = (0..31).map(|_| planted.map(more_ns)).collect();
+                [0, 1, 2, 3].map(|part: usize| {
+                    found.sort_by(|one, other| one[part].total_cmp(&other[part]));
+                    found[found.len() / 2][part]
+                })
             };
-            let [none, eighth, quarter, half] = [0, 1, 2, 3].map(median);
-            let is_proportional = none.abs() < 0.1 * half
-                && (0.1..0.4).contains(&(eighth / half))
-                && (0.3..0.75).contains(&(quarter / half));
+            let is_proportional = |[none, eighth, quarter, half]: [f64; 4]| {
+                half > 0.0
+                    && none.abs() < 0.1 * half
+                    && (0.1..0.4).contains(&(eighth / half))
+                    && (0.3..0.75).contains(&(quarter / half))
+            };
+            // Another program on the core may take lines away in one try, not in all.
+            let tries: Vec<[f64; 4]> = (0..5).map(|_| found()).collect();
             assert!(
-                half > 0.0 && is_proportional,
-                "{bytes}: {none}, {eighth}, {quarter}, {half}"
+                tries.iter().any(|found| is_proportional(*found)),
+                "{bytes}: {tries:?}"
             );
         }
     }

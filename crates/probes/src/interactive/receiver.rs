@@ -210,15 +210,20 @@ impl Receiver {
             return;
         }
         let more = refusals.count.saturating_sub(REFUSALS_MOST);
-        if more > 0 {
-            observe(Event::Trouble(format!(
-                "{more} more connections were refused"
-            )));
-        }
         *refusals = Refusals {
             since: Instant::now(),
             count: 0,
         };
+        // A terminal that does not read must not keep others from connecting.
+        drop(refusals);
+        if more > 0 {
+            let what = if more == 1 {
+                "connection was"
+            } else {
+                "connections were"
+            };
+            observe(Event::Trouble(format!("{more} more {what} refused")));
+        }
     }
 
     /// What a sender will send, if it has sent the token and there is room for one more client, which

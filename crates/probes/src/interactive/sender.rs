@@ -302,8 +302,8 @@ fn cannot_connect(address: &Address, error: &io::Error) -> Refusal {
 fn lost(address: &Address, error: &io::Error) -> Refusal {
     Refusal::Nothing(match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
-            "what listens at {address} has hung up: it ends, or is no `costof send --listen` of this \
-             release"
+            "what listens at {address} has hung up: it is ending, or it is not a `costof send --listen` \
+             of this release"
         ),
         ErrorKind::InvalidData => {
             format!("what listens at {address} is not a `costof send --listen` of this release")

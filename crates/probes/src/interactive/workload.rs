@@ -265,6 +265,11 @@ fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
     let Conditions { retry_ns, drop } = point.conditions;
     let reason = if !(0.0..=random_loss::MOST).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
+    } else if DATAGRAMS
+        .iter()
+        .all(|(_, stack)| *stack != point.loss.stack)
+    {
+        "only rudp and study-datagrams are sent by hand (--over, not --set stack=)"
     } else if retry_ns.is_some() && point.loss.stack != Stack::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry_ns.is_some_and(|ns| ns < MIN_RETRY.as_nanos() as u64) {

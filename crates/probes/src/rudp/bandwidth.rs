@@ -64,7 +64,7 @@ impl From<&Bandwidth> for Transfer {
 }
 
 impl Measure for Bandwidth {
-    const METHOD: u32 = 2;
+    const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = stream_metrics! {
         /// bytes of messages that arrived, each once, by the receiver's clock, in the second half
         /// of the time, stalls included; in all of it where that half is one stall

@@ -15,6 +15,9 @@ const MAX_REREAD_BYTES: u64 = 512 << 20;
 const STRETCHES: u64 = 8;
 /// Pages of the mapped file that are touched: on a rotational disk they take two seconds.
 const FAULTS: u64 = 256;
+/// A fault maps the cached pages around it, too (`fault_around_bytes`, mm/memory.c): only one in so many bytes is
+/// a fault of its own.
+const FAULT_AROUND: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Rereader {
@@ -114,7 +117,8 @@ fn fault(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let page = base_page_bytes() as u64;
-    let order = random_order(size, page, page, random);
+    let order = random_order(size, page, FAULT_AROUND.max(page), random);
+    let faults = FAULTS.min(order.count());
     let mapped = target.data.open(Access::CachedRandom);
     let mapped = mapped.and_then(|file| Reader::new(Engine::Map, file, order, true));
     let mut mapped = target.check("map", mapped)?;
@@ -122,7 +126,7 @@ fn fault(
     let each = |start: u64, end: u64| {
         meter.latency("fault", clock.ns(end.saturating_sub(start)));
     };
-    let touched = mapped.read_each(FAULTS, || clock.end(), each);
+    let touched = mapped.read_each(faults, || clock.end(), each);
     target.check("read", touched)?;
     verify_last(&mapped)
 }

@@ -128,7 +128,7 @@ impl Reader {
     pub(super) fn only_first(mut self, bytes: u64) -> Result<Reader, Failure> {
         if bytes > 0 && !(self.block as u64..=self.size_bytes).contains(&bytes) {
             unsupported!(
-                "{} of a file of {} are not read in blocks of {} (--set size=, --set block=)",
+                "size={} is more than the file's {}, or less than a block of {} (--set size=, --set block=)",
                 display_bytes(bytes),
                 display_bytes(self.size_bytes),
                 display_bytes(self.block as u64)
