@@ -240,12 +240,24 @@ fn report() -> Result<Option<LinkReport>, String> {
 
 /// Its reply to a request.
 fn asked(ask: Request) -> io::Result<Reply> {
-    let holder = UnixStream::connect(SOCKET)?;
+    let holder = connect(Instant::now() + LIMIT)?;
     holder.set_read_timeout(Some(REPORT_LIMIT))?;
     (&holder).write_all(&line(&ask))?;
     let mut answer = String::new();
     BufReader::new(holder.take(LINE_MAX_BYTES)).read_line(&mut answer)?;
     Ok(serde_json::from_str(&answer)?)
+}
+
+/// Connects to the emulating process, which begins to listen only after the link is up.
+fn connect(until: Instant) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(SOCKET) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            connected => return connected,
+        }
+    }
 }
 
 fn recorded() -> Option<Up> {
