@@ -16,24 +16,26 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     // The target of a link, so that the link stays one.
     let path = resolved(path);
-    match fs::metadata(&path) {
+    let existing = fs::metadata(&path).ok();
+    match &existing {
         // A terminal, a pipe, /dev/null: nothing is there to keep.
-        Ok(existing) if !existing.is_file() => return fs::write(&path, text),
+        Some(existing) if !existing.is_file() => return fs::write(&path, text),
         // Renaming would get around the right to write to it.
-        Ok(_) => drop(File::options().write(true).open(&path)?),
-        Err(_) => {}
+        Some(_) => drop(File::options().write(true).open(&path)?),
+        None => {}
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let new = path.with_file_name(name);
-    let Ok(mut file) = File::create_new(&new) else {
+    let mut file = match File::create_new(&new) {
         // A folder in which nothing can be created, with a file that can be written.
-        return fs::write(&path, text);
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return fs::write(&path, text);
+        }
+        created => created?,
     };
-    if let Ok(existing) = fs::metadata(&path) {
-        file.set_permissions(existing.permissions())?;
-    }
-    let written = file.write_all(text.as_bytes());
+    let allowed = existing.map_or(Ok(()), |data| file.set_permissions(data.permissions()));
+    let written = allowed.and_then(|()| file.write_all(text.as_bytes()));
     let replaced = written.and_then(|()| fs::rename(&new, &path));
     if replaced.is_err() {
         let _ = fs::remove_file(&new);
