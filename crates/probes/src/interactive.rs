@@ -31,6 +31,7 @@ use costof_measure::meter::{Meter, Record};
 use costof_measure::{clock, estimate, facts, link_end};
 use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
+use costof_model::harmless;
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Estimate;
@@ -296,7 +297,7 @@ fn empty_report() -> Report {
 fn printable(text: &str) -> String {
     const MOST: usize = 500;
     text.chars()
-        .filter(|letter| !letter.is_control())
+        .filter(|letter| !harmless::is_harmful(*letter))
         .take(MOST)
         .collect()
 }

@@ -1,5 +1,7 @@
 //! Breaks prose into lines of a readable length.
 
+use costof_model::harmless;
+
 /// The width of explanatory text in columns, unless the terminal is narrower: longer lines are hard to read.
 pub const COLUMNS: usize = 88;
 
@@ -71,8 +73,7 @@ pub(crate) fn paragraph(text: &str) -> String {
 
 /// Text of a run file without the characters that control a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().map(harmless).collect()
+    harmless::text(text)
 }
 
 /// The same for text in lines; it keeps the ends of the lines.
