@@ -117,6 +117,20 @@ pub fn probe_info(id: impl Into<Text>) -> ProbeInfo {
     }
 }
 
+/// An axis of numbers from 1, which is its default.
+pub fn number_axis(name: &'static str, unit: Unit) -> Axis {
+    Axis {
+        name: name.into(),
+        about: "".into(),
+        domain: Domain::Number {
+            unit,
+            low: 1,
+            high: 1 << 30,
+            defaults: List::Owned(vec![1]),
+        },
+    }
+}
+
 /// An axis of these words.
 pub fn words_axis(name: &'static str, words: &[&'static str]) -> Axis {
     let choice = |word: &&'static str| Choice {

@@ -273,9 +273,10 @@ fn quoted(cell: &str) -> String {
 mod tests {
     use super::*;
     use costof_model::List;
-    use costof_model::axis::{Axes, Domain};
+    use costof_model::axis::Axes;
     use costof_model::testing::{
-        self, RowExt, launch, probe_info, run_without_facts as run, sized_row as row, words_axis,
+        self, RowExt, launch, number_axis, probe_info, run_without_facts as run, sized_row as row,
+        words_axis,
     };
 
     #[test]
@@ -328,24 +329,14 @@ mod tests {
 
     #[test]
     fn a_file_is_named_by_what_varies() {
-        let number = |name: &'static str, unit| Axis {
-            name: name.into(),
-            about: "".into(),
-            domain: Domain::Number {
-                unit,
-                low: 1,
-                high: 1 << 30,
-                defaults: List::Owned(vec![1]),
-            },
-        };
         let mut run = run();
         run.probes.push(ProbeInfo {
             axes: List::Owned(vec![
                 words_axis("way", &["two_copy", "zero_copy"]),
                 words_axis("zeroed", &["no", "yes"]),
                 words_axis("always", &["as_ever"]),
-                number("size", Unit::Bytes),
-                number("threads", Unit::One),
+                number_axis("size", Unit::Bytes),
+                number_axis("threads", Unit::One),
             ]),
             ..probe_info("copy.send")
         });

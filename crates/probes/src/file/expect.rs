@@ -116,28 +116,27 @@ fn request_as_measured(
 }
 
 fn measured_read(measured: &MeasuredRows<'_>) -> Option<Cost> {
-    let direct = [
-        ("cache", "direct"),
-        ("pattern", "random"),
-        ("block", "4096"),
-        ("depth", "1"),
-    ];
-    let ns = measured.primary("file.read", &direct)?;
+    let ns = measured_direct(measured, "1")?;
     Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
 }
 
 fn measured_in_a_full_queue(measured: &MeasuredRows<'_>) -> Option<Cost> {
-    let deep = [
-        ("cache", "direct"),
-        ("pattern", "random"),
-        ("block", "4096"),
-        ("depth", "16"),
-    ];
-    let ns = measured.primary("file.read", &deep)?;
+    let ns = measured_direct(measured, "16")?;
     Some(Cost::new(
         ns,
         "for each of 16 direct reads in flight (file.read)",
     ))
+}
+
+/// What a direct read of a random page takes with so many in flight, in nanoseconds.
+fn measured_direct(measured: &MeasuredRows<'_>, depth: &str) -> Option<f64> {
+    let direct = [
+        ("cache", "direct"),
+        ("pattern", "random"),
+        ("block", "4096"),
+        ("depth", depth),
+    ];
+    measured.primary("file.read", &direct)
 }
 
 fn measured_fault(measured: &MeasuredRows<'_>) -> Option<Cost> {

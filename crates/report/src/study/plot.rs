@@ -124,8 +124,7 @@ mod tests {
     use super::*;
     use crate::plot::Kind;
     use costof_model::List;
-    use costof_model::axis::{Axis, Domain};
-    use costof_model::testing::{probe_info, run_without_facts, sized_row};
+    use costof_model::testing::{number_axis, probe_info, run_without_facts, sized_row};
     use costof_model::unit::Unit;
 
     /// The plots that these lines ask for, of a probe with sizes and threads whose cost is the product.
@@ -133,18 +132,11 @@ mod tests {
         let head =
             "title = 't'\nsource = 's'\nmachine = 'm'\n[[plot]]\ntitle = 'p'\npoint = 'a.x'\n";
         let study = Study::read("x", "x.toml", &format!("{head}{asked}"))?;
-        let axis = |name: &'static str, unit| Axis {
-            name: name.into(),
-            about: "".into(),
-            domain: Domain::Number {
-                unit,
-                low: 1,
-                high: 1 << 30,
-                defaults: List::Owned(vec![1]),
-            },
-        };
         let mut info = probe_info("a.x");
-        info.axes = List::Owned(vec![axis("size", Unit::Bytes), axis("threads", Unit::One)]);
+        info.axes = List::Owned(vec![
+            number_axis("size", Unit::Bytes),
+            number_axis("threads", Unit::One),
+        ]);
         let mut metric = info.metrics[0].clone();
         metric.name = "l1d_load_misses".into();
         info.metrics.to_mut().push(metric);
