@@ -33,10 +33,10 @@ pub(super) fn section(reproduction: &Reproduction<'_>, rows: &Rows<'_>) -> Marku
         @for answer in &reproduction.answers {
             h4 { (answer.ask) }
             ul {
-                @if let Some(theirs) = &answer.theirs { li.quiet { "they: " (theirs) } }
                 @for sentence in answer.sentences(rows.run) {
                     li { (lines::commands(&format!("here: {sentence}"))) }
                 }
+                @if let Some(theirs) = &answer.theirs { li.quiet { "they: " (theirs) } }
             }
         }
     }

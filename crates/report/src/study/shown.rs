@@ -90,6 +90,13 @@ impl Line {
 }
 
 impl Answer {
+    /// This run's answers, then the publication's.
+    pub fn lines(&self, run: &Run) -> impl Iterator<Item = String> {
+        let here = self.sentences(run).into_iter();
+        let here = here.map(|sentence| format!("here: {sentence}"));
+        here.chain(self.theirs.iter().map(|theirs| format!("they: {theirs}")))
+    }
+
     /// Each answer as a sentence with its evidence, or why there is none.
     pub fn sentences(&self, run: &Run) -> Vec<String> {
         if let Some(because) = &self.because {
@@ -174,10 +181,7 @@ impl Reproduction<'_> {
         }
         for answer in &self.answers {
             parts.push(Part::Ask(answer.ask.clone()));
-            let theirs = answer.theirs.iter().map(|theirs| format!("they: {theirs}"));
-            let here = answer.sentences(run).into_iter();
-            let here = here.map(|sentence| format!("here: {sentence}"));
-            parts.extend(theirs.chain(here).map(Part::Answer));
+            parts.extend(answer.lines(run).map(Part::Answer));
         }
         parts
     }

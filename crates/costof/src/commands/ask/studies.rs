@@ -126,11 +126,8 @@ impl Asked {
 }
 
 fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
-    let theirs = answer.theirs.iter().map(|theirs| format!("they: {theirs}"));
-    let here = answer.sentences(run).into_iter();
-    let here = here.map(|sentence| format!("here: {sentence}"));
-    let lines: String = theirs
-        .chain(here)
+    let lines = answer.lines(run);
+    let lines: String = lines
         .map(|line| wrapped(prose_columns(), &line, ""))
         .collect();
     format!("{}\n\n{lines}\nThe run: {path}\n", answer.ask)
