@@ -12,6 +12,7 @@ mod send;
 mod values;
 
 pub(crate) use ask::AskOptions;
+pub(crate) use costof_model::plan::setting;
 pub(crate) use estimate::EstimateOptions;
 pub(crate) use groups::command;
 pub(crate) use link::LinkCommand;
@@ -19,7 +20,7 @@ pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
 pub(crate) use peer::Peer;
 pub(crate) use printing::Printing;
 pub(crate) use send::SendOptions;
-pub(crate) use values::{setting, token};
+pub(crate) use values::token;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;

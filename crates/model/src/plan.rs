@@ -132,8 +132,26 @@ pub fn restricted(
     Ok(groups.into_iter().flat_map(at).collect())
 }
 
+/// Reads `axis=value,value`.
+///
+/// # Errors
+/// There is no such sign, no axis, or an empty value.
+pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
+    let (axis, values) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().into()).collect();
+    if axis.is_empty() || values.iter().any(String::is_empty) {
+        return Err(format!("`{text}` names no axis, or an empty value"));
+    }
+    Ok((axis.trim().to_owned(), values))
+}
+
 /// The values that are set, axis by axis.
-fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
+///
+/// # Errors
+/// The probe has no such axis, or the axis no such value.
+pub fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
     let read = settings.iter().map(|(name, texts)| {
         let axis = info.axis(name)?;
         let values = texts.iter().map(|text| axis.parse(text));

@@ -1,6 +1,7 @@
 //! The options of `costof send`.
 
-use super::values::{SENDING, SendAxes, percent, ports, setting, time, token};
+use super::setting;
+use super::values::{SENDING, SendAxes, percent, ports, time, token};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
 use costof_probes::interactive::Address;
 use std::path::PathBuf;

@@ -154,15 +154,3 @@ pub(super) fn ports(text: &str) -> Result<(u16, u16), String> {
         )),
     }
 }
-
-/// `AXIS=V,V…` as an axis and its values.
-pub(crate) fn setting(text: &str) -> Result<(String, Vec<String>), String> {
-    let (axis, values) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().into()).collect();
-    if axis.is_empty() || values.iter().any(String::is_empty) {
-        return Err(format!("`{text}` names no axis, or an empty value"));
-    }
-    Ok((axis.trim().to_owned(), values))
-}

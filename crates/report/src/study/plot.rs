@@ -8,6 +8,7 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use costof_model::Text;
 use costof_model::axis::AxisValue;
+use costof_model::plan;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
@@ -107,16 +108,9 @@ impl Points<'_> {
 
 /// Reads `axis=value,value` from words.
 fn set_several(info: &ProbeInfo, words: &str) -> Result<BTreeMap<Text, Vec<AxisValue>>, String> {
-    let mut several = BTreeMap::new();
-    for word in words.split_whitespace() {
-        let (name, values) = word
-            .split_once('=')
-            .ok_or_else(|| format!("`{word}` is not AXIS=VALUE,VALUE"))?;
-        let axis = info.axis(name)?;
-        let values = values.split(',').map(|value| axis.parse(value));
-        several.insert(axis.name.clone(), values.collect::<Result<_, String>>()?);
-    }
-    Ok(several)
+    let settings = words.split_whitespace().map(plan::setting);
+    let values = plan::read(info, &settings.collect::<Result<_, String>>()?)?;
+    Ok(values.into_iter().collect())
 }
 
 #[cfg(test)]
