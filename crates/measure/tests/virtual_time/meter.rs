@@ -613,6 +613,15 @@ fn launches_whose_other_end_shared_its_core_are_left_out() {
     let row = point_of_launches(launches.into()).expect("all stay");
     assert_eq!(row.launches, 4);
     shared(&row, Grade::C, "2 of 4 launches");
+    // Launches that are left out later, for their distance, were looked at too.
+    let mut launches = [0.0; 4].map(|alone_ns| launch(100.0, alone_ns));
+    for (index, (noise, _)) in launches.iter_mut().enumerate() {
+        let ns = if index == 3 { 350.0 } else { 80.0 };
+        noise.distance_ns = Some((ns, ns));
+    }
+    let row = point_of_launches(launches.into()).expect("three are at one distance");
+    assert_eq!(row.launches, 3);
+    shared(&row, Grade::C, "4 of 4 launches");
 }
 
 #[test]
