@@ -38,7 +38,8 @@ pub fn at(address: IpAddr) -> LinkEnd {
     let device = addresses::device_of(address).and_then(|device| {
         device.ok_or_else(|| {
             io::Error::other(format!(
-                "no device here has the address {address}: it may be translated on the way"
+                "no device here has the address {address}: the link has none at this end, or the \
+                 address is translated on the way"
             ))
         })
     });
