@@ -66,7 +66,7 @@ impl Precision {
     /// Wall time of a whole run. A run whose blocks take longer at [`LEAST_LAUNCHES`] exceeds it.
     pub const fn budget(self) -> Duration {
         match self {
-            Self::Quick => Duration::from_secs(16),
+            Self::Quick => Duration::from_secs(15),
             Self::Default => Duration::from_secs(50),
             Self::Full => Duration::from_secs(840),
         }
