@@ -142,7 +142,7 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Holds => write!(f, "holds"),
             Verdict::DoesNotHold => write!(f, "does not hold"),
-            Verdict::Undecided(why) => write!(f, "cannot be told yet: {why}"),
+            Verdict::Undecided(why) => write!(f, "undecided: {why}"),
         }
     }
 }

@@ -53,6 +53,7 @@ macro_rules! table {
             processors: |_| 1,
             headlines: |_| Vec::new(),
             more_points: |_| Vec::new(),
+            can_exist: |_, _| true,
             budget: None,
             predict: |_, _, _| None,
             roles: STARTS_HERE,

@@ -135,7 +135,7 @@ pub(crate) struct Measuring {
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// How long a worker may take to answer before it is killed; longer for points that take long
-    /// by themselves
+    /// by themselves, and at least 10 s to describe its machine
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
     pub(crate) timeout: u64,
 }

@@ -142,10 +142,7 @@ impl<'a> Controller<'a> {
         let wanted = |at| if self.cut.contains(&at) { 0 } else { least };
         let counts: Vec<u32> = (0..self.plan().blocks.len()).map(wanted).collect();
         let counted: Vec<Counted> = (0..counts.len()).map(|at| self.counted(at)).collect();
-        let open = (0..counts.len()).filter(|at| (1..counts[*at]).contains(&counted[*at].done));
-        let longest = open.max_by_key(|at| counted[*at].launch);
-        if longest == Some(block)
-            && counted[block].launch > self.budget().mul_f64(LONG_LAUNCH_SHARE)
+        if longest_open(&counted, &counts, self.budget()) == Some(block)
             && self.progress.is_overrun(self.time_left(&counts))
         {
             self.cut.push(block);
@@ -380,6 +377,14 @@ impl<'a> Controller<'a> {
     }
 }
 
+/// The block whose launches take longest of those that have some of theirs and not all, if they take long for
+/// a first look with this budget.
+fn longest_open(counted: &[Counted], counts: &[u32], budget: Duration) -> Option<usize> {
+    let open = (0..counts.len()).filter(|at| (1..counts[*at]).contains(&counted[*at].done));
+    let longest = open.max_by_key(|at| counted[*at].launch)?;
+    (counted[longest].launch > budget.mul_f64(LONG_LAUNCH_SHARE)).then_some(longest)
+}
+
 /// Reports the progress of the run, or of runs that take turns, if it is time for that. Uses these counts of
 /// launches; if they are not decided yet, those that there is time for.
 ///
@@ -403,4 +408,33 @@ fn pulse(sides: &[Controller<'_>], counts: Option<&[u32]>) {
         progress.correct(left);
     }
     progress.heartbeat(launches, sides[0].plan().points().count(), left);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_look_gives_up_the_block_that_takes_longest_if_that_is_long() {
+        // Of each block the milliseconds of a launch, how many it had, and how many it gets.
+        for (blocks, longest) in [
+            (&[(900, 1, 3), (950, 1, 3), (10, 1, 3)][..], Some(1)),
+            (&[(900, 1, 3), (950, 0, 3)], Some(0)),
+            (&[(900, 1, 3), (950, 3, 3)], Some(0)),
+            (&[(900, 1, 3), (950, 1, 0)], Some(0)),
+            (&[(800, 1, 3), (10, 1, 3)], None),
+            (&[(900, 0, 3)], None),
+            (&[], None),
+        ] {
+            let counted = blocks.iter().map(|(ms, done, _)| Counted {
+                launch: Duration::from_millis(*ms),
+                points: 1,
+                done: *done,
+            });
+            let counted: Vec<Counted> = counted.collect();
+            let counts: Vec<u32> = blocks.iter().map(|(.., count)| *count).collect();
+            let found = longest_open(&counted, &counts, Duration::from_secs(16));
+            assert_eq!(found, longest, "{blocks:?}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use error::{Done, Error};
 use std::error::Error as _;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Counts allocations, so that a worker can show that a timed batch makes none.
@@ -40,7 +41,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
             .and_then(|source| source.downcast_ref::<Error>())
         {
             Some(own) => failed(own),
-            None => error.exit(),
+            None => helped(&error),
         },
     }
 }
@@ -69,6 +70,16 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Link(command) => commands::link::run(&command),
         Command::Send(options) => commands::send::run(&options),
     }
+}
+
+/// Prints a help text, or what is wrong with the command line.
+fn helped(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let code = ExitCode::from(error.exit_code() as u8);
+    if error.use_stderr() {
+        return code;
+    }
+    ended(printed.map(|()| code).map_err(Error::Output))
 }
 
 fn ended(done: Done) -> ExitCode {

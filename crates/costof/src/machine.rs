@@ -2,12 +2,13 @@
 //! costofs off the machine.
 
 use crate::error::{Error, wrong};
-use crate::progress::{Display, Reminders};
+use crate::progress::{Display, PATIENCE, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
 use costof_lab::launch::{Place, Setting};
 use costof_lab::link::Made;
 use costof_lab::worker::{NoAnswer, Worker};
+use costof_model::Text;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 
 /// How often costof asks again for a machine that another costof is measuring.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a worker may take to describe its machine, at least. The description measures nothing, so a
-/// shorter limit for measurements does not apply.
-const DESCRIBE_LIMIT: Duration = Duration::from_secs(60);
+/// How long a worker may take to describe its machine, at least: on a busy machine, a limit for short
+/// measurements may be too short for that.
+const DESCRIBE_LEAST: Duration = Duration::from_secs(10);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -52,15 +53,21 @@ pub(crate) struct Waiting {
 
 impl Machines {
     /// Starts a worker on each host, and lets it describe its machine.
-    pub(crate) fn connect(hosts: &Hosts, setting: Setting<'_>) -> Result<Machines, Error> {
+    pub(crate) fn connect(
+        hosts: &Hosts,
+        setting: Setting<'_>,
+        display: &Display,
+    ) -> Result<Machines, Error> {
         let host = |text: &String| text.parse::<Host>().map_err(wrong);
         let on = hosts.on.as_ref().map(host).transpose()?;
         let peer = hosts.peer.as_ref().map(host).transpose()?;
+        let connect = |host: &Host| {
+            let what = format!("the worker on {host} to describe its machine");
+            display.waiting(&what, PATIENCE, || Machine::connect(host, setting))
+        };
         Ok(Machines {
-            measured: Machine::connect(&on.unwrap_or(Host::Local), setting)?,
-            peer: peer
-                .map(|peer| Machine::connect(&peer, setting))
-                .transpose()?,
+            measured: connect(&on.unwrap_or(Host::Local))?,
+            peer: peer.as_ref().map(connect).transpose()?,
         })
     }
 
@@ -262,10 +269,12 @@ impl Machine {
         let mut reminders = Reminders::default();
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
-            let answer = self
-                .worker
-                .ask(&Command::Hold, setting.limit, setting.interrupted)
-                .map_err(ended)?;
+            let what = format!("the worker on {} to take its turn", self.host);
+            let answer = display.waiting(&what, PATIENCE, || {
+                let (limit, interrupted) = (setting.limit, setting.interrupted);
+                self.worker.ask(&Command::Hold, limit, interrupted)
+            });
+            let answer = answer.map_err(ended)?;
             let holder = match answer {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,
@@ -303,10 +312,16 @@ impl Machine {
 
     /// How much other processes use the machine; none if the machine does not report it, or its costof is too
     /// old.
-    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
-        let watched = self
-            .worker
-            .ask(&Command::Watch, setting.limit, setting.interrupted);
+    pub(crate) fn watch(
+        &mut self,
+        setting: Setting<'_>,
+        display: &Display,
+    ) -> Result<Option<Contention>, Error> {
+        let what = format!("the worker on {} to look at its machine", self.host);
+        let watched = display.waiting(&what, PATIENCE, || {
+            let (limit, interrupted) = (setting.limit, setting.interrupted);
+            self.worker.ask(&Command::Watch, limit, interrupted)
+        });
         match watched.map_err(ended)? {
             Answer::Watched { contention } => Ok(contention),
             Answer::Failed(_) => Ok(None),
@@ -339,34 +354,7 @@ impl Machine {
 
     /// Which of these probes its costof lacks or measures in another way, as a sentence; none if it has all.
     pub(crate) fn misses(&self, probes: &[&ProbeInfo]) -> Option<String> {
-        let has = |probe: &ProbeInfo| {
-            let mut probes = self.description.probes.iter();
-            probes.any(|(id, _)| *id == probe.id)
-        };
-        let differing = probes.iter().filter(|probe| self.has(probe).is_err());
-        let (other, lacking): (Vec<&ProbeInfo>, Vec<&ProbeInfo>) =
-            differing.copied().partition(|probe| has(probe));
-        let named = |what: &str, probes: &[&ProbeInfo]| {
-            let ids: Vec<&str> = probes.iter().map(|probe| &*probe.id).collect();
-            (!ids.is_empty()).then(|| what.replace("{}", &ids.join(", ")))
-        };
-        let release = if lacking.is_empty() {
-            "another release"
-        } else {
-            "an older release"
-        };
-        let parts = [
-            named("it lacks {}", &lacking),
-            named("it measures {} in another way", &other),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| {
-            format!(
-                "the costof on {} is {release}: {}; their points get no number (use the same release at both ends)",
-                self.host,
-                parts.join("; ")
-            )
-        })
+        misses(&self.host, &self.description.probes, probes)
     }
 
     /// Checks that its costof measures a probe in the same way as this one.
@@ -394,7 +382,7 @@ impl Machine {
 /// A worker that has described itself and its machine.
 fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Description), NoAnswer> {
     let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
-    let limit = setting.limit.max(DESCRIBE_LIMIT);
+    let limit = setting.limit.max(DESCRIBE_LEAST);
     match worker.ask(&Command::Describe, limit, setting.interrupted)? {
         Answer::Description(description) => Ok((worker, *description)),
         other => {
@@ -410,9 +398,71 @@ fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
     format!("the worker on {host} answered {answer} where it should {wanted}")
 }
 
+/// Which of these probes the costof on a host, which has its `own` with their methods, lacks or measures in
+/// another way.
+fn misses(host: &Host, own: &[(Text, u32)], probes: &[&ProbeInfo]) -> Option<String> {
+    let method = |probe: &ProbeInfo| own.iter().find(|(id, _)| *id == probe.id);
+    let named = |what: &str, is_such: &dyn Fn(&ProbeInfo) -> bool| {
+        let such = probes.iter().filter(|probe| is_such(probe));
+        let ids: Vec<&str> = such.map(|probe| &*probe.id).collect();
+        (!ids.is_empty()).then(|| what.replace("{}", &ids.join(", ")))
+    };
+    let lacks = named("it lacks {}", &|probe| method(probe).is_none());
+    let others = named("it measures {} in another way", &|probe| {
+        method(probe).is_some_and(|(_, method)| *method != probe.method)
+    });
+    let release = match lacks {
+        Some(_) => "an older release",
+        None => "another release",
+    };
+    let parts: Vec<String> = [lacks, others].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "the costof on {host} is {release}: {}; their points get no number (use the same release at both ends)",
+            parts.join("; ")
+        )
+    })
+}
+
 fn ended(why: NoAnswer) -> Error {
     match why {
         NoAnswer::Failed(failure) => Error::Nothing(failure.reason),
         NoAnswer::Interrupted => Error::Interrupted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing::probe_info;
+
+    #[test]
+    fn an_older_costof_is_named_once_with_what_it_lacks() {
+        let [one, two] = ["a.one", "a.two"].map(probe_info);
+        let way_out = "their points get no number (use the same release at both ends)";
+        let of = |own: &[(&'static str, u32)]| {
+            let own: Vec<(Text, u32)> = own
+                .iter()
+                .map(|(id, method)| ((*id).into(), *method))
+                .collect();
+            misses(&Host::Local, &own, &[&one, &two])
+        };
+        for (own, expected) in [
+            (&[("a.one", 1), ("a.two", 1), ("a.three", 9)][..], None),
+            (&[("a.one", 1)], Some("an older release: it lacks a.two")),
+            (&[], Some("an older release: it lacks a.one, a.two")),
+            (
+                &[("a.one", 2), ("a.two", 1)],
+                Some("another release: it measures a.one in another way"),
+            ),
+            (
+                &[("a.one", 2)],
+                Some("an older release: it lacks a.two; it measures a.one in another way"),
+            ),
+        ] {
+            let expected =
+                expected.map(|missing| format!("the costof on local is {missing}; {way_out}"));
+            assert_eq!(of(own), expected, "{own:?}");
+        }
     }
 }

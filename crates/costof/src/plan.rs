@@ -259,7 +259,7 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
 }
 
 /// A probe's own plan, with its headlines and the points that the machine adds, but without points on CPUs
-/// that are not the run's.
+/// that are not the run's, and without points that this kind of machine cannot have.
 fn own_points(
     probe: &Probe,
     headlines: &[Headline],
@@ -285,6 +285,7 @@ fn own_points(
     }
     let mut points = over(info, &axes, paths.of(info));
     extend_new(&mut points, over_their_own);
+    points.retain(|point| (probe.can_exist)(point, facts));
     Ok(points)
 }
 

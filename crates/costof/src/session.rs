@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
     ) -> Result<Option<Record>, Error> {
         // Processes that start after this run may use the same CPUs as before it.
         let allowed = affinity::allowed();
-        let machines = Machines::connect(&hosts, self.setting())?;
+        let machines = Machines::connect(&hosts, self.setting(), &self.display)?;
         let done = self.measure_on(machines, hosts, resumed);
         if let Ok(allowed) = allowed {
             drop(affinity::pin(&allowed));
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
             let machines = different.iter_mut();
             let seen = machines.map(|machine| {
                 Ok(Seen {
-                    contention: machine.watch(self.setting())?,
+                    contention: machine.watch(self.setting(), &self.display)?,
                     host: machine.host.to_string(),
                 })
             });
@@ -278,9 +278,7 @@ impl<'a> Session<'a> {
             progress,
             record,
         )?;
-        let mut requests = self.requests.iter();
-        controller.is_first_look =
-            requests.all(|request| request.first_look && request.fits_budget);
+        controller.is_first_look = self.requests.iter().all(Request::is_first_look);
         Ok(controller)
     }
 

@@ -305,7 +305,7 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
             "allocations",
             Grade::C,
             what,
-            "this is a fault of the probe: please report it",
+            "report this fault of the probe",
         )
     })
 }

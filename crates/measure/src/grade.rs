@@ -16,7 +16,7 @@ struct Cause {
     recorded: fn(&[&Noise]) -> Option<f64>,
     /// From these values on, the grade is B, C and D.
     limits: [f64; 3],
-    /// The text of the warning, with `{}` for the value.
+    /// The text of the warning, a clause that may follow "because", with `{}` for the value.
     what: &'static str,
     unit: Unit,
     /// Which estimates leave out the batches that it disturbed. They keep at least grade B.
@@ -70,7 +70,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
-        what: "CPU contention: ready but not running {} of the time",
+        what: "CPU contention left the worker ready but not running {} of the time",
         advice: "stop other programs, or choose a free CPU with --cpu",
         ..OF_THE_TIME
     },
@@ -109,7 +109,7 @@ const CAUSES: &[Cause] = &[
         },
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
-        what: "stalls (interrupts, SMIs, hypervisor): {} of the time",
+        what: "stalls (interrupts, SMIs, hypervisor) took {} of the time",
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
         ..OF_THE_TIME
     },
@@ -127,7 +127,7 @@ const CAUSES: &[Cause] = &[
         recorded: distance_spread,
         // The cost of an exchange changes by less than the distance does.
         limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
-        what: "the CPUs moved apart: between them a cache line took up to {} longer at times",
+        what: "the CPUs moved apart, so that a cache line took up to {} longer between them at times",
         left_out: LeftOut::Never,
         advice: DISTANCE_ADVICE,
         ..OF_THE_TIME
@@ -207,7 +207,7 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
         Selection::Alone => None,
         Selection::Shared => Some(shared(
             Grade::C,
-            "something else used the core: it was never alone for long enough",
+            "something else used the core and never left it alone for long enough",
         )),
         Selection::All => {
             let not_alone = 1.0 - core.alone;

@@ -43,6 +43,9 @@ pub struct Probe {
     /// link. Points of a link are planned if the user asks for that link, or for none and this
     /// machine can create it.
     pub more_points: fn(&Facts) -> Vec<Planned>,
+    /// Whether a machine with these facts can have the point at all. If not, only a user who names it gets it
+    /// planned.
+    pub can_exist: fn(&Point, &Facts) -> bool,
     /// How much longer a run may take if it measures more of this probe than its headlines, for a
     /// plan that is worth the time. A quick run then measures the probe in one round.
     pub budget: Option<Budget>,
@@ -128,6 +131,12 @@ pub trait Measure: TypedPoint {
         Vec::new()
     }
 
+    /// As [`Probe::can_exist`].
+    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
+        let _ = (point, facts);
+        true
+    }
+
     /// As [`Probe::least_ns`].
     fn least_ns(point: &At<Self>) -> f64 {
         let _ = point;
@@ -210,6 +219,7 @@ impl Probe {
             processors: |point| M::processors(&point.into()),
             headlines: M::headlines,
             more_points: M::more_points,
+            can_exist: |point, facts| M::can_exist(&point.into(), facts),
             budget: M::BUDGET,
             predict: |point, facts, measured| M::predict(&point.into(), facts, measured),
             roles: M::ROLES,

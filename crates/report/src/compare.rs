@@ -5,7 +5,7 @@ pub mod outcome;
 
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
-use crate::text::{printable, printable_lines, wrapped};
+use crate::text::{COLUMNS, printable, printable_lines, wrapped};
 use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -25,9 +25,9 @@ pub struct Side<'a> {
 
 /// The text of a comparison: the headline, what differs between the machines, the rows that show a result
 /// (with `all`, every row), the points that could not be compared, and how far the verdicts can be trusted.
-/// `after` is the later run; its descriptions name the points. Sentences have at most this many
-/// columns.
-pub fn compared(comparison: &Comparison, after: &Run, all: bool, columns: usize) -> String {
+/// `after` is the later run; its descriptions name the points. The text fits a terminal of this width.
+pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -> String {
+    let columns = COLUMNS.min(width);
     let wrapped = |line: &str, indent| wrapped(columns, line, indent);
     let mut text = wrapped(&headline(comparison), "") + "\n";
     text.push_str(&facts(&comparison.facts, columns));
@@ -37,7 +37,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, columns: usize)
         .filter(shown)
         .collect();
     if !rows.is_empty() {
-        let _ = writeln!(text, "{}", table(&rows, after));
+        let _ = writeln!(text, "{}", table(&rows, after, width));
     }
     let hidden = if rows.len() < comparison.rows.len() {
         ". `--all` shows them"
@@ -162,9 +162,10 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn table(rows: &[&Compared], after: &Run) -> String {
+fn table(rows: &[&Compared], after: &Run, width: usize) -> String {
     let numbers = ["before", "after", "ratio", "95 % interval", "detectable"];
     let numbers = numbers.map(|name| (name, Align::Right));
+    let from_widths = [0, 0, 120, 120, 0, 120, 160];
     let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
     for row in rows {
         grid.add([
@@ -177,6 +178,7 @@ fn table(rows: &[&Compared], after: &Run) -> String {
             percent(row.visible),
         ]);
     }
+    grid.fit(width, &from_widths, 1);
     grid.text()
 }
 
@@ -354,7 +356,6 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::text::COLUMNS;
     use costof_model::testing::{run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
@@ -402,7 +403,7 @@ pub(crate) mod tests {
             row("a.worse", 1.1, 0.0, Verdict::Worse),
         ]);
         assert_eq!(headline(&some), "1 worse, 3 cannot tell");
-        let text = compared(&some, &run(), false, COLUMNS);
+        let text = compared(&some, &run(), false, usize::MAX);
         assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let count =
@@ -421,8 +422,40 @@ pub(crate) mod tests {
         let slight = headline(&of(vec![slight]));
         assert_eq!(slight, "1 worse (none surely by more than 5 %)");
         let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
-        assert!(compared(&evil, &run(), true, COLUMNS).contains("a\u{fffd}[2J size="));
-        assert!(compared(&some, &run(), true, COLUMNS).contains("a.blind"));
+        assert!(compared(&evil, &run(), true, usize::MAX).contains("a\u{fffd}[2J size="));
+        assert!(compared(&some, &run(), true, usize::MAX).contains("a.blind"));
+    }
+
+    #[test]
+    fn the_table_fits_the_terminal_and_a_wider_one_shows_more() {
+        const LONG: &str =
+            "a probe with a name of many words, for which a terminal of eighty columns has no room";
+        let comparison = Comparison {
+            rows: vec![row(LONG, 1.1, 0.0, Verdict::Worse)],
+            ..Comparison::default()
+        };
+        let cases: [(usize, &[&str]); 5] = [
+            (60, &["ratio"]),
+            (80, &["ratio"]),
+            (120, &["before", "after", "ratio", "95 % interval"]),
+            (
+                160,
+                &["before", "after", "ratio", "95 % interval", "detectable"],
+            ),
+            (
+                usize::MAX,
+                &["before", "after", "ratio", "95 % interval", "detectable"],
+            ),
+        ];
+        for (width, headings) in cases {
+            let text = compared(&comparison, &run(), true, width);
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{width}: {text}");
+            let heading = text.lines().find(|line| line.contains("ratio")).unwrap();
+            let words = heading.split("  ").map(str::trim);
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            assert_eq!(words, headings, "{width}");
+        }
     }
 
     #[test]

@@ -337,8 +337,11 @@ pub(crate) fn verdict(run: &Run) -> String {
     let warnings = others.iter().flat_map(|row| &row.warnings);
     let main = main_cause(warnings.filter(|warning| warning.grade > Grade::B));
     if let Some(Warning { what, advice, .. }) = main {
-        let rest = if good.is_empty() { "" } else { " of the rest" };
-        let _ = write!(verdict, "; main cause{rest}: {what}: {advice}");
+        let rest = match good.len() {
+            0 => ", mostly",
+            _ => "; the rest have a lower grade, mostly",
+        };
+        let _ = write!(verdict, "{rest} because {what}: {advice}");
     }
     verdict
 }

@@ -5,12 +5,13 @@ use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
 use crate::names::short_point;
 use crate::style::Style;
-use crate::text::{printable, wrapped};
+use crate::text::printable;
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::collections::HashMap;
+use std::iter::{once, repeat_n};
 
 /// A column next to the name.
 struct Column {
@@ -56,8 +57,6 @@ const COLUMNS: [Column; 5] = [
 
 /// A narrower terminal does not show cycles.
 pub(crate) const CYCLES_FROM_WIDTH: usize = 160;
-/// A name is not broken into lines shorter than this.
-const LEAST_NAME: usize = 20;
 
 /// The latency table. On a terminal its rows fit the width: columns are left out, and a long name takes
 /// several lines.
@@ -66,19 +65,21 @@ pub(crate) fn points(run: &Run, style: Style) -> String {
     if rows.is_empty() {
         return style.prose(&without_points(run));
     }
-    let width = style.columns();
-    let columns = || COLUMNS.iter().filter(|column| column.from_width <= width);
-    let cells = |row: &PointRow| columns().map(|column| (column.cell)(row)).collect();
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
-    let names = names(run, &rows, style, room(columns(), &cells, width));
-    let headings = columns().map(|column| (column.heading, column.align));
-    let unnamed = vec![("", Left); names[0].len()];
-    let mut grid = Grid::new(unnamed.into_iter().chain(headings));
-    let mut of_line = vec![None];
-    for ((row, names), cells) in rows.into_iter().zip(names).zip(cells) {
-        of_line.extend(vec![Some(row); names[0].lines().count().max(1)]);
-        grid.add(names.into_iter().chain(cells));
+    let names: Vec<_> = rows.iter().map(|row| name(run, row, style)).collect();
+    let unnamed = vec![("", Left, 0); names[0].len()];
+    let shown = COLUMNS.map(|column| (column.heading, column.align, column.from_width));
+    let columns: Vec<_> = unnamed.into_iter().chain(shown).collect();
+    let headings = columns.iter().map(|(heading, align, _)| (*heading, *align));
+    let mut grid = Grid::new(headings);
+    for (row, name) in rows.iter().zip(names) {
+        let cells = COLUMNS.iter().map(|column| (column.cell)(row));
+        grid.add(name.into_iter().chain(cells));
     }
+    let from_widths: Vec<usize> = columns.iter().map(|(.., from)| *from).collect();
+    grid.fit(style.columns(), &from_widths, 0);
+    let heights = rows.into_iter().zip(grid.heights(0));
+    let of_rows = heights.flat_map(|(row, height)| repeat_n(Some(row), height));
+    let of_line: Vec<_> = once(None).chain(of_rows).collect();
     let text = grid.text();
     if !style.colour {
         return text;
@@ -102,37 +103,16 @@ fn without_points(run: &Run) -> String {
     )
 }
 
-/// The width that the columns of this text leave for a name; each has a space on both sides.
-fn room<'c>(
-    columns: impl Iterator<Item = &'c Column>,
-    cells: &[Vec<String>],
-    width: usize,
-) -> usize {
-    let letters = |text: &str| text.chars().count();
-    let widths = columns.enumerate().map(|(position, column)| {
-        let cells = cells.iter().map(|cells| letters(&cells[position]));
-        2 + cells.chain([letters(column.heading)]).max().unwrap_or(0)
-    });
-    width
-        .saturating_sub(2 + widths.sum::<usize>())
-        .max(LEAST_NAME)
-}
-
-/// The name of each row: its label, or else its point. `--ids` adds the point to the label: in a column of
-/// its own, or on a terminal on the next line.
-fn names(run: &Run, rows: &[&PointRow], style: Style, room: usize) -> Vec<Vec<String>> {
-    let name = |row: &&PointRow| {
-        let id = printable(&short_point(&row.point, run.probe(&row.point.probe)));
-        let label = row.label.as_deref().map(printable);
-        if style.ids && style.width.is_none() {
-            return vec![label.unwrap_or_default(), id];
-        }
-        let below = label.as_ref().filter(|_| style.ids);
-        let below = below.map_or_else(String::new, |_| wrapped(room, &id, "  "));
-        let name = wrapped(room, &label.unwrap_or(id), "");
-        vec![(name + &below).trim_end().to_owned()]
-    };
-    rows.iter().map(name).collect()
+/// The name of a row: its label, or else its point. `--ids` adds the point to the label: in a column of its
+/// own, or on a terminal on the next line.
+fn name(run: &Run, row: &PointRow, style: Style) -> Vec<String> {
+    let id = printable(&short_point(&row.point, run.probe(&row.point.probe)));
+    let label = row.label.as_deref().map(printable);
+    match (label, style.width) {
+        (label, None) if style.ids => vec![label.unwrap_or_default(), id],
+        (Some(label), _) if style.ids => vec![format!("{label}\n  {id}")],
+        (label, _) => vec![label.unwrap_or(id)],
+    }
 }
 
 /// A line of a row in colours: its grade and a missed prediction; dim if the row has no usable number.

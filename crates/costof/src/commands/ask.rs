@@ -92,25 +92,27 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let infos = infos(table);
     let question = find(table, name)?;
     let mut asked = question.with(options)?;
+    let mut costs = asked.expressions(&infos)?;
     let interrupted = watch_interrupts()?;
     let measure =
-        |asked: &Question, launches| asked.measure(table, options, launches, &interrupted);
+        |costs: &[Expression], launches| measure(table, options, costs, launches, &interrupted);
     let run = match &options.run {
         Some(path) => (path.display().to_string(), record::read(path)?),
         None => {
             asked.announce(options);
-            measure(&asked, None)?
+            measure(&costs, None)?
         }
     };
     // Two host names may mean one machine, which is only known after both have been asked.
     if options.peer.host.is_some() {
         asked = question.at(options, peer_link(&run.1))?;
+        costs = asked.expressions(&infos)?;
     }
-    let mut reply = asked.reply(&infos, run)?;
+    let mut reply = asked.reply(&costs, run)?;
     if options.run.is_none() && reply.answer.is_open && asked.has_second_round(options) {
         log("inconclusive: measuring again, with more launches");
-        let run = measure(&asked, Some(second_round(options)))?;
-        reply = asked.reply(&infos, run)?;
+        let run = measure(&costs, Some(second_round(options)))?;
+        reply = asked.reply(&costs, run)?;
     }
     let Reply {
         answer,
@@ -199,6 +201,33 @@ fn named(name: &str) -> Option<&'static Question> {
     FILE.question.iter().find(|question| question.name == name)
 }
 
+/// Measures every point of these costs, with this many launches if a number is given.
+fn measure(
+    table: &'static [&'static Probe],
+    options: &AskOptions,
+    costs: &[Expression],
+    launches: Option<u32>,
+    interrupted: &AtomicBool,
+) -> Result<Named, Error> {
+    let mut points: Vec<&Point> = Vec::new();
+    for point in costs.iter().flat_map(|cost| &cost.points) {
+        if !points.contains(&point) {
+            points.push(point);
+        }
+    }
+    let all = RunOptions {
+        on: options.on.iter().cloned().collect(),
+        peer: options.peer.clone(),
+        chosen: Chosen {
+            launches,
+            remote_costof: options.remote_costof.clone(),
+            ..Chosen::default()
+        },
+        ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+    };
+    estimate::measure(table, &all, &points, interrupted)
+}
+
 fn answered(label: &str, expression: Expression, runs: &[Named]) -> Result<Answered, Error> {
     Ok(Answered {
         label: label.to_owned(),
@@ -253,10 +282,14 @@ impl Question {
         text.replace("{size}", size).replace("{link}", link)
     }
 
+    /// Its costs, and then their quotient if that is what decides.
     fn expressions(&self, infos: &[&ProbeInfo]) -> Result<Vec<Expression>, Error> {
-        let costs = self.costs.iter();
-        let parsed = costs.map(|(_, cost)| Expression::parse(cost, infos).map_err(wrong));
-        parsed.collect()
+        let mut costs: Vec<String> = self.costs.iter().map(|(_, cost)| cost.clone()).collect();
+        if self.kind == Kind::Worth {
+            costs.push(format!("({}) / ({})", costs[0], costs[1]));
+        }
+        let parsed = costs.iter().map(|cost| Expression::parse(cost, infos));
+        parsed.map(|cost| cost.map_err(wrong)).collect()
     }
 
     /// Whether more launches follow if those of a run cannot decide.
@@ -274,42 +307,13 @@ impl Question {
         }
     }
 
-    /// Measures every point of its costs, with this many launches if a number is given.
-    fn measure(
-        &self,
-        table: &'static [&'static Probe],
-        options: &AskOptions,
-        launches: Option<u32>,
-        interrupted: &AtomicBool,
-    ) -> Result<Named, Error> {
-        let expressions = self.expressions(&infos(table))?;
-        let mut points: Vec<&Point> = Vec::new();
-        for point in expressions.iter().flat_map(|expression| &expression.points) {
-            if !points.contains(&point) {
-                points.push(point);
-            }
-        }
-        let all = RunOptions {
-            on: options.on.iter().cloned().collect(),
-            peer: options.peer.clone(),
-            chosen: Chosen {
-                launches,
-                remote_costof: options.remote_costof.clone(),
-                ..Chosen::default()
-            },
-            ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
-        };
-        estimate::measure(table, &all, &points, interrupted)
-    }
-
     /// The answer, unless noise withholds it, and the costs that have a number.
-    fn reply(&self, infos: &[&ProbeInfo], run: Named) -> Result<Reply, Error> {
+    fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply, Error> {
         let runs = [run];
-        let expressions = self.expressions(infos)?;
-        let withheld = noise::why(needed(&expressions, &runs[0].1.points));
+        let withheld = noise::why(needed(&expressions[..self.costs.len()], &runs[0].1.points));
         let (mut costs, mut absent) = (Vec::new(), Vec::new());
         for ((label, _), expression) in self.costs.iter().zip(expressions) {
-            match answered(label, expression, &runs) {
+            match answered(label, expression.clone(), &runs) {
                 // If there is no answer, or if a cost is only there for comparison, its number may be missing.
                 Err(Error::Nothing(why))
                     if withheld.is_some() || self.kind == Kind::Cost && !costs.is_empty() =>
@@ -325,7 +329,7 @@ impl Question {
                 sentence,
                 is_open: false,
             },
-            None => self.answer(infos, &costs, &runs)?,
+            None => self.answer(expressions, &costs, &runs)?,
         };
         let [run] = runs;
         Ok(Reply {
@@ -338,7 +342,7 @@ impl Question {
 
     fn answer(
         &self,
-        infos: &[&ProbeInfo],
+        expressions: &[Expression],
         costs: &[Answered],
         runs: &[Named],
     ) -> Result<Answer, Error> {
@@ -356,11 +360,7 @@ impl Question {
                 sentence: self.parts(first, others),
                 is_open: false,
             },
-            Kind::Worth => {
-                let quotient = format!("({}) / ({})", self.costs[0].1, self.costs[1].1);
-                let quotient = Expression::parse(&quotient, infos).map_err(wrong)?;
-                worth(first, &others[0], &estimate::total(&quotient, runs)?)
-            }
+            Kind::Worth => worth(first, &others[0], &estimate::total(&expressions[2], runs)?),
         })
     }
 }
@@ -394,12 +394,9 @@ mod tests {
         for question in &FILE.question {
             let question = question.with(&AskOptions::default()).unwrap();
             let expressions = question.expressions(&infos).unwrap();
-            assert!(
-                expressions
-                    .iter()
-                    .all(|cost| cost.unit == Unit::Nanoseconds)
-            );
-            assert!(!matches!(question.kind, Kind::Worth) || expressions.len() == 2);
+            let costs = &expressions[..question.costs.len()];
+            assert!(costs.iter().all(|cost| cost.unit == Unit::Nanoseconds));
+            assert!(!matches!(question.kind, Kind::Worth) || expressions.len() == 3);
             assert!(!question.asks.contains('{'), "{}", question.asks);
         }
     }
@@ -411,20 +408,16 @@ mod tests {
             .unwrap()
             .with(&AskOptions::default())
             .unwrap();
+        let costs = question.expressions(&infos).unwrap();
         let mut run = run_without_facts();
-        for point in question
-            .expressions(&infos)
-            .unwrap()
-            .into_iter()
-            .flat_map(|cost| cost.points)
-        {
+        for point in costs.iter().flat_map(|cost| cost.points.clone()) {
             run.points.push(row(point.probe, point.axes, 10.0));
         }
         let reply = |row: fn(PointRow) -> PointRow| {
             let mut run = run.clone();
             run.points[0] = row(run.points[0].clone());
             let Reply { answer, costs, .. } = question
-                .reply(&infos, ("run.jsonl".to_owned(), run))
+                .reply(&costs, ("run.jsonl".to_owned(), run))
                 .unwrap();
             (answer.verdict, answer.sentence, costs.len())
         };

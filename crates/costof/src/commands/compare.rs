@@ -4,7 +4,7 @@ use super::interleave;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
 use crate::history::LastTwo;
-use crate::terminal::{line_columns, log, prose_columns};
+use crate::terminal::{line_columns, log};
 use crate::{files, history, record};
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
@@ -181,7 +181,7 @@ impl Shown<'_> {
         }
         let mut output = io::stdout().lock();
         writeln!(output, "{} → {}\n", before.name, after.name)?;
-        let text = compared(&comparison, after.run, self.options.all, prose_columns());
+        let text = compared(&comparison, after.run, self.options.all, line_columns());
         writeln!(output, "{text}")?;
         Ok(output.flush()?)
     }
@@ -215,7 +215,7 @@ impl Shown<'_> {
         writeln!(
             output,
             "{}",
-            many::compared(sides, &pairs, self.options.all, prose_columns())
+            many::compared(sides, &pairs, self.options.all, line_columns())
         )?;
         Ok(output.flush()?)
     }

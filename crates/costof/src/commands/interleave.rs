@@ -52,7 +52,10 @@ pub(super) fn measure(
     let precision = request.precision;
     let remote_costof = options.chosen.remote_costof.as_ref();
     let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
-    let connect = |host| Machines::connect(&hosts_on(options, Some(host)), session.setting());
+    let connect = |host| {
+        let hosts = hosts_on(options, Some(host));
+        Machines::connect(&hosts, session.setting(), &session.display)
+    };
     let mut machines = [connect(one)?, connect(other)?];
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);

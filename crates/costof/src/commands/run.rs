@@ -79,7 +79,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
             on: Some(host.to_string()),
             ..here.clone()
         };
-        let machines = Machines::connect(&hosts, session.setting());
+        let machines = Machines::connect(&hosts, session.setting(), &session.display);
         // Nothing is measured while other hosts still describe their machines.
         all_connected.wait();
         session.measure_on(machines?, hosts, None)

@@ -2,6 +2,8 @@
 
 use super::Controller;
 use crate::error::Error;
+use crate::plan::cost;
+use crate::progress::PATIENCE;
 use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
@@ -41,7 +43,10 @@ impl Controller<'_> {
         }
         let probe = self.probe(first);
         self.progress.begin(&probe.info.id);
-        self.make_link(probe, first, self.seed(block, launch));
+        let seed = self.seed(block, launch);
+        if probe.info.needs_link() {
+            self.of_link(first, |own| own.make_link(first, seed));
+        }
         // No reason is recorded for the missing link.
         if self.interrupted() {
             return Ok(());
@@ -49,12 +54,22 @@ impl Controller<'_> {
         // Making a link is not part of the launch's time: many launches share one link.
         let began = Instant::now();
         let placement = self.placement(probe, &left);
-        self.place_relay(first, &placement);
-        let outcome = self.outcome(probe, &left, (block, launch), &placement);
+        self.of_link(first, |own| own.place_relay(first, &placement));
+        let planned = cost::launch_time(self.table, self.block(block).planned(), self.precision);
+        let what = format!(
+            "a worker that measures {} (--timeout ends it after {} s without an answer)",
+            probe.info.id,
+            self.limit(probe, &left).as_secs()
+        );
+        let display = self.progress.display();
+        let outcome = display.waiting(&what, PATIENCE + 2 * planned, || {
+            self.outcome(probe, &left, (block, launch), &placement)
+        });
         let wall_ns = began.elapsed().as_nanos() as f64;
         self.check_held()?;
         // If the link has ended, the launch fails too, whatever its workers report.
-        let (link, outcome) = match self.link_report(first) {
+        let report = self.of_link(first, |own| own.link_report(first));
+        let (link, outcome) = match report {
             Ok(link) => (link, outcome),
             Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
             Err(failure) => (None, Err(Lost::Failed(None, failure))),
@@ -125,12 +140,19 @@ impl Controller<'_> {
         }
     }
 
+    /// Does what waits for the process that holds the link of a point.
+    fn of_link<T>(&mut self, point: &Point, work: impl FnOnce(&mut Self) -> T) -> T {
+        if point.link == "none" {
+            return work(self);
+        }
+        let display = self.progress.display();
+        let what = format!("the process that holds the link {}", point.link);
+        display.waiting(&what, PATIENCE, || work(self))
+    }
+
     /// Makes the link of a point when it is first needed, and again if it has ended or could not be made. The
     /// seed decides what the link loses.
-    fn make_link(&mut self, probe: &Probe, point: &Point, seed: u64) {
-        if !probe.info.needs_link() {
-            return;
-        }
+    fn make_link(&mut self, point: &Point, seed: u64) {
         let is_settled = match self.links.get_mut(&point.link) {
             Some(Ok(made)) => made.begin(seed).is_ok(),
             // The next launch would fail in the same way.

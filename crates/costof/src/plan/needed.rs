@@ -45,7 +45,8 @@ pub(super) fn points(
     Ok(needed)
 }
 
-/// Removes from these points those that earlier runs know, if measuring all of them would take long.
+/// Removes from these points those that earlier runs know by the same method, if measuring all of them would
+/// take long.
 pub(super) fn take_known(
     needed: &mut Vec<Point>,
     table: &[&'static Probe],
@@ -63,7 +64,12 @@ pub(super) fn take_known(
     if once.sum::<Duration>() * precision.launches() <= SHORT {
         return Vec::new();
     }
-    let earlier = (target.earlier)(needed);
+    let mut earlier = (target.earlier)(needed);
+    let is_same = |row: &PointRow| {
+        let probe = probe::find(table, &row.point.probe);
+        probe.is_some_and(|probe| probe.info.method == row.method)
+    };
+    earlier.retain(|known| is_same(&known.row));
     needed.retain(|point| !earlier.iter().any(|known| known.row.point == *point));
     earlier
 }

@@ -96,6 +96,11 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// Whether it is the first look at all that matters, which has to end in time.
+    pub(crate) fn is_first_look(&self) -> bool {
+        self.first_look && self.fits_budget
+    }
+
     /// The settings for this probe.
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)

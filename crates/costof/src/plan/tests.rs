@@ -114,6 +114,80 @@ fn set(probe: &str, words: &[(&str, &str)], only: bool) -> Vec<Point> {
     planned(asked, &facts, None).points().cloned().collect()
 }
 
+#[test]
+fn what_the_architecture_cannot_have_is_planned_only_if_named() {
+    let kernels = |architecture: &str, settings: Settings| {
+        let asked = Request {
+            settings,
+            ..of("memory.bandwidth")
+        };
+        let facts = Facts {
+            architecture: Some(architecture.to_owned()),
+            ..Facts::default()
+        };
+        let points: Vec<Point> = planned(asked, &facts, None).points().cloned().collect();
+        values(&points)["kernel"]
+            .clone()
+            .into_iter()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let cases = [
+        ("x86_64", "avx2 avx512 best nontemporal rep sse2"),
+        ("aarch64", "best neon nontemporal"),
+    ];
+    for (architecture, planned) in cases {
+        assert_eq!(kernels(architecture, Settings::new()), planned);
+        let neon = Settings::from([("kernel".to_owned(), vec!["neon".to_owned()])]);
+        assert_eq!(kernels(architecture, neon), "neon");
+    }
+}
+
+#[test]
+fn only_the_bare_quick_run_is_a_first_look() {
+    let quick = Measuring {
+        quick: true,
+        ..Measuring::default()
+    };
+    let bare = || RunOptions::new(quick.clone(), Quiet::default(), None);
+    let chosen = |chosen| RunOptions { chosen, ..bare() };
+    for (options, is_first_look) in [
+        (bare(), true),
+        (RunOptions::default(), false),
+        (
+            RunOptions {
+                probes: vec!["os.syscall".to_owned()],
+                ..bare()
+            },
+            false,
+        ),
+        (
+            chosen(Chosen {
+                launches: Some(3),
+                ..Chosen::default()
+            }),
+            false,
+        ),
+        (
+            chosen(Chosen {
+                links: vec!["lan".parse().unwrap()],
+                ..Chosen::default()
+            }),
+            false,
+        ),
+        (
+            chosen(Chosen {
+                settings: vec![("kernel".to_owned(), vec!["best".to_owned()])],
+                ..Chosen::default()
+            }),
+            false,
+        ),
+    ] {
+        let request = Request::new(costof_probes::TABLE, &options).unwrap();
+        assert_eq!(request.is_first_look(), is_first_look, "{options:?}");
+    }
+}
+
 /// The values of each axis, and the links, in points.
 fn values(points: &[Point]) -> BTreeMap<String, BTreeSet<String>> {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -221,17 +295,28 @@ fn what_predictions_use_is_measured_with_them_and_before_and_no_more() {
 
 #[test]
 fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
-    let known = |points: &[Point]| {
+    let by_method = |points: &[Point], more: u32| {
         let earlier = points.iter().map(|point| Earlier {
             run: "then".to_owned(),
             row: PointRow {
                 point: point.clone(),
+                method: more
+                    + probe::find(costof_probes::TABLE, &point.probe)
+                        .unwrap()
+                        .info
+                        .method,
                 ..testing::row("", Axes::default(), 1.0)
             },
         });
         earlier.collect::<Vec<_>>()
     };
-    for (probe, is_known) in [("harness.null", false), ("copy.send", true)] {
+    for (probe, more, is_known) in [
+        ("harness.null", 0, false),
+        ("copy.send", 0, true),
+        // An older build measured something else.
+        ("copy.send", 1, false),
+    ] {
+        let known = |points: &[Point]| by_method(points, more);
         let asked = Request {
             with_needed: true,
             ..of(probe)

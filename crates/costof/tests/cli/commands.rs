@@ -307,6 +307,10 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn output_that_cannot_be_written_is_an_error_that_says_so() {
     for line in [
+        "--help",
+        "run --help",
+        "--version",
+        "version",
         "list",
         "explain null",
         "man",
@@ -317,6 +321,10 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
         let (code, err) = with_output(line, full);
         assert_eq!(code, Some(2), "{line}: {err}");
         assert_contains(&err, "cannot write the output: No space left");
+        assert!(
+            line.starts_with("run --only") || err.lines().count() == 1,
+            "{line}: {err}"
+        );
     }
 }
 

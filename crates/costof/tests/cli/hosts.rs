@@ -89,6 +89,12 @@ fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
             "--timeout 1",
             &["exec:cat", "introduce itself within 1 s"],
         ),
+        // Nor is one that then does nothing.
+        (
+            "WORKER | (head -n 1; exec sleep 60)",
+            "--timeout 1",
+            &["describe its machine", "did not answer within 10 s"],
+        ),
         ("no-such-program", "", &["exit code 127", "no-such-program"]),
         // Another protocol is refused by both versions and the way out.
         (

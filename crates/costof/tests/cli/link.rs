@@ -89,7 +89,7 @@ fn what_is_killed_leaves_no_process_namespace_or_device() {
         if is_refused(&place, link) {
             continue;
         }
-        for victim in ["run", "hold", "worker", "worker last"] {
+        for victim in ["run", "hold", "stop hold", "worker", "worker last"] {
             let found = killed(&place, link, victim);
             place.expect_nothing_runs();
             // Their devices end with them.
@@ -135,6 +135,11 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
         namespaces.dedup();
         !of("hold").is_empty() && namespaces.len() == 2
     });
+    // A process that is stopped is there and does not answer.
+    let (victim, sent) = match victim.strip_prefix("stop ") {
+        Some(victim) => (victim, Signal::STOP),
+        None => (victim, Signal::KILL),
+    };
     let (what, last) = victim.split_once(' ').unwrap_or((victim, ""));
     match what {
         "run" => signal(&controller, Signal::KILL),
@@ -146,7 +151,7 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
             };
             // It may have ended by itself just now, which changes nothing.
             if let Some(process) = chosen {
-                let _ = kill_process(process.pid, Signal::KILL);
+                let _ = kill_process(process.pid, sent);
             }
             // The run survives the loss. What is to come of it takes long.
             wait_for("the run to go on", || {
@@ -160,6 +165,10 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     let expected = if what == "run" { None } else { Some(130) };
     assert_eq!(ended.code, expected, "{victim} over {link}: {ended:?}");
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    let is_told = ended
+        .err
+        .contains("waiting for the process that holds the link");
+    assert!(is_told || sent == Signal::KILL, "{}", ended.err);
     if what != "run" {
         // Only the launch that was met is lost, and so no point.
         let run = place.run_file();

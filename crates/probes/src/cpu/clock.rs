@@ -64,6 +64,8 @@ point! {
 }
 
 impl Measure for Clock {
+    // 2: nothing is done between the readings whose least step is the resolution.
+    const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
         /// one reading
         cost: Nanoseconds Lower,

@@ -169,6 +169,12 @@ impl Measure for Bandwidth {
         Planned::all(caches.chain(threads).chain(kernels))
     }
 
+    fn can_exist(point: &At<Bandwidth>, facts: &Facts) -> bool {
+        let own = facts.architecture.as_deref();
+        let needed = point.kernel.architecture();
+        needed.is_none() || own.is_none() || needed == own
+    }
+
     fn predict(
         point: &At<Bandwidth>,
         facts: &Facts,

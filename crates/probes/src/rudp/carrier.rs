@@ -60,6 +60,10 @@ pub(crate) struct Carrier {
     /// After how long it retransmits, where that is fixed. Such a transport has no congestion control:
     /// it has a window of messages.
     pub(super) fixed_rto: Option<Duration>,
+    /// After how long it sends the beginning of a connection again, the first time, and later anything else
+    /// over a short path. Both double with each time.
+    pub(super) first_rto: Duration,
+    pub(super) min_rto: Duration,
     /// Whether it has the controls of the axis `control`.
     has_rudp_control: bool,
     /// Whether it has congestion controls by the names that the kernel's have.
@@ -100,6 +104,8 @@ pub(crate) const RUDP: Carrier = Carrier {
     headers: UDP_HEADERS,
     datagram_limit: None,
     fixed_rto: None,
+    first_rto: Duration::from_millis(250),
+    min_rto: Duration::from_millis(10),
     has_rudp_control: true,
     has_congestion_control: false,
     reaction: |transfer| match transfer.control {
@@ -129,6 +135,9 @@ const STUDY: Carrier = Carrier {
     },
     datagram_limit: Some(MAX_MESSAGE_BYTES),
     fixed_rto: Some(RETRY),
+    // It has no handshake.
+    first_rto: Duration::ZERO,
+    min_rto: Duration::ZERO,
     has_rudp_control: false,
     reaction: |_| None,
     // The half that counts has one retransmission at least.
@@ -151,6 +160,9 @@ const QUIC: Carrier = Carrier {
         CongestionControl::Bbr | CongestionControl::Reno => None,
     },
     is_encrypted: true,
+    // RFC 9002, section 6.2.
+    first_rto: Duration::from_secs(1),
+    min_rto: Duration::from_millis(30),
     // It first searches for the longest datagram that the path carries.
     min_duration: Duration::from_secs(1),
     share: Some(Share {
@@ -177,6 +189,9 @@ fn open_quic(_: &Transfer) -> io::Result<Box<dyn Transport>> {
 pub(crate) const TCP: Carrier = Carrier {
     open: |transfer| Ok(Box::new(Tcp(transfer.congestion_control.name()))),
     headers: TCP_HEADERS,
+    // RFC 6298, with Linux's least.
+    first_rto: Duration::from_secs(1),
+    min_rto: Duration::from_millis(200),
     has_rudp_control: false,
     has_congestion_control: true,
     reaction: |transfer| match transfer.congestion_control {

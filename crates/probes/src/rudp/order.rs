@@ -2,7 +2,7 @@
 
 use super::axes::timed_least;
 use super::carrier::Transfer;
-use super::predict::held_up_ns;
+use super::predict::{connecting_ns, held_up_ns, timeouts_ns};
 use crate::net::flows::{self, MAX_DURATION};
 use crate::net::path;
 use costof_exchange::stream::Order;
@@ -22,6 +22,9 @@ const MAX_EXPECTED: Duration = Duration::from_secs(120);
 /// They may take three times that and this much longer: chance decides, and losses that nobody foresees. The
 /// end by time is for links on which nothing arrives any more; who stops then most likely stops at a loss.
 const TIMED_MARGIN: Duration = Duration::from_secs(30);
+
+/// For how long a point is measured where nobody asks for more, in nanoseconds.
+const USUAL_NS: f64 = 10e6;
 
 /// What a transfer is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +46,25 @@ impl Purpose {
     }
 }
 
-/// How long a point lasts at least, in nanoseconds.
+/// How long a point lasts, in nanoseconds: until its ends are connected, and then until all messages have
+/// arrived, or until the time and what follows it are over.
 pub(crate) fn least_ns(point: &At<Transfer>, purpose: Purpose) -> f64 {
     let round_trip_ns = path::delays_ns(&point.link);
+    let grace = grace(point, Duration::from_nanos(round_trip_ns as u64));
     let lasts = match purpose.timed(point) {
-        Some(window) => timed_duration(point, window),
-        None if purpose == Purpose::Stream => stream_duration(point),
-        None => duration_of_link(point),
+        Some(window) => timed_duration(point, window) + timeouts(point, window),
+        None if purpose == Purpose::Stream => stream_duration(point) + grace,
+        None => duration_of_link(point) + grace,
     };
-    lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+    lasts.as_nanos() as f64 + 2.0 * round_trip_ns + connecting_ns(point)
+}
+
+/// How long lost packets hold up messages that are timed, where no retransmission timeout is fixed.
+fn timeouts(point: &At<Transfer>, window: u64) -> Duration {
+    let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
+    let messages = timed_messages(point, window, USUAL_NS, round_trip);
+    let most = 2 * timed_duration(point, window) + TIMED_MARGIN;
+    Duration::from_nanos(timeouts_ns(point, messages) as u64).min(most)
 }
 
 /// How long the messages that are timed should take, as far as the link's delays and its loss decide.
@@ -94,6 +107,11 @@ fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: 
     messages.next_multiple_of(window)
 }
 
+/// For how long it is sent beyond the duration.
+fn grace(point: &At<Transfer>, round_trip: Duration) -> Duration {
+    grace_round_trips(point) * round_trip + Duration::from_millis(20)
+}
+
 /// For how many round trips it is sent beyond the duration. The receiver's begins with the first message, which
 /// takes some retransmissions over a link that loses packets; as long has its last one to arrive.
 fn grace_round_trips(point: &At<Transfer>) -> u32 {
@@ -120,7 +138,7 @@ pub(super) fn order(
         size: point.size,
         window: point.in_flight(),
         duration,
-        grace: grace_round_trips(point) * round_trip + Duration::from_millis(20),
+        grace: grace(point, round_trip),
         messages,
         has_header: purpose != Purpose::Stream,
     }
@@ -175,7 +193,8 @@ mod tests {
         let grace = |link| order(&over(link, Stack::Rudp), Purpose::Rate, 10e6, RTT).grace;
         assert!(grace("wan") < 3 * RTT && grace("delay=95ms,up.loss=30%") > 8 * RTT);
         let least_ms = |link| least_ns(&over(link, Stack::Rudp), Purpose::Rate) / 1e6;
-        assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
+        // With what follows the time, and two round trips to connect.
+        assert_eq!((least_ms("loopback"), least_ms("wan")), (320.0, 8380.0));
     }
 
     #[test]
@@ -289,6 +308,33 @@ mod tests {
         let tenth = lasts_s("rate=100Mbit,up.loss=10%");
         assert!(tenth > 5.0 && tenth < 10.0, "{tenth}");
         assert_eq!(lasts_s("rate=100Mbit,loss=90%"), 120.0);
+    }
+
+    #[test]
+    fn lost_handshakes_and_timeouts_are_announced() {
+        let seconds = |stack, percent: u32, window| {
+            let mut point = loss("loopback", stack, window);
+            point.link = format!("rate=100Mbit,up.loss={percent}%").into();
+            least_ns(&point, Purpose::RoundTrips) / 1e9
+        };
+        for (stack, percent, window, from, to) in [
+            (Stack::Tcp, 0, 10, 0.0, 0.0),
+            (Stack::Tcp, 1, 10, 0.0, 0.5),
+            (Stack::Tcp, 10, 10, 3.0, 7.0),
+            // Who waits for this much longer ends by time.
+            (Stack::Tcp, 30, 10, 30.0, 32.0),
+            (Stack::Quic, 30, 10, 9.0, 13.0),
+            (Stack::Rudp, 30, 10, 2.0, 5.0),
+            // 0.3 s, 20 ms after it, and two exchanges of which each third is lost.
+            (Stack::Rudp, 30, 0, 0.4, 0.6),
+            (Stack::Tcp, 30, 0, 1.0, 1.3),
+        ] {
+            let lasts = seconds(stack, percent, window);
+            assert!(
+                from <= lasts && lasts <= to,
+                "{stack:?} {percent} % {window}: {lasts}"
+            );
+        }
     }
 
     #[test]

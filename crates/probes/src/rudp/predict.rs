@@ -5,6 +5,7 @@ use super::carrier::{Reaction, Share, Transfer};
 use crate::expect::throughput;
 use crate::net::axes::Wait;
 use crate::net::path::{IP_HEADER, MTU, delays_ns};
+use costof_exchange::rendezvous::TIMEOUT;
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
 use costof_model::prediction::{MeasuredRows, Prediction};
@@ -67,11 +68,6 @@ impl Packets {
             wire_bytes: wire as f64,
             payload: (payload as f64, packet as f64),
         }
-    }
-
-    /// The share of messages that are lost, in any of their packets, or their answers.
-    fn lost(&self, up: &Emulation, down: &Emulation) -> f64 {
-        1.0 - (1.0 - up.loss).powf(self.count) * (1.0 - down.loss)
     }
 }
 
@@ -144,7 +140,7 @@ fn over_a_delay(
             (0.0, EMULATED_NS),
             "for what emulates the link, and wake-ups",
         );
-    let lost = packets.lost(up, down);
+    let lost = lost(point, packets.count);
     let fixed_rto = point.carrier.fixed_rto;
     if lost > 0.0 {
         // How soon the others notice a loss is not known, and decides.
@@ -203,11 +199,38 @@ fn retries(lost: f64, messages: u64) -> f64 {
 /// retransmission timeout is fixed: no other is known before.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
     let rto = point.carrier.fixed_rto;
-    if let (Some(rto), Ok(Link::Emulated { up, down })) = (rto, point.link.parse()) {
-        let lost = Packets::new(point).lost(&up, &down);
-        retries(lost, window) * rto.as_nanos() as f64
-    } else {
-        0.0
+    let retries = retries(lost(point, Packets::new(point).count), window);
+    rto.map_or(0.0, |rto| retries * rto.as_nanos() as f64)
+}
+
+/// How long lost packets of so many messages hold up a transport that learns when to retransmit, in
+/// nanoseconds: as long as TCP (RFC 5348, section 3.1, for packets without a round trip).
+pub(super) fn timeouts_ns(point: &At<Transfer>, messages: u64) -> f64 {
+    let lost = lost(point, 1.0);
+    let packets = Packets::new(point).count * messages as f64;
+    let each = (3.0 * (3.0 * lost / 8.0).sqrt()).min(1.0) * lost * (1.0 + 32.0 * lost * lost);
+    packets * each * point.carrier.min_rto.as_nanos() as f64
+}
+
+/// How long lost packets hold up the beginning of a connection, on average, in nanoseconds: its handshake,
+/// and then one more exchange.
+pub(super) fn connecting_ns(point: &At<Transfer>) -> f64 {
+    let lost = lost(point, 1.0);
+    let wait = |rto: Duration| {
+        let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
+        let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
+        waits
+            .map(|(wait, share)| share * wait.as_nanos() as f64)
+            .sum::<f64>()
+    };
+    wait(point.carrier.first_rto) + wait(point.carrier.min_rto)
+}
+
+/// The share of so many packets in a row, or their answers, that the link loses.
+fn lost(point: &At<Transfer>, packets: f64) -> f64 {
+    match point.link.parse() {
+        Ok(Link::Emulated { up, down }) => 1.0 - (1.0 - up.loss).powf(packets) * (1.0 - down.loss),
+        _ => 0.0,
     }
 }
 

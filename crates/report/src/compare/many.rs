@@ -3,12 +3,17 @@
 use super::{Side, fact_name, known, titled};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, points_counted};
-use crate::text::{printable_lines, wrapped};
+use crate::text::{COLUMNS, printable_lines, wrapped};
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+
+/// The values of the runs are shown where the terminal has this width for names, spread and letters, and so
+/// much for each run.
+const FOR_NAMES: usize = 50;
+const FOR_EACH_RUN: usize = 10;
 
 /// The comparison of two of the runs.
 #[derive(Debug)]
@@ -21,8 +26,9 @@ pub struct Pair {
 
 /// The text of a comparison of several runs: their letters, which run is the odd one, which facts differ, the
 /// rows in which any two runs surely differ (with `all`, every row), the widest spread first, and the points
-/// that only some runs have. Sentences have at most this many columns.
-pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, columns: usize) -> String {
+/// that only some runs have. The text fits a terminal of this width.
+pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> String {
+    let columns = COLUMNS.min(width);
     let runs = Runs::new(sides, pairs);
     let mut text = String::new();
     for (run, side) in sides.iter().enumerate() {
@@ -37,7 +43,7 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, columns: usize) -
         differ
     };
     if !rows.is_empty() {
-        let _ = writeln!(text, "{}", runs.table(&rows));
+        let _ = writeln!(text, "{}", runs.table(&rows, width));
     }
     if !all && !alike.is_empty() {
         let line = format!("{}: `--all` shows them.", runs.without_difference(&alike));
@@ -166,7 +172,7 @@ impl<'a> Runs<'a> {
             .collect()
     }
 
-    fn table(&self, rows: &[&Row<'_>]) -> String {
+    fn table(&self, rows: &[&Row<'_>], width: usize) -> String {
         let headings = self.headings();
         let align = |position| match position {
             position if position > self.sides.len() => Align::Left,
@@ -178,6 +184,10 @@ impl<'a> Runs<'a> {
         for row in rows {
             grid.add([self.name(row)].into_iter().chain(row.cells()));
         }
+        let mut from_widths = vec![FOR_NAMES + FOR_EACH_RUN * self.sides.len(); self.sides.len()];
+        from_widths.insert(0, 0);
+        from_widths.extend([0; 2]);
+        grid.fit(width, &from_widths, 0);
         grid.text()
     }
 
@@ -328,7 +338,6 @@ pub(crate) fn letter(run: usize) -> String {
 mod tests {
     use super::*;
     use crate::compare::tests::row;
-    use crate::text::COLUMNS;
     use costof_model::comparison::FactDifference;
     use costof_model::run_file::Run;
     use costof_model::testing::{run_without_facts, sized_row};
@@ -378,7 +387,7 @@ mod tests {
                 },
             }
         });
-        let text = compared(&sides, &pairs, false, COLUMNS);
+        let text = compared(&sides, &pairs, false, usize::MAX);
         for part in [
             "C  z.jsonl",
             "C is the odd one: it surely differs from every other run in 1 of 2 rows (A: 0, B: 0)",
@@ -391,7 +400,16 @@ mod tests {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
         assert!(!text.contains("a.same"), "{text}");
-        let all = compared(&sides, &pairs, true, COLUMNS);
+        let narrow = compared(&sides, &pairs, false, 60);
+        assert!(
+            narrow.contains("spread  differs") && !narrow.contains("30.0 ns"),
+            "{narrow}"
+        );
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 60),
+            "{narrow}"
+        );
+        let all = compared(&sides, &pairs, true, usize::MAX);
         assert!(
             all.find("a.slow").unwrap() < all.find("a.same").unwrap(),
             "{all}"

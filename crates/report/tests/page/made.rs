@@ -127,7 +127,7 @@ fn warnings() -> Value {
         warning(
             "waiting",
             "D",
-            "CPU contention: ready but not running 55.7 % of the time"
+            "CPU contention left the worker ready but not running 55.7 % of the time"
         ),
         warning(
             "others",
@@ -138,7 +138,7 @@ fn warnings() -> Value {
         warning(
             "stalls",
             "B",
-            "stalls (interrupts, SMIs, hypervisor): 2.6 % of the time"
+            "stalls (interrupts, SMIs, hypervisor) took 2.6 % of the time"
         ),
     ])
 }

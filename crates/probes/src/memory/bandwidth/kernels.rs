@@ -23,6 +23,17 @@ words! {
     }
 }
 
+impl Kernels {
+    /// The only architecture that has it, if one does.
+    pub(super) fn architecture(self) -> Option<&'static str> {
+        match self {
+            Kernels::Best | Kernels::Nontemporal => None,
+            Kernels::Sse2 | Kernels::Avx2 | Kernels::Avx512 | Kernels::Rep => Some("x86_64"),
+            Kernels::Neon => Some("aarch64"),
+        }
+    }
+}
+
 /// The kernels that a word of the axis names, of those that can run here.
 pub(super) fn kernels(
     operation: Operation,
