@@ -182,9 +182,12 @@ fn sender(
 }
 
 fn other_bytes() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "other bytes arrived than were sent")
+    io::Error::new(
+        ErrorKind::InvalidData,
+        "the received bytes differ from those sent",
+    )
 }
 
 fn no_answer() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "the other end answers no more")
+    io::Error::new(ErrorKind::TimedOut, "the other end no longer answers")
 }

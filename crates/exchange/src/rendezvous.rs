@@ -570,7 +570,6 @@ mod tests {
         (listener, address)
     }
 
-    /// Connects to it and sends this.
     fn connect_and_send(address: &Address, sent: &[u8]) -> Box<dyn Write> {
         let mut stranger: Box<dyn Write> = match address {
             Address::Ip(at) => Box::new(TcpStream::connect(at[0]).unwrap()),
@@ -583,7 +582,7 @@ mod tests {
         stranger
     }
 
-    /// Accepts and answers in a thread, in which `strangers` come before the right client.
+    /// Accepts and answers in a thread; strangers arrive before the right client.
     fn rendezvous(
         over: Over,
         flows: usize,
@@ -603,7 +602,6 @@ mod tests {
         })
     }
 
-    /// What one end sends, the other receives.
     fn check_flows(accepted: &[Flow], called: &[Flow]) {
         for (number, flow) in called.iter().enumerate() {
             flow.send(&[number as u8; 3]).unwrap();
@@ -653,7 +651,7 @@ mod tests {
         let own = |flow: &Flow| SocketAddr::try_from(getsockname(&flow.socket).unwrap()).unwrap();
         for (mut accepted, mut called) in accepted.into_iter().zip(called) {
             assert_eq!(accepted.peer.unwrap().port(), own(&called).port());
-            // What a stranger sent is gone when the socket is connected.
+            // The datagrams of a stranger are discarded when the socket is connected.
             let at = SocketAddr::new(HERE, own(&called).port());
             stranger.send_to(b"abc", at).unwrap();
             stranger.send_to(b"abc", own(&accepted)).unwrap();
@@ -695,8 +693,8 @@ mod tests {
         thread::scope(|scope| {
             let called = scope.spawn(|| connect(Over::Udp, &address, 3, TOKEN));
             let mut sent = [0; 100];
-            // The first of the second flow is lost; as a listener does, none is answered until all
-            // have come.
+            // The second flow's first datagram is lost. A listener answers none before it has
+            // received all.
             sockets[1].recv_from(&mut sent).unwrap();
             let pending = sockets.each_ref().map(|socket| {
                 let (length, from) = socket.recv_from(&mut sent).unwrap();
@@ -712,7 +710,7 @@ mod tests {
 
     #[test]
     fn a_congestion_control_is_there_before_the_connection() {
-        // Nobody listens there any more.
+        // Nobody listens there.
         let gone = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Ip(vec![gone.local_addr().unwrap()]);
         drop(gone);
@@ -777,21 +775,21 @@ mod tests {
 
     #[test]
     fn a_range_of_ports_is_begun_at_a_place_of_the_tokens_own() {
-        // Below those that the kernel gives away itself; of loopback all addresses are this host.
+        // Below the ports that the kernel assigns; all loopback addresses are this host.
         let (address, ports) = (Ipv4Addr::new(127, 83, 7, 1).into(), (21_000, 21_099));
         let port = |token: &[u8]| {
             let listener = Listener::open(Over::Tcp, address, ports, 1, token).unwrap();
             match listener.address().unwrap() {
                 Address::Ip(at) => at[0].port(),
-                Address::Unix(name) => panic!("{name} is no port"),
+                Address::Unix(name) => panic!("{name} is not a port"),
             }
         };
         let found: Vec<u16> = (0..20_u8).map(|token| port(&[token; 16])).collect();
         assert!(found.iter().all(|port| (ports.0..=ports.1).contains(port)));
-        // Not one after the other.
+        // Consecutive ports differ.
         let jumps = found.windows(2).filter(|two| two[0].abs_diff(two[1]) > 10);
         assert!(jumps.count() > 5, "{found:?}");
-        // The next time it is another one, so that connections of the last minute do not matter.
+        // The next call uses another port, so that connections of the last minute do not matter.
         assert_ne!(port(TOKEN), port(TOKEN));
     }
 

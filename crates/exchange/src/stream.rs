@@ -95,6 +95,6 @@ pub struct Datagrams {
 pub(crate) fn wrong_bytes() -> io::Error {
     io::Error::new(
         ErrorKind::InvalidData,
-        "the bytes that arrived are not those that were sent",
+        "the received bytes differ from those sent",
     )
 }

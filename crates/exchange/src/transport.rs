@@ -143,7 +143,7 @@ pub(crate) mod testing {
     pub(crate) fn ip(address: Address) -> SocketAddr {
         match address {
             Address::Ip(addresses) => addresses[0],
-            Address::Unix(name) => panic!("{name} is no address"),
+            Address::Unix(name) => panic!("{name} is not an address"),
         }
     }
 }

@@ -22,7 +22,7 @@ end = "the {name} at {found} ({claimed} claimed)"
 
 [cache_smaller_than_claimed]
 sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}the curve shows no level for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, at least half-way from {inner_cost} to what {outer} costs, {outer_cost}]"
-advice = "{why}: count on {rely_on} of it, and measure again at another time"
+advice = "{why}: rely on {rely_on} of it, and measure again at another time"
 
 [cache_larger_than_claimed]
 sentence = "{claim}, and on {pages} pages this process gets about {found}: at {at} a load still costs {cost}, and {outer} costs {outer_cost}"
@@ -205,7 +205,7 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
             if cache.has_level {
                 bytes(last_inside.bytes)
             } else {
-                "nothing".into()
+                "none".into()
             },
         );
     let evidence = by_size([last_inside, witness, outer_from]);
@@ -251,7 +251,7 @@ mod tests {
         CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, begins, contains, ends, run, sizes_kib,
         staircase, step,
     };
-    /// A machine that claims `claimed` and gives a third cache of `kib`.
+    /// A machine that claims `claimed`, with an L3 of `kib`.
     fn with_third_cache_of(kib: f64, claimed: &[u64], share: f64) -> Run {
         let steps = [
             step(2.2, 56.0, 0.3),
@@ -310,7 +310,7 @@ mod tests {
             gone.advice()
                 .as_ref()
                 .unwrap()
-                .contains("count on nothing of it")
+                .contains("rely on none of it")
         );
         assert_eq!(sizes_kib(&gone.evidence), [384, 2560]);
     }

@@ -22,15 +22,15 @@ counted = "of the misses that the CPU counts"
 timed = "of what the sender's caches held before"
 counted_and_timed = "of the misses that the CPU counts, and of what the sender's caches held before"
 sure = "compared with two_copy over {place} at {size}: {ways|; }"
-unsure = "over {place} at {size} no way of sending surely spares any cache level"
-unknown_way = "with {primitive} {unknown} is unknown"
-way = "with {primitive} {levels}, so that {gains}[ ({unknown} is unknown)]"
+unsure = "over {place} at {size} no way of sending certainly evicts less from any cache level"
+unknown_way = "with {primitive} {unknown} unknown"
+way = "with {primitive} {levels}: {gains}[ ({unknown} unknown)]"
 misses = "{level} {middle} % ({low} % to {high} %)"
-time = "{level} takes [{after} longer][{after_none}no longer] instead of [{before} longer][{before_none}no longer] to read again ({low} to {high} {by})"
-none_gains = "no cache level suffers less"
-gains_alone = "{level} alone surely suffers less"
-gains_most = "{level} suffers least"
-both_gain = "of those counted {of_counted}, and of those timed {of_timed}"
+time = "reading {level} again takes [{after} longer][{after_none}no longer] instead of [{before} longer][{before_none}no longer] ({low} to {high} {by})"
+none_gains = "no cache level loses less"
+gains_alone = "only {level} certainly loses less"
+gains_most = "{level} loses least"
+both_gain = "of the counted levels {of_counted}, of the timed ones {of_timed}"
 "#;
 
 /// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
@@ -195,7 +195,7 @@ fn change(
             "nothing".into()
         }
     };
-    // What was not seen cannot become less.
+    // A change of nothing cannot be a decrease.
     let is_sure = more.differs() && if more.middle < 0.0 { before } else { after }.is_some();
     let (low, high) = (more.low.abs(), more.high.abs());
     let figures = figures()
@@ -234,7 +234,6 @@ mod tests {
     use crate::tests::{axes, begins, contains, ends, point_row, run, warn};
     use costof_model::noise::Grade;
 
-    /// A row with a median and an interval for each of these metrics.
     fn row(
         primitive: &'static str,
         size: u64,
@@ -251,7 +250,7 @@ mod tests {
         row
     }
 
-    /// Of a run into the sink, cold messages of 1 MiB, three launches on a busy machine.
+    /// From a run into the sink: cold messages of 1 MiB, three launches on a busy machine.
     fn measured(primitive: &'static str, l2: f64, l2_interval: (f64, f64)) -> PointRow {
         let values = [
             ("pollution_l1", 521.0, (17.0, 5306.0)),
@@ -274,7 +273,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(
             findings[0].sentence(),
-            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes no longer instead of 17.1 µs longer to read again (9.92 µs to 26.0 µs less), so that L2 alone surely suffers less (L1, L3 is unknown)"
+            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 unknown; with zero_copy reading L2 again takes no longer instead of 17.1 µs longer (9.92 µs to 26.0 µs less): only L2 certainly loses less (L1, L3 unknown)"
         );
         assert_eq!(findings[0].evidence.len(), 3);
     }
@@ -299,9 +298,9 @@ mod tests {
         let sentence = cache_pollution(&run)[0].sentence();
         begins(
             &sentence,
-            "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least",
+            "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %): L3 loses least",
         );
-        ends(&sentence, "so that L3 alone surely suffers less");
+        ends(&sentence, "only L3 certainly loses less");
         let cache = |level, size_bytes| Cache {
             level,
             kind: CacheKind::Unified,
@@ -324,7 +323,7 @@ mod tests {
         }
         assert_eq!(
             cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, over sink at 1MiB no way of sending surely spares any cache level"
+            "of what the sender's caches held before, over sink at 1MiB no way of sending certainly evicts less from any cache level"
         );
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
@@ -347,7 +346,7 @@ mod tests {
         contains(&sentence, "counts, and of what the sender's caches held");
         ends(
             &sentence,
-            "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less",
+            "of the counted levels only L1 certainly loses less, of the timed ones only L2 certainly loses less",
         );
         for row in &mut run.points {
             warn(row, "others", Grade::D);
@@ -365,7 +364,7 @@ mod tests {
         ];
         assert_eq!(
             cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes 9.00 µs longer instead of no longer to read again (12.6 µs to 15.4 µs more), so that no cache level suffers less (L1, L3 is unknown)"
+            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 unknown; with zero_copy reading L2 again takes 9.00 µs longer instead of no longer (12.6 µs to 15.4 µs more): no cache level loses less (L1, L3 unknown)"
         );
     }
 

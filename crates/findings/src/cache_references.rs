@@ -11,7 +11,7 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [cache_reference_too_dear]
-sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][, where at most {expected} was expected: as much as was expected of {other}]"
+sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][ instead of at most {expected}: as much as predicted for {other}]"
 cache_reference = "an {cache} reference ({size} of the {claimed} claimed)"
 memory_reference = "a main memory reference ({size})"
 advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and measures on 2MiB pages too, which avoid most TLB misses]"
@@ -204,7 +204,7 @@ mod tests {
         };
         assert_eq!(
             finding.sentence(),
-            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at most 5.00 ns was expected: as much as was expected of an L3 reference (16MiB of the 32MiB claimed)"
+            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns instead of at most 5.00 ns: as much as predicted for an L3 reference (16MiB of the 32MiB claimed)"
         );
         assert!(
             finding

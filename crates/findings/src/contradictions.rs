@@ -16,7 +16,7 @@ use costof_model::unit::Better;
 
 pub(crate) const SENTENCES: &str = r#"
 [contradiction]
-sentence = "these contradict each other: {point} ({value}) came out better than {other} ({other_value}), which cannot be: {because}[, and {more} more such]"
+sentence = "contradiction: {point} ({value}) is better than {other} ({other_value}), which is impossible: {because}[; {more} more like it]"
 advice = "at least one of them is wrong here: measure both again on a quiet machine (--full)"
 "#;
 
@@ -24,7 +24,7 @@ advice = "at least one of them is wrong here: measure both again on a quiet mach
 /// a tenth of their time.
 const NOISE: f64 = 1.1;
 
-/// A row, another row that it cannot cost less than, and the factor by which it costs less at least.
+/// A row, another row that it cannot cost less than, and the least factor by which it costs less.
 #[derive(Clone, Copy)]
 struct Contradiction<'r> {
     row: &'r PointRow,
@@ -172,8 +172,8 @@ mod tests {
         };
         let dear = row("write", 64, 20.0, 22.0);
         let cheap = row("copy", 64, 10.0, 12.0);
-        let said = "these contradict each other: p (how=copy) (11.0 ns) came out better than p (21.0 ns), which \
-                    cannot be: a copy writes";
+        let said = "contradiction: p (how=copy) (11.0 ns) is better than p (21.0 ns), which is \
+                    impossible: a copy writes";
         assert_eq!(sentences(copies(), &[dear.clone(), cheap.clone()]), [said]);
         for cheap in [
             row("copy", 64, 10.0, 19.9),
@@ -206,7 +206,8 @@ mod tests {
             "{said:?}"
         );
         assert!(
-            said[0].contains("size=256B) (30.0 ns), which cannot be: more misses, and 1 more such"),
+            said[0]
+                .contains("size=256B) (30.0 ns), which is impossible: more misses; 1 more like it"),
             "{said:?}"
         );
     }

@@ -157,7 +157,7 @@ mod tests {
         run
     }
 
-    /// A cost of 100 ns while the core is alone, and of so many while it is shared.
+    /// A cost of 100 ns while the core is alone, and of `shared` while it is shared.
     fn cost(
         probe: &'static str,
         axes: &[(&'static str, &'static str)],
@@ -213,7 +213,7 @@ mod tests {
         for (call, ns) in [("a", 110.0), ("b", 140.0), ("c", 130.0), ("d", 120.0)] {
             run.points.push(cost("cpu.call", &[("type", call)], ns));
         }
-        // What was not measured while the core was alone says nothing.
+        // A point that was never measured alone says nothing.
         run.points.push(cost("harness.null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
         let shown = sentence(&run).unwrap();

@@ -261,7 +261,8 @@ fn last_rise(sizes: &[(f64, Interval)], curve: impl Fn(&Interval) -> f64) -> Ris
 mod tests {
     use super::*;
 
-    /// Sizes from 1 on, each twice the one before, with these ratios and so wide an interval.
+    /// Sizes from 1 on, each twice the one before, with these ratios and this half-width of the
+    /// interval.
     fn curve(middles: &[f64], half: f64) -> Vec<(f64, Interval)> {
         let sizes = (0..).map(|octave| 2.0_f64.powi(octave));
         let ratio = |middle: f64| Interval {
@@ -276,7 +277,7 @@ mod tests {
         Crossover::Unknown { low, high }
     }
 
-    /// Of a crossover with an end on either side: its low end, where it is, and its high end.
+    /// The low end, the estimate and the high end of a crossover.
     fn between(sizes: &[(f64, Interval)]) -> (f64, f64, f64) {
         match crossover(sizes).unwrap() {
             Crossover::From {
@@ -296,8 +297,8 @@ mod tests {
     fn a_crossover_lies_on_the_line_between_its_neighbours() {
         let (low, about, high) = between(&curve(&[-0.4, -0.2, 0.2, 0.4], 0.1));
         close(about, 2.0 * 2.0_f64.powf(0.5));
-        // By the same regression outside of here: 0.142738 ± 0.058873 at both neighbours. Each of them
-        // alone would have it from 2.38 to 3.36.
+        // Computed independently by the same regression: 0.142738 ± 0.058873 at both neighbours.
+        // Without smoothing: 2.38 to 3.36.
         close(low, 2.451_684_257_615_562);
         close(high, 3.263_062_923_029_318);
     }
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!((middles[1], middles[2]), (-0.2, 0.6));
     }
 
-    /// A line through sizes that lie on one says what they say, more surely.
+    /// A line through sizes that lie on a line keeps their values, with a narrower interval.
     #[test]
     fn sizes_on_a_line_stay_there_with_a_narrower_interval() {
         let sizes = curve(&[-0.3, -0.1, 0.1, 0.3], 0.1);
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(crossover(&[]), None);
     }
 
-    /// One that is lost again counts from its last rise on.
+    /// If the advantage is lost again, the last rise counts.
     #[test]
     fn the_last_rise_counts() {
         let found = crossover(&curve(&[0.3, -0.2, 0.2, 0.3], 0.1)).unwrap();

@@ -14,7 +14,7 @@ sentence = "{what}"
 cliff = "a file that is read again comes from memory up to about {size} MiB, at {cached} GB/s, and from the device beyond, at {device} GB/s[{limit}]"
 by_group = ": the limit is the control group's memory limit, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
 by_memory = ": the limit is the memory that was available, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
-by_something = ", although the machine reports {limit} MiB: what limits it is not known"
+by_something = ", although the machine reports {limit} MiB: the actual limit is unknown"
 no_cliff = "files of up to {largest} come from memory when they are read again: the limit was not reached, and the machine reports {leave} MiB"
 advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks for the limit; it takes minutes, and as much disk space]"
 "#;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::tests::{add_metric, axes, contains, point_row, run};
 
-    /// Sizes in MiB around 400, and the cost of a block of each.
+    /// Sizes in MiB around 400, each with the cost of a block.
     fn curve(limit_mib: u64) -> Run {
         let mut run = run(&[]);
         for size in [100, 160, 220, 280, 320, 340, 360, 380, 400, 420, 440, 480] {
@@ -161,7 +161,7 @@ mod tests {
                 .contains("memory that was available")
         );
         with_limit(&mut run, None, 8 << 30);
-        assert!(file_cache(&run)[0].sentence().contains("is not known"));
+        assert!(file_cache(&run)[0].sentence().contains("is unknown"));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use costof_model::select::Select;
 
 pub(crate) const SENTENCES: &str = r#"
 [window_limit]
-sentence = "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of {round_trip}[, of which the link's delays are {delays}][, where a small message takes {small} there and back][; with {larger} in flight it is {faster}][{own}; with a window of its own it is {faster}][; to fill the link, {to_fill} have to be in flight]"
+sentence = "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of {round_trip}[, {delays} of it the link's delays][; the round trip of a small message is {small}][; with {larger} in flight it reaches {faster}][{own}; with a window of its own it reaches {faster}][; to fill the link, {to_fill} must be in flight]"
 advice = "keep more in flight (as much as the rate times the round trip), or send longer messages"
 
 [loss_starves]
-sentence = "over {link}, less than half of what the link can deliver after its losses reaches {starved}[; not starved: {fed}]"
+sentence = "over {link}, less than half of what the link can deliver despite its losses reaches {starved}[; not starved: {fed}]"
 each = "{contender} ({share} %)"
 
 [round_trips_above_a_second]
@@ -251,8 +251,8 @@ mod tests {
         for said in [
             "study over wan [emulated]",
             "1 × 20000B ÷ a round trip of 192 ms",
-            "the link's delays are 190 ms",
-            "to fill the link, 2375000B have to be in flight",
+            "190 ms of it the link's delays",
+            "to fill the link, 2375000B must be in flight",
         ] {
             assert!(found[0].contains(said), "`{said}` is missing in {found:?}");
         }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         contains(&found[0], "rudp by cubic over loopback");
         contains(&found[0], "÷ a round trip of 100 µs");
-        contains(&found[0], "with a window of its own it is 2.00 GB/s");
+        contains(&found[0], "with a window of its own it reaches 2.00 GB/s");
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], less than half of what the link can deliver after its losses reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
+                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], less than half of what the link can deliver despite its losses reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);

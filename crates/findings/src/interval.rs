@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(Interval::difference(&run, &one, &other, "throughput"), None);
     }
 
-    /// As on a machine that is slower in some launches, for both alike.
+    /// A disturbance of a whole launch affects both alike.
     #[test]
     fn what_disturbs_a_launch_as_a_whole_is_in_no_ratio() {
         let mut run = run(&[]);
@@ -211,7 +211,7 @@ mod tests {
         }
         let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));
-        // 10, 30, 5 and 20 more: their median.
+        // 10, 30, 5 and 20 more; the median.
         let more = Interval::difference(&run, &one, &other, "cpu_sender").unwrap();
         assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
     }

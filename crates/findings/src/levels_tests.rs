@@ -1,4 +1,4 @@
-//! The levels of curves as memory has them.
+//! Curves like those of real memory, and their levels.
 
 use crate::tests::{
     REAL_BUSY, REAL_HUGE_PAGES, REAL_SMALL_PAGES, REAL_TAKEN, Step, staircase, step,
@@ -17,13 +17,13 @@ impl Random {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Nearly normal, of variance 1: twelve uniform ones.
+    /// Almost normal, with variance 1: the sum of twelve uniform numbers.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
-/// A curve with scatter, and with so large a share of points that are 40 % off.
+/// Adds scatter, and moves this share of the points by 40 %.
 fn noisy(curve: &[(f64, f64)], sd: f64, outliers: f64, random: &mut Random) -> Vec<(f64, f64)> {
     let mut noise = || {
         let outlier = if random.uniform() < outliers {
@@ -59,7 +59,7 @@ fn is_near(one: f64, other: f64, share: f64) -> bool {
     (one / other).ln().abs() <= (1.0 + share).ln()
 }
 
-/// Staircases as machines have them: by name, and by their steps.
+/// Staircases like those of machines: a name, and the steps.
 fn machines() -> Vec<(&'static str, Vec<Step>)> {
     let first = || step(2.2, 56.0, 0.3);
     vec![

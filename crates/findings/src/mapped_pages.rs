@@ -11,7 +11,7 @@ pub(crate) const SENTENCES: &str = r#"
 sentence = "over {link} TCP_ZEROCOPY_RECEIVE mapped and did not copy {parts|; }"
 sent = "{share} % of what {by} sent"
 sent_in_pieces = "{share} % of what {by} sent, which lies in pieces larger than a page"
-sent_in_segments = "{share} % of what {by} sent, in segments of {segment} B, which is no multiple of a page: the kernel copies what does not fill a page, and the rest of a packet that begins inside one"
+sent_in_segments = "{share} % of what {by} sent, in segments of {segment} B, which is not a multiple of a page: the kernel copies the partly filled page, and the rest of any packet that begins inside a page"
 sent_in_pages = "{share} % of what {by} sent, in segments of whole pages"
 "#;
 
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(
             findings[0].sentence(),
-            "over loopback TCP_ZEROCOPY_RECEIVE mapped and did not copy 0 % of what send sent, which lies in pieces larger than a page; 84 to 93 % of what MSG_ZEROCOPY sent, in segments of 65483 B, which is no multiple of a page: the kernel copies what does not fill a page, and the rest of a packet that begins inside one; 100 % of what MSG_ZEROCOPY sent, in segments of whole pages"
+            "over loopback TCP_ZEROCOPY_RECEIVE mapped and did not copy 0 % of what send sent, which lies in pieces larger than a page; 84 to 93 % of what MSG_ZEROCOPY sent, in segments of 65483 B, which is not a multiple of a page: the kernel copies the partly filled page, and the rest of any packet that begins inside a page; 100 % of what MSG_ZEROCOPY sent, in segments of whole pages"
         );
         assert_eq!(findings[0].evidence.len(), 4);
     }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(mapped_pages(&run).len(), 2);
     }
 
-    /// As with a card that puts headers elsewhere.
+    /// As with a network card that splits off headers.
     #[test]
     fn no_reason_is_made_up_where_all_is_mapped() {
         let mut run = run(&[]);

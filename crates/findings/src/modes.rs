@@ -18,7 +18,7 @@ sentence = "{modes}"
 one = "{point} has two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
 several = "{count} rows have two modes each, and costof recorded nothing that explains them: {points|; }[; and {more} more]"
 point = "{point} ({lesser} in {lesser_share} % and {greater} in {greater_share} %)"
-no_launches = "the run file has none of its launches, so the cause cannot be seen"
+no_launches = "the run file has none of its launches, so the cause is unknown"
 preempted = "the higher one is that of preempted batches"
 all_have_both = "all {all} launches have both, so the cause changes within a launch; costof recorded nothing that shows it"
 many_have_both = "{both} of {all} launches have both; costof recorded nothing that shows the cause"
@@ -297,8 +297,8 @@ const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
     }),
 ];
 
-/// The probability that an unrelated value separates the launches like this by chance: two of all ways to
-/// choose so many launches.
+/// The probability that an unrelated value separates the launches like this by chance: two out of
+/// all ways to choose this many launches.
 fn by_chance(all: usize, chosen: usize) -> f64 {
     let ways = (0..chosen).fold(1.0, |ways, position| {
         ways * (all - position) as f64 / (position + 1) as f64
@@ -312,7 +312,7 @@ mod tests {
     use crate::tests::{axes, begins, contains, ends, launch, point_row, run};
     use costof_model::axis::Axes;
 
-    /// A point of 100 and 200 ns, so many launches of each, with what the noise of each is.
+    /// A point with these costs, one launch each, with the given noise.
     fn sentence(costs: &[f64], noise: impl Fn(f64) -> Noise) -> String {
         let mut run = run(&[]);
         let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(shown.matches("os.pin").count(), 6);
     }
 
-    /// A point of 100 and 200 ns, whose launches have these data and these batches disturbed.
+    /// A point of 100 and 200 ns, with these launches and disturbed batches.
     fn of_launches(launches: &[Data], disturbed: &[u32]) -> String {
         let mut run = run(&[]);
         let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
@@ -427,7 +427,7 @@ mod tests {
         modes(&run)[0].sentence().clone()
     }
 
-    /// Two launches whose batches are of either mode, of which these were preempted.
+    /// Two launches with batches in both modes; these were preempted.
     fn batches(disturbed: &[u32]) -> String {
         let costs = [1000.0, 1000.0, 1000.0, 2000.0, 2000.0, 2000.0];
         let data = Data::Samples(costs.map(|ns| (10, ns)).to_vec());

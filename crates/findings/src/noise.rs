@@ -92,7 +92,9 @@ pub(crate) fn described(unsound: &[&PointRow]) -> Option<String> {
     match main_cause(causes) {
         _ if unsound.is_empty() => None,
         None => Some("no usable interval (measure longer: --full)".to_owned()),
-        Some(Warning { what, advice, .. }) => Some(format!("grade D, mostly as {what} ({advice})")),
+        Some(Warning { what, advice, .. }) => {
+            Some(format!("grade D, mostly because {what} ({advice})"))
+        }
     }
 }
 

@@ -9,11 +9,12 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [queue_overflow]
-sentence = "{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), the kernel's own bytes for each datagram among them][: it reaches {rate}, where one in flight gives {one}]"
+sentence = "{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), including the kernel's overhead for each datagram][: it reaches {rate}, and {one} with one in flight]"
 advice = "give the receiver's socket a longer queue (SO_RCVBUF[, of which net.core.rmem_max allows {most}]), or keep fewer in flight"
 "#;
 
-/// The share of datagrams from which a queue is too short: fewer are dropped where the receiver once was late.
+/// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the
+/// receiver was late once.
 const DROPS: f64 = 0.005;
 
 /// One finding for each transfer with a window that loses datagrams in the receiver's queue. The kernel counts
@@ -29,7 +30,7 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let dropped = row.median("dropped_in_queue")?;
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
-    // The others ask for queues of their own size.
+    // The other stacks request queues of their own size.
     let queue = setting("net.core.rmem_default").filter(|_| row.is_at("stack", "study"));
     let figures = figures()
         .with("contender", contender(row)?)
@@ -46,7 +47,7 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     (share >= DROPS).then(|| Finding::new(Kind::QueueOverflow, evidence, figures))
 }
 
-/// The same with one in flight, if the two rates can be compared.
+/// The same transfer with one message in flight, if the two rates can be compared.
 fn one_in_flight<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
     let others = run.select(&row.point.probe).filter(|other| {
         window(other) == Some(1)
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(
             found.iter().map(Finding::with_advice).collect::<Vec<_>>(),
             [
-                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), the kernel's own bytes for each datagram among them: it reaches 2.00 MB/s, where one in flight gives 34.0 MB/s: give the receiver's socket a longer queue (SO_RCVBUF, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
+                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), including the kernel's overhead for each datagram: it reaches 2.00 MB/s, and 34.0 MB/s with one in flight: give the receiver's socket a longer queue (SO_RCVBUF, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
             ]
         );
     }

@@ -11,7 +11,7 @@ use costof_model::select::{Group, Select};
 
 pub(crate) const SENTENCES: &str = r#"
 [reliable_round_trip]
-sentence = "compared with a plain datagram there and back over {place}: {stacks|; }"
+sentence = "compared with the round trip of a plain datagram over {place}: {stacks|; }"
 rudp = "by rudp, it takes {sizes| and }"
 study = "by the study's protocol, which answers with 8 B, it takes {sizes| and }"
 longer = "{middle} times as long at {size} ({low} to {high}; {time})"
@@ -145,14 +145,14 @@ mod tests {
             rtt("udp", 56, 8.0),
             rtt("rudp", 56, 12.0),
             rtt("study", 56, 8.1),
-            // Nothing stands beside it.
+            // Without a plain datagram of this size.
             rtt("rudp", 4, 12.0),
         ];
         let found = found(&rows);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence(),
-            "compared with a plain datagram there and back over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes no measurably longer at 56B (0.98 to 1.04; 8.10 µs)"
+            "compared with the round trip of a plain datagram over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes no measurably longer at 56B (0.98 to 1.04; 8.10 µs)"
         );
         assert_eq!(found[0].evidence.len(), 5);
     }

@@ -115,8 +115,8 @@ mod tests {
     use crate::tests::{axes, contains, point_row, sentences};
     use costof_model::unit::Unit;
 
-    /// A point with its latency, throughput, and processor time for a KiB, and the handshakes alone and
-    /// under load.
+    /// A point with its latency, throughput, and CPU time per KiB, and handshakes alone and under
+    /// load.
     fn row(block: u64, depth: u64, rate: f64, cpu_ns: f64, handshakes: (f64, f64)) -> PointRow {
         let axes = axes!(path = "nfs://h/e/f", pattern = "random", block, depth);
         let latency = 40_000.0;
@@ -163,7 +163,7 @@ mod tests {
             row(4096, 16, 101e6, 500.0, QUIET),
         ]);
         contains(&server, "is the server: no packets wait");
-        // What is in flight before makes nothing faster.
+        // Packets in flight before the load do not speed it up.
         let server = limit(&[
             row(4096, 1, 102e6, 500.0, QUIET),
             row(4096, 16, 101e6, 500.0, QUIET),
@@ -171,7 +171,7 @@ mod tests {
         contains(&server, "is the server: no packets wait");
         let alone = limit(&[row(4096, 1, 100e6, 500.0, QUIET)]);
         contains(&alone, "each call waits for the one before");
-        // 1,000 ns for a KiB, a million times a second.
+        // 1,000 ns per KiB, a million KiB per second.
         let busy = limit(&[row(4096, 16, 1.024e9, 1000.0, (8_000.0, 9.5e6))]);
         contains(&busy, "is this end's CPU");
     }

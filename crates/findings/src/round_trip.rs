@@ -18,7 +18,7 @@ sentence = "a round trip of {size} by {over} over {link} takes {slow} instead of
 advice = "spin, or keep the CPUs awake (an idle loop that polls), where latency matters"
 
 [round_trip_modes]
-sentence = "of a round trip of {size} by {over} over {link} between CPUs that may be idle, {fast_share} % take about {fast}, as between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle and had to be woken"
+sentence = "of the round trips of {size} by {over} over {link} between CPUs that may be idle, {fast_share} % take about {fast}, as between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle and had to be woken"
 "#;
 
 /// The cost of blocking, and the cost of an idle CPU: one finding each for every link and protocol.
@@ -181,7 +181,7 @@ mod tests {
             &found[0],
             "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
         );
-        // What cannot be shown apart, or has nothing beside it, says nothing.
+        // Overlapping intervals, or points without a counterpart, give no finding.
         assert_eq!(
             sentences(&[rtt("spin", "awake", 27.9), block.clone()]),
             [""; 0]
@@ -252,7 +252,7 @@ mod tests {
                 "of a round trip of 56B by tcp over loopback between CPUs that may be idle, 70 % take about 14.5 µs, as between CPUs that are kept awake (15.0 µs); the other 30 % take about 60.0 µs: a CPU was idle and had to be woken"
             ]
         );
-        // Neither where the faster is another thing, nor where the slower hardly is one.
+        // No finding if the faster mode differs from the round trip, or the slower hardly differs.
         assert_eq!(with(40.0, 60.0), [""; 0]);
         assert_eq!(with(14.5, 17.0), [""; 0]);
     }

@@ -10,7 +10,7 @@ use costof_model::select::Group;
 
 pub(crate) const SENTENCES: &str = r#"
 [rpc_load]
-sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; the 99th percentile is {unloaded_p99} at {unloaded}/s, a tenth of that or less, and grows tenfold between {before}/s ({before_p99}) and {left}/s ({left_p99})"
+sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; the 99th percentile is {unloaded_p99} at {unloaded}/s (a tenth of that or less), and grows tenfold between {before}/s ({before_p99}) and {left}/s ({left_p99})"
 advice = "plan for {before}/s at most, where latency matters"
 "#;
 
@@ -92,7 +92,7 @@ mod tests {
     use crate::tests::{self, RowExt, axes, point_row};
     use costof_model::metric::{Estimate, Percentile};
 
-    /// A rate that was asked for, what was answered of it, and the 99th percentile.
+    /// A requested rate, the rate answered, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
         let axes = axes!(stack = "grpc", payload = "string64", rate);
         let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3)).over("loopback");
@@ -129,7 +129,7 @@ mod tests {
         ]);
         assert_eq!(
             found[0].sentence(),
-            "calls by grpc with string64 over loopback: at most 49000/s are answered; the 99th percentile is 50.0 µs at 2000/s, a tenth of that or less, and grows tenfold between 40000/s (400 µs) and 50000/s (2.00 ms)"
+            "calls by grpc with string64 over loopback: at most 49000/s are answered; the 99th percentile is 50.0 µs at 2000/s (a tenth of that or less), and grows tenfold between 40000/s (400 µs) and 50000/s (2.00 ms)"
         );
         assert_eq!(found[0].evidence.len(), 4);
         assert!(found[0].advice().as_ref().unwrap().contains("40000/s"));
@@ -139,7 +139,7 @@ mod tests {
     fn without_saturation_nothing_is_said_of_it() {
         let rows = [row(1_000, 1_000.0, 50.0), row(20_000, 19_900.0, 900.0)];
         assert!(found(&rows).is_empty());
-        // Nor without a rate that is far below it.
+        // Nor if no measured rate is far below saturation.
         let rows = [row(10_000, 10_000.0, 50.0), row(60_000, 45_000.0, 9_000.0)];
         assert!(found(&rows).is_empty());
     }

@@ -197,7 +197,7 @@ mod tests {
         calls.point.probe = "rpc.stream".into();
         calls.point.axes = axes!(stack = "grpc", size = 64);
         calls.metrics.pop();
-        // A byte takes it 5 ns of CPU, and 100 MB half a second.
+        // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
         assert_eq!(
             sentences(&[calls]),

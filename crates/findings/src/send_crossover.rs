@@ -207,7 +207,7 @@ mod tests {
     use costof_model::noise::Grade;
     use costof_model::unit::Better;
 
-    /// ns/KiB or B/s of a primitive at a size, known to 2 %.
+    /// A primitive's ns/KiB or B/s at a size, with an uncertainty of 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
         let axes = axes!(primitive, size = kib << 10, source = "cold");
         let mut row = known_row(PROBE, metric, axes, value, 0.02).over("sink");
@@ -217,7 +217,7 @@ mod tests {
         row
     }
 
-    /// CPU µs per message as they were found: two-copy, one-copy, zero-copy.
+    /// Measured CPU µs per message: two-copy, one-copy, zero-copy.
     const COLD: [(u64, f64, f64, f64); 4] = [
         (4, 1.41, 1.65, 3.57),
         (16, 3.31, 3.52, 3.99),
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(findings[1].evidence.len(), 8);
     }
 
-    /// With 4 and 8 threads nothing can be told; that is said once.
+    /// With 4 and 8 threads, the crossover is unknown, in one sentence.
     #[test]
     fn places_where_nothing_can_be_told_share_a_sentence() {
         let mut run = cold();
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(
             findings[0].sentence(),
-            "no crossover: 12 of the 12 points that compare ways of sending are not used: grade D, mostly as steal was seen (stop it)"
+            "no crossover: 12 of the 12 points that compare ways of sending are not used: grade D, mostly because steal was seen (stop it)"
         );
     }
 

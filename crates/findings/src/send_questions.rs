@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(findings(&run), []);
     }
 
-    /// Whatever it is that was withheld, and nothing else: of threads there is one number.
+    /// Each withheld answer names its cause; the number of threads is a different reason.
     #[test]
     fn what_noise_withholds_says_so_with_its_cause() {
         let mut run = sends(&STUDY);
@@ -136,13 +136,13 @@ mod tests {
         }
         let questions = questions(&run);
         let lacks = |number: usize| questions[number - 1].lacks.clone().unwrap_or_default();
-        let noise = "nothing can be concluded: 4 of the 4 points that this needs have grade D, mostly as others was seen \
+        let noise = "nothing can be concluded: 4 of the 4 points that this needs have grade D, mostly because others was seen \
                      (stop it)";
         assert_eq!([lacks(1), lacks(4)], [noise, ""]);
         assert!(lacks(3).starts_with("only one number of threads"));
         let disturbed = questions[3].answers[0].sentence();
         assert!(
-            disturbed.contains("grade D, mostly as others was seen"),
+            disturbed.contains("grade D, mostly because others was seen"),
             "{disturbed}"
         );
         assert_eq!(findings(&run), []);

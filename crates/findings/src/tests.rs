@@ -1,4 +1,4 @@
-//! Curves of random loads, real and made, runs that have them, and what all findings have in common.
+//! Real and generated curves of random loads, runs with them, and what all findings have in common.
 
 use crate::all::findings;
 use crate::finding::Finding;
@@ -38,8 +38,8 @@ pub(crate) static REAL_HUGE_PAGES: Points = LazyLock::new(|| measured("huge_page
 pub(crate) static REAL_BUSY: Points = LazyLock::new(|| measured("busy"));
 pub(crate) static REAL_TAKEN: Points = LazyLock::new(|| measured("taken"));
 
-/// A cache's part of the cost: what it costs beyond the one before, from which size on, and over
-/// how many octaves it sets in.
+/// A cache's part of the cost: the additional cost beyond it, the size at which it sets in, and
+/// over how many octaves.
 pub(crate) struct Step {
     pub(crate) extra: f64,
     pub(crate) size: f64,
@@ -54,7 +54,7 @@ pub(crate) fn step(extra: f64, size: f64, octaves: f64) -> Step {
     }
 }
 
-/// A staircase with soft knees: half of each step is done at its size.
+/// A staircase with soft edges: half of each step is done at its size.
 pub(crate) fn staircase(base: f64, steps: &[Step]) -> Vec<(f64, f64)> {
     let cost = |size: f64| {
         let share = |step: &Step| {
@@ -78,7 +78,7 @@ pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> V
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.
 pub(crate) const CLAIMED: [u64; 3] = [48 << 10, 1 << 20, 32 << 20];
 
-/// Adds points (KiB, ns) on pages of this size, each known to so large a share of its cost.
+/// Adds points (KiB, ns) on pages of this size, with this relative uncertainty.
 pub(crate) fn add(run: &mut Run, pages: &'static str, points: &[(f64, f64)], share: f64) {
     let rows = points.iter().map(|&(kib, ns)| {
         let axes = Axes::default()
@@ -116,7 +116,7 @@ pub(crate) fn warn(row: &mut PointRow, kind: &'static str, grade: Grade) {
     *row = row.clone().warned(kind, grade);
 }
 
-/// What it says of these rows, with the rows that it names as evidence among them.
+/// The findings in these rows; their evidence must be among the rows.
 pub(crate) fn found(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<Finding> {
     let mut run = run(&[]);
     run.points.extend(rows.iter().cloned());
@@ -153,7 +153,7 @@ macro_rules! axes {
 }
 pub(crate) use axes;
 
-/// A point whose answer is known to such a share of it.
+/// A point whose cost has this relative uncertainty.
 pub(crate) fn known_row(
     probe: &'static str,
     primary: &'static str,
@@ -165,7 +165,7 @@ pub(crate) fn known_row(
     point_row(probe, primary, axes, median, ends)
 }
 
-/// Says what was expected of the last point that was added.
+/// Adds a prediction to the last point.
 pub(crate) fn expect(run: &mut Run, low: f64, high: f64) {
     let row = run.points.pop().unwrap();
     run.points.push(row.predicted(low, high));

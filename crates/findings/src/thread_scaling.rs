@@ -16,9 +16,9 @@ pub(crate) const SENTENCES: &str = r#"
 [thread_scaling]
 sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is only a hint]"
 contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks[, with {counted| and }]"
-contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or switches between them take it[, with {counted| and }]"
+contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or context switches take it[, with {counted| and }]"
 less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {counted| and }]"
-no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so no contention is seen[, with {counted| and }]"
+no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so there is no sign of contention[, with {counted| and }]"
 counted = "{times} times the {what}"
 by_both = "; the limit is the CPUs: the senders used {senders}, the receivers {receivers}"
 by_senders = "; the limit is the senders' CPUs: they used {senders}"
@@ -215,7 +215,7 @@ fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
     Some(own.min(threads as usize)).filter(|own| *own > 0)
 }
 
-/// A limit that is certain all the same: the CPUs, if both peers' threads have fewer than one each.
+/// If the threads of both peers have fewer CPUs than threads, the CPUs limit in any case.
 fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
     let cpus = run.facts()?.usable_cpus().len() as u64;
     let both_ends = 2 * threads;
@@ -274,7 +274,7 @@ mod tests {
         );
     }
 
-    /// What a row of threads that send so much runs for, and what a KiB takes.
+    /// A row of threads that ran for these shares of the time, with this CPU time per KiB.
     fn ran(mut row: PointRow, sender: f64, receiver: f64, cpu: f64) -> PointRow {
         for (name, value) in [(SENDER, sender), (RECEIVER, receiver), ("cpu_sender", cpu)] {
             row = row.metric(name, value);
@@ -299,7 +299,7 @@ mod tests {
         let shown = sentence(rows(0.25, 0.1));
         ends(
             &shown,
-            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they compete for cache, memory or locks, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
+            "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they compete for cache, memory or locks, or context switches take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU",
         );
         let mut apart = rows(0.25, 0.1);
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// As on a busy machine, where it was once "7.62 to 485 times".
+    /// On a busy machine this was once reported as "7.62 to 485 times".
     #[test]
     fn a_ratio_that_is_unknown_by_more_than_a_factor_of_ten_is_none() {
         let mut run = run(&[]);
@@ -343,7 +343,10 @@ mod tests {
             row
         };
         let shown = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        contains(&shown, "is seen, with 1.50 times the last-level misses;");
+        contains(
+            &shown,
+            "no sign of contention, with 1.50 times the last-level misses;",
+        );
     }
 
     #[test]

@@ -18,13 +18,13 @@ sentence = "{result}"
 nothing = "nothing about {what} was unexpected: {all} predictions held"
 furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, at least a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
 cheaper = "a part costs less here than where it was measured alone"
-waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part counts"
-busy = "the {ends} had no idle time, so the parts leave out some of its work, or a part costs more here than where it was measured alone"
+waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part of the prediction counts"
+busy = "the {ends} had no idle time, so the prediction leaves out some of its work, or a part costs more here than where it was measured alone"
 "#;
 
 /// Probes whose predictions are sums of costs that other probes measured.
 const LAYER: &str = "copy.";
-/// For fewer points it is not worth saying that all were as predicted.
+/// With fewer points, it is not worth saying that all were as predicted.
 const SOME: usize = 5;
 
 /// A finding for each probe over each link: the point furthest from its prediction, and the possible reason.
@@ -107,7 +107,7 @@ mod tests {
     use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
-    /// A point of `copy.send` with its throughput in GB/s, of which 4 to 8 were expected.
+    /// A point of `copy.send` with its throughput in GB/s; 4 to 8 were predicted.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {
         let axes = axes!(size);
         let value = gigabytes * 1e9;

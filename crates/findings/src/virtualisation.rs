@@ -11,13 +11,13 @@ use costof_model::run_file::Run;
 
 pub(crate) const SENTENCES: &str = r#"
 [vm_exit]
-sentence = "this is a virtual machine: leaving it for {hypervisor} and coming back takes {exit}, as much as {calls} system calls"
+sentence = "this is a virtual machine: an exit to {hypervisor} and back takes {exit}, as much as {calls} system calls"
 
 [vm_page_faults]
-sentence = "a page fault ({fault} at most) takes less than leaving the virtual machine ({exit} at least), so an ordinary fault probably does not leave it (but the measured exit is that of cpuid; one for memory may be cheaper)"
+sentence = "a page fault ({fault} at most) takes less than a VM exit ({exit} at least), so an ordinary fault probably causes none (but the measured exit is that of cpuid; one for memory may be cheaper)"
 
 [vm_waking]
-sentence = "handing a token to a CPU that may be idle takes {middle} more than to one that is kept awake ({low} to {high}), as much as {exits_low} to {exits_high} times leaving the virtual machine"
+sentence = "handing a token to a CPU that may be idle takes {middle} more than to one that is kept awake ({low} to {high}), as much as {exits_low} to {exits_high} VM exits"
 "#;
 
 /// Findings about the cost of an exit, and about operations with and without one.
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(
             sentences(virtualisation, &[exit(1.0), call.clone()]),
             [
-                "this is a virtual machine: leaving it for its hypervisor and coming back takes 1.00 µs, as much as 8 to 12 system calls"
+                "this is a virtual machine: an exit to its hypervisor and back takes 1.00 µs, as much as 8 to 12 system calls"
             ]
         );
         assert!(sentences(virtualisation, &[call]).is_empty());
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary fault probably does not leave it (but the measured exit is that of cpuid; one for memory may be cheaper)"
+                "a page fault (550 ns at most) takes less than a VM exit (1.80 µs at least), so an ordinary fault probably causes none (but the measured exit is that of cpuid; one for memory may be cheaper)"
             ]
         );
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "handing a token to a CPU that may be idle takes 20.0 µs more than to one that is kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 times leaving the virtual machine"
+                "handing a token to a CPU that may be idle takes 20.0 µs more than to one that is kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 VM exits"
             ]
         );
         let alike = [exit(2.0), switch("idle", 10.5), switch("awake", 10.0)];

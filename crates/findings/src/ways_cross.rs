@@ -94,7 +94,7 @@ mod tests {
         known_row("ipc.latency", "cost", axes, ns, 0.02)
     }
 
-    /// A pipe that begins more expensive and grows less, by these costs of the other way.
+    /// A pipe, and another way that costs less at first and grows faster, with these costs.
     fn shown(unix: [f64; 4]) -> Vec<String> {
         let sizes = [64, 256, 1024, 4096];
         let rows = sizes
@@ -151,12 +151,12 @@ mod tests {
             "r", "s", "t",
         ];
         let ways = (0..).zip(names).flat_map(|(position, name)| {
-            // The steeper a way is, the less it takes at the smallest size.
+            // The steeper a way is, the cheaper it is at the smallest size.
             let steepness = 1.0 + f64::from(position);
             [(64, 0.5), (256, 0.8), (1024, 1.2), (4096, 2.0)]
                 .map(|(size, more): (u64, f64)| row(name, size, 100.0 * more.powf(steepness)))
         });
-        // One without a curve is none of them.
+        // A way without a curve is ignored.
         let rows: Vec<PointRow> = std::iter::once(row("z", 64, 1.0)).chain(ways).collect();
         let shown = sentences(ways_cross, &rows);
         assert_eq!(shown.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);

@@ -407,7 +407,7 @@ mod tests {
         contains(&sentences[0], "copied 40 %, in part: the receiver");
     }
 
-    /// The end of a launch's link that sent this point.
+    /// Adds the link end of the launch that sent this point.
     fn with_end(run: &mut Run, row: &PointRow, end: LinkEnd) {
         run.points.push(row.clone());
         launch(run, &[(row, &[])]);

@@ -1,5 +1,4 @@
-//! What a send without a copy costs that one with copies does not, and what it saves: why it does not always
-//! pay off.
+//! What a send without a copy costs in addition, and what it saves: why it does not always pay off.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value, figures, ns};
@@ -162,7 +161,7 @@ mod tests {
         point_row("copy.parts", "cost", axes, ns, (ns, ns))
     }
 
-    /// Of a run into the sink, cached messages on 4 KiB pages.
+    /// From a run into the sink: cached messages on 4 KiB pages.
     #[test]
     fn what_it_takes_and_saves_is_reported_at_the_smallest_and_the_largest() {
         let mut run = run(&[]);

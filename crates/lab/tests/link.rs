@@ -120,8 +120,8 @@ fn begins() {
     println!("begins");
 }
 
-/// Of large packets so many are sent at once and then none for so long, from each processor: more than
-/// the line takes, and little enough that the relay has time to drop what is too much.
+/// Each processor sends bursts of large packets, with pauses: more than the line takes, but few
+/// enough that the relay has time to drop the surplus.
 const LARGE_BYTES: usize = 1000;
 const FLOOD_PACKETS: u32 = 32;
 const FLOOD_PAUSE: Duration = Duration::from_millis(2);
@@ -419,7 +419,7 @@ fn either_version_of_the_internet_protocol_passes() {
     }
 }
 
-/// What ping(8) says that sends so many packets from this end.
+/// The output of ping(8), sending this many packets from this end.
 fn ping(end: &End, to: IpAddr, packets: u32) -> String {
     let (packets, to) = (packets.to_string(), to.to_string());
     let words = ["-n", "-i", "0.2", "-W", "20", "-c", &packets, &to];

@@ -295,7 +295,7 @@ fn connect(acknowledger: &Acknowledger, window: u32) -> TcpStream {
         .unwrap()
 }
 
-/// Sends the bytes so many times, and waits until the kernel is done with them.
+/// Sends the bytes `times` times, and waits until the kernel is done with them.
 fn send_without_copy(socket: &impl AsFd, bytes: &[u8], times: u64) -> Completions {
     zerocopy::enable(socket).unwrap();
     let mut completions = Completions::default();

@@ -82,8 +82,8 @@ fn print_coverage(tries: usize) {
     const SHARES: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95];
     println!("### Coverage of the cost alone, by how often a neighbour is there\n");
     println!(
-        "Per cent of the experiments with enough alone whose interval holds the cost alone; in brackets how \
-         many of {tries} had enough. 9 launches of 10 ms that differ by 0.5 %; a neighbour makes an \
+        "Share of the experiments with enough batches alone whose interval contains the cost alone; in \
+         brackets the share of {tries} experiments that had enough. 9 launches of 10 ms that differ by 0.5 %; a neighbour makes an \
          operation 1 to 2 times as long.\n"
     );
     println!(
@@ -133,7 +133,7 @@ fn print_by_launches(tries: usize) {
     const COUNTS: [usize; 4] = [3, 6, 9, 12];
     println!("### Coverage by launches, beside any neighbour\n");
     println!(
-        "Visits of 1 ms to 10 s, 0 to 95 % of the time. In brackets: experiments with enough alone, median \
+        "Visits of 1 ms to 10 s, 0 to 95 % of the time. In brackets: experiments with enough batches alone, median \
          width of the interval, mean bias of the median.\n"
     );
     println!(
@@ -283,7 +283,7 @@ fn print_comparisons(tries: usize) {
     println!();
 }
 
-/// How launches differ: a lognormal, and a share of launches that takes so many times as long.
+/// How launches differ: a lognormal, and a share of launches that are slower, by a factor.
 type Spread = (&'static str, f64, f64, f64);
 
 const SPREADS: [Spread; 8] = [

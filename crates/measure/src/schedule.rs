@@ -283,7 +283,7 @@ mod tests {
         assert!(!needs_more(&[0.0, 0.0, 0.0]) && !needs_more(&[-1.0, 0.0, 5.0]));
     }
 
-    /// Blocks of one point that had a launch of so many seconds.
+    /// Blocks of one point whose launches took these times.
     fn blocks(seconds: &[f64]) -> Vec<Counted> {
         let block = |seconds: &f64| Counted {
             launch: Duration::from_secs_f64(*seconds),

@@ -92,7 +92,7 @@ impl Expression {
             Dimension(1, -1) => Unit::BytesPerSecond,
             Dimension(0, -1) => Unit::Hertz,
             NUMBER => Unit::One,
-            other => return Err(format!("`{text}` is in {other}, which is no cost")),
+            other => return Err(format!("`{text}` is in {other}, which is not a cost")),
         };
         Ok(Expression {
             parts,
@@ -445,7 +445,7 @@ fn number(word: &str) -> Parsed {
     };
     let number: f64 = digits
         .parse()
-        .map_err(|_| format!("`{word}` is no number"))?;
+        .map_err(|_| format!("`{word}` is not a number"))?;
     Ok((Node::Number(number * step as f64), dimension))
 }
 
@@ -567,7 +567,7 @@ mod tests {
                 "net.rtt + 1MiB",
                 "`1MiB` is bytes and cannot be added to time",
             ),
-            ("net.rtt * net.rtt", "is in time^2, which is no cost"),
+            ("net.rtt * net.rtt", "is in time^2, which is not a cost"),
             (
                 "max(1, 1ms)",
                 "max() cannot compare a number without a unit with time",
@@ -578,7 +578,7 @@ mod tests {
             ),
             ("(3", "`(3` ends where `)` is missing"),
             ("3parsec", "has no unit of bytes"),
-            ("net.rtt(over lna)", "`lna` is no link"),
+            ("net.rtt(over lna)", "`lna` is not a link"),
             (
                 "memory.bandwidth(over lan)",
                 "memory.bandwidth has one end, so no link",

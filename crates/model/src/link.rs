@@ -75,7 +75,7 @@ impl FromStr for Link {
         for part in spelt.map_or(text, |(_, spelt)| spelt).split(',') {
             let (name, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("`{part}` is no link (links: {USAGE})"))?;
+                .ok_or_else(|| format!("`{part}` is not a link (links: {USAGE})"))?;
             match name.split_once('.') {
                 Some(("up", name)) => set(&mut up, name, value)?,
                 Some(("down", name)) => set(&mut down, name, value)?,
@@ -136,7 +136,7 @@ fn time_ns(text: &str) -> Result<f64, String> {
     ];
     number(text, &units)
         .filter(|ns| (0.0..=TIME_MOST_NS).contains(ns))
-        .ok_or_else(|| format!("`{text}` is no time of up to 2 s, such as 95ms or 50us"))
+        .ok_or_else(|| format!("`{text}` is not a time of up to 2 s, such as 95ms or 50us"))
 }
 
 /// `10%` or `0.1`.
@@ -151,7 +151,7 @@ fn bits(text: &str) -> Result<f64, String> {
     let units = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
     number(text, &units)
         .filter(|bits| (1e3..=1e12).contains(bits))
-        .ok_or_else(|| format!("`{text}` is no rate from 1kbit to 1000Gbit, such as 100Mbit"))
+        .ok_or_else(|| format!("`{text}` is not a rate from 1kbit to 1000Gbit, such as 100Mbit"))
 }
 
 /// A number with one of these units: the first that is a suffix of the text.
@@ -293,8 +293,8 @@ mod tests {
     #[test]
     fn what_is_no_link_says_so() {
         for (text, says) in [
-            ("", "is no link"),
-            ("lann", "is no link"),
+            ("", "is not a link"),
+            ("lann", "is not a link"),
             ("delay=-1ms", "no time"),
             ("delay=5", "no time"),
             ("delay=1ms,jitter=2ms", "more than the delay"),

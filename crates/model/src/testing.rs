@@ -16,7 +16,7 @@ use crate::unit::{Better, Unit};
 use crate::{List, Text};
 use std::collections::BTreeMap;
 
-/// A run without points, of a virtual machine that claims caches of so many bytes.
+/// A run without points, of a virtual machine that claims caches of these sizes.
 pub fn run(claimed: &[u64]) -> Run {
     let mut run = run_without_facts();
     let mut facts = Facts::default();

@@ -74,7 +74,7 @@ impl<P: TypedPoint> From<&Point> for At<P> {
     /// # Panics
     /// If it is not a point of this probe, which no plan contains.
     fn from(point: &Point) -> At<P> {
-        At::read(point).unwrap_or_else(|| panic!("{point} is no point of {}", P::PROBE))
+        At::read(point).unwrap_or_else(|| panic!("{point} is not a point of {}", P::PROBE))
     }
 }
 

@@ -453,7 +453,7 @@ mod tests {
     use std::thread::sleep;
     use std::time::Duration;
 
-    /// Counters of these events, where all of them are to be had.
+    /// Counters of these events, if all of them can be counted.
     fn group_of(events: &[Event]) -> Option<Group> {
         let (group, absent) = Group::open(events);
         if !absent.is_empty() {
@@ -519,7 +519,7 @@ mod tests {
         syscalls::time_vdso(100);
         group.disable().unwrap();
         let calls = value(&group, event).unwrap();
-        // The call that ends the counting is one too.
+        // The call that stops counting is counted too.
         assert!((100..=102).contains(&calls), "{calls}");
     }
 

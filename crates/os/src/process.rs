@@ -86,7 +86,7 @@ extern "C" fn end_group(signal: libc::c_int) {
 }
 
 /// Waits until nothing more can arrive on standard input: the other ends of the pipe or socket are closed. It
-/// does not matter whether everything was read. If standard input is neither, it waits for ever.
+/// does not matter whether everything was read. If standard input is neither, it waits forever.
 ///
 /// # Errors
 ///
@@ -217,7 +217,7 @@ pub(crate) mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command, Stdio};
 
-    /// This test program again, as a process that does one of the `child_` tests only.
+    /// This test program as a child process that runs only one of the `child_` tests.
     pub(crate) fn child(test: &str) -> Command {
         let mut command = Command::new(env::current_exe().unwrap());
         command
@@ -299,7 +299,7 @@ pub(crate) mod tests {
         arena.populate().unwrap();
         let after = resident().unwrap();
         let added = after.all.saturating_sub(before.all);
-        // Other tests come and go meanwhile.
+        // Other tests allocate and free meanwhile.
         assert!(added > BYTES as u64 / 2, "{added}");
         assert!(after.anonymous.is_none_or(|bytes| bytes > BYTES as u64 / 2));
     }

@@ -12,7 +12,7 @@ words! {
     pub(crate) enum Pages => PageSize {
         /// the smallest pages, so that the TLB is part of the cost as in most programs
         Base = "4KiB",
-        /// transparent huge pages, which take most of the TLB's part out
+        /// transparent huge pages, which avoid most TLB misses
         Huge = "2MiB",
     }
 }
@@ -24,13 +24,13 @@ impl Pages {
     }
 }
 
-/// Whether that much memory can be had, and some is left to others and to the
-/// kernel's page tables.
+/// Whether that much memory is available, with some left for others and for the kernel's page
+/// tables.
 pub(crate) fn fits(bytes: u64) -> bool {
     bytes <= available_bytes().unwrap_or(u64::MAX) / 10 * 9
 }
 
-/// Whether that much memory can be had.
+/// As [`fits`].
 ///
 /// # Errors
 /// If it does not fit.
@@ -41,7 +41,7 @@ pub(crate) fn ensure_fits(bytes: u64) -> Result<(), Failure> {
     Err(does_not_fit(bytes))
 }
 
-/// Why a point has no number that asks for more.
+/// The failure of a point that needs more memory.
 pub(crate) fn does_not_fit(bytes: u64) -> Failure {
     Failure::unsupported(format!(
         "{} do not fit into the {} MiB of memory that are available here",
@@ -50,10 +50,10 @@ pub(crate) fn does_not_fit(bytes: u64) -> Failure {
     ))
 }
 
-/// An arena of this size, which is to be on these pages; none of it is in memory yet.
+/// An arena of this size for these pages; none of it is in memory yet.
 ///
 /// # Errors
-/// Why there is none.
+/// If it cannot be mapped.
 pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
     Arena::map(bytes as usize, pages.into()).map_err(|error| failed("map", bytes, pages, &error))
 }
@@ -61,7 +61,7 @@ pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
 /// An arena of this size, all of it in memory, on base pages or mostly on huge ones.
 ///
 /// # Errors
-/// Why there is none, or on which pages it came.
+/// If it cannot be had, or is on other pages.
 pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
     let mut arena = map(bytes, pages)?;
     arena
@@ -74,8 +74,8 @@ pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
 /// The share of an arena on huge pages from which on it counts as being on them.
 pub(crate) const MOSTLY: f64 = 0.9;
 
-/// Whether an arena, all of it in memory, is on the pages asked for: of huge ones
-/// at least the share `huge`.
+/// Checks that an arena, all of it in memory, is on the requested pages: with huge pages, at least
+/// the share `huge` of it.
 ///
 /// # Errors
 /// If it is not.
@@ -93,7 +93,7 @@ pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failur
     Ok(())
 }
 
-/// Why a point has no number that needs huge pages and got others.
+/// The failure of a point that needs huge pages and got others.
 pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
     Failure::unsupported(format!(
         "only {} of {} came on huge pages: memory is fragmented or limited, or transparent huge \
@@ -103,7 +103,7 @@ pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
     ))
 }
 
-/// Why a point has no number whose arena cannot be had.
+/// The failure of a point whose arena cannot be had.
 pub(crate) fn failed(what: &str, bytes: u64, pages: Pages, error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "cannot {what} {} on {} pages: {error}",

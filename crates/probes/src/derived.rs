@@ -1,4 +1,4 @@
-//! What is computed from the metrics that a role reports.
+//! Metrics computed from those that a role reports.
 
 use costof_measure::probe::only;
 use costof_model::Text;
@@ -6,14 +6,13 @@ use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::protocol::Report;
 use costof_stats::median;
 
-/// What one operation cost in the median of a launch's batches, in nanoseconds; `None` if the metric has no
-/// batches.
+/// The median cost of one operation over a launch's batches, in nanoseconds; `None` if the metric
+/// has no batches.
 pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
     Some(cost(report, metric)?.0)
 }
 
-/// That median, and the state of the core in the batches that it is of: alone where there are
-/// enough of those.
+/// That median, and the state of the core in its batches: alone, where there are enough of those.
 fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
     let measured = report
         .metrics
@@ -31,12 +30,12 @@ fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
     Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
 }
 
-/// By how much one operation costs more in the median than another, in nanoseconds.
+/// By how much the median cost of one operation exceeds that of another, in nanoseconds.
 pub(crate) fn difference_ns(report: &Report, metric: &str, other: &str) -> Option<f64> {
     Some(median_ns(report, metric)? - median_ns(report, other)?)
 }
 
-/// A metric that is one number, where there is such a one.
+/// A metric that is one number, if the report has it.
 pub(crate) fn value(report: &Report, metric: &str) -> Option<f64> {
     let mut metrics = report.metrics.iter();
     match metrics.find(|one| one.name == metric)?.data {
@@ -73,7 +72,7 @@ pub(crate) fn with_throughput(reports: Vec<Report>, bytes: u64) -> Report {
     report
 }
 
-/// The cost was measured in groups of `operations`: makes it that of one.
+/// Makes a cost that was measured in groups of `operations` that of one operation.
 pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
     for measured in &mut report.metrics {
         if let ("cost", Data::Samples(samples)) = (&*measured.name, &mut measured.data) {
@@ -84,8 +83,7 @@ pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
     }
 }
 
-/// The other end took the CPU from this thread: that is what was measured,
-/// and no disturbance.
+/// Forgets preemptions by the other end: they are part of what is measured, not disturbances.
 pub(crate) fn forget_disturbances(report: &mut Report) {
     for measured in &mut report.metrics {
         measured.disturbed.clear();

@@ -1,5 +1,5 @@
-//! What probes between two ends share: where the other end runs, and whether
-//! the CPUs between which something goes to and fro are kept awake.
+//! Common parts of probes with two ends: where the other end runs, and whether their CPUs are kept
+//! awake.
 
 use crate::setup::FirstError;
 use crate::threads;
@@ -18,13 +18,13 @@ costof_model::words! {
         Same = "same",
         /// each on a CPU of its own, the nearest one to the first
         Cross = "cross",
-        /// both in one thread, which never waits: what is sent is there when it is looked for
+        /// both in one thread, which never waits: every message has been sent before it is received
         OneThread = "one_thread",
     }
 }
 
 impl Cpus {
-    /// On how many CPUs the two ends run.
+    /// How many CPUs the two ends use.
     pub(crate) fn count(self) -> usize {
         match self {
             Cpus::Same | Cpus::OneThread => 1,
@@ -32,17 +32,17 @@ impl Cpus {
         }
     }
 
-    /// The axis `cpus`, for what is about one CPU.
+    /// The axis `cpus`, for probes of one CPU.
     pub(crate) fn same_first() -> AxisOf<Cpus> {
         words_of(&[Cpus::Same, Cpus::Cross]).about(ABOUT_CPUS)
     }
 
-    /// The axis `cpus`, for what is about two.
+    /// The axis `cpus`, for probes of two.
     pub(crate) fn cross_first() -> AxisOf<Cpus> {
         words_of(&[Cpus::Cross, Cpus::Same]).about(ABOUT_CPUS)
     }
 
-    /// The axis `cpus` of messages that one thread can send to itself.
+    /// The axis `cpus`, for messages that one thread can send to itself.
     pub(crate) fn cross_first_or_one_thread() -> AxisOf<Cpus> {
         words_of(&[Cpus::Cross, Cpus::Same, Cpus::OneThread]).about(ABOUT_CPUS)
     }
@@ -58,10 +58,10 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
     Ok(threads::on(ends.count(), cpus)?[ends.count() - 1])
 }
 
-/// Keeps the CPUs on which the ends run, the first ones of `cpus`, so.
+/// Keeps the CPUs on which the ends run, the first ones of `cpus`, idle or awake as `wake` says.
 ///
 /// # Errors
-/// Why they cannot be.
+/// If that is impossible.
 pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
@@ -75,7 +75,7 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
 /// Two ends that spin need a CPU each, and keep them awake themselves.
 ///
 /// # Errors
-/// If they share one, or it is to be idle.
+/// If they share a CPU, or it should be idle.
 pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     match (ends, wake) {
         (Cpus::Cross | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
@@ -89,7 +89,7 @@ pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
     }
 }
 
-/// A token that goes between this thread and a partner, both on CPUs that are kept awake or not.
+/// A token that goes between this thread and a partner, with both CPUs kept awake or not.
 pub(crate) struct TokenExchange {
     pub(crate) leader: Leader,
     _awake: Awake,
@@ -106,7 +106,7 @@ impl TokenExchange {
     }
 
     /// Measures round trips in a row as `cost`, and each one alone as `single` if that is a metric.
-    /// How many there were.
+    /// Returns how many there were.
     ///
     /// # Errors
     /// If one failed.
@@ -140,9 +140,7 @@ pub(crate) fn cannot_start(error: io::Error) -> Failure {
 /// A failure while the ends exchange something.
 pub(crate) fn broken(error: io::Error) -> Failure {
     Failure::error(match error.kind() {
-        io::ErrorKind::InvalidData => {
-            "what came back is not the answer to what was sent".to_owned()
-        }
+        io::ErrorKind::InvalidData => "the answer differs from what was sent".to_owned(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
             "the other end has ended: was it killed?".to_owned()
         }

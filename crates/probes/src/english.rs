@@ -1,9 +1,8 @@
-//! Text that looks like English to a compressor: the same words come again as
-//! often as they do in prose, in an order that nobody wrote. Snappy makes 64 KiB
-//! of it 1.64 times smaller; of technical prose in English, 1.73 times.
+//! Text that looks like English to a compressor: words recur as often as in prose, but in random
+//! order. Snappy makes 64 KiB of it 1.64 times smaller; of technical prose in English, 1.73 times.
 //!
 //! Source: G. K. Zipf, Human Behavior and the Principle of Least Effort, 1949:
-//! the word of rank r comes about 1 ÷ r as often as the first.
+//! the word of rank r occurs about 1 ÷ r as often as the first.
 
 use fastrand::Rng;
 
@@ -33,12 +32,12 @@ const WORDS: &str = "the of and to in a is that it was for on are as with his th
     probably perhaps nothing everything nobody remember consider suppose continue describe explain \
     receive return arrive discover believe understand happen remain depend require produce develop \
     increase reduce support control";
-/// What longer words are made with.
+/// Endings for longer words.
 const ENDINGS: [&str; 8] = ["s", "ed", "ing", "er", "ly", "ness", "ful", "ment"];
-/// Words in a line, about.
+/// Approximate length of a line, in bytes.
 const LINE: usize = 72;
 
-/// `length` bytes of it, the same for the same seed.
+/// `length` bytes of text, the same for the same seed.
 pub(crate) fn text(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(seed);
     let words: Vec<&str> = WORDS.split_whitespace().collect();
@@ -47,9 +46,9 @@ pub(crate) fn text(length: usize, seed: u64) -> Vec<u8> {
     let mut begins = true;
     while text.len() < length {
         let start = text.len();
-        // Uniform in the logarithm of the rank, which gives each rank its 1 ÷ r.
-        // A vocabulary is several times larger than the list: the rare words
-        // are the list's once more, with an ending.
+        // Uniform in the logarithm of the rank, which gives rank r its frequency 1 ÷ r. A
+        // vocabulary is several times larger than the list: the rare words are those of the list
+        // with an ending.
         let rank = (random.f64() * (words.len() as f64 * 9.0).ln()).exp() as usize - 1;
         let word = words[rank % words.len()];
         text.extend_from_slice(word.as_bytes());

@@ -26,7 +26,7 @@ pub(crate) fn cost_ns(range: (f64, f64), because: impl Into<String>) -> Option<P
     between("cost", range, because)
 }
 
-/// The metric `throughput` between two values in bytes a second.
+/// The metric `throughput` between two values in bytes per second.
 pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
     between("throughput", (low, high), because)
 }
@@ -40,7 +40,7 @@ pub(crate) fn cost_cycles(
     cycles(measured, range, because)?.predict("cost")
 }
 
-/// So many core cycles for something, at the core clock that this run has measured; `None` if it has not.
+/// This many core cycles, at the core clock that this run has measured; `None` if it has not.
 pub(crate) fn cycles(measured: &MeasuredRows<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
     let hz = core_hz(measured)?;
     let cycles = Range::from(cycles);
@@ -48,8 +48,8 @@ pub(crate) fn cycles(measured: &MeasuredRows<'_>, cycles: (f64, f64), name: &str
     Some(Cost::new(cycles * (1e9 / hz), name))
 }
 
-/// What a point has cost, over no link, for what it stands for in a prediction; `None` if it was not
-/// measured.
+/// The measured cost of a point, over no link, named by its role in a prediction; `None` if it was
+/// not measured.
 pub(crate) fn measured_cost<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     point: &P,
@@ -64,7 +64,7 @@ pub(crate) fn core_hz(measured: &MeasuredRows<'_>) -> Option<f64> {
     measured.at(&Frequency {})
 }
 
-/// Where cycles become nanoseconds.
+/// The core clock, in words.
 pub(crate) fn at_the_clock(hz: f64) -> String {
     format!(
         "at the {} that cpu.frequency measured",

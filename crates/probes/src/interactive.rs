@@ -1,14 +1,14 @@
-//! `copy.send` and `rudp.loss` interactively: their two ends without a controller, for people with two
+//! `copy.send` and `rudp.loss` interactively: their two ends without a controller, for two
 //! terminals.
 //!
-//! Over a control connection the sender says what it will send, and the receiver says where. Then the
-//! probe's own roles connect and measure, so that people can send whatever the probe can send, and a
-//! metric is the same metric. This lies in the crate of the roles since it is only another way to start
+//! Over a control connection the sender says what it will send, and the receiver says where. Then
+//! the probe's own roles connect and measure, so everything the probe can send can be sent, and the
+//! metrics mean the same. This is in the crate of the roles because it is only another way to start
 //! them: no other crate knows a probe's roles, and the command line never computes a result.
 //!
-//! A sender first proves that it has the token: until it has, nothing else of the connection is used. The
-//! token is not sent, so that who reads the network's packets learns nothing by which to connect. What
-//! follows is neither encrypted nor authenticated (docs/SECURITY.md).
+//! A sender first proves that it has the token: until then, nothing else of the connection is used.
+//! The token itself is not sent, so reading the network's packets does not let anybody connect.
+//! What follows is neither encrypted nor authenticated (docs/SECURITY.md).
 
 mod address;
 mod admission;
@@ -48,12 +48,12 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use workload::{LocalEnd, Workload, stack};
 
-/// Why nothing was sent, or nobody can connect.
+/// Why nothing was sent, or it cannot listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The command or an input is wrong.
     Wrong(String),
-    /// It is not, but nothing could be measured now.
+    /// The command is right, but nothing could be measured now.
     Nothing(String),
 }
 
@@ -68,14 +68,15 @@ pub struct Outcome {
     pub arrived: u64,
     /// Their payload, in bytes.
     pub arrived_bytes: u64,
-    /// What this end knows of the measurement: the sender both ends' half, the receiver its own.
+    /// The measurements that this end knows: at the sender those of both ends, at the receiver its
+    /// own.
     pub measured: Result<Run, Failure>,
 }
 
 /// A token that nobody else can guess: 32 hexadecimal digits.
 ///
 /// # Errors
-/// Where the kernel gives no random bytes.
+/// If the kernel gives no random bytes.
 pub fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
 }
@@ -85,11 +86,11 @@ pub fn info() -> &'static ProbeInfo {
     &PROBE.info
 }
 
-/// The defaults of a probe, and these values instead. The value of `over` decides which probe it is.
-/// Where `address` is a Unix socket, `over` is one too unless a value says otherwise.
+/// The defaults of a probe, replaced by these values. The value of `over` decides which probe it
+/// is. Where `address` is a Unix socket, `over` is one too unless a value says otherwise.
 ///
 /// # Errors
-/// What cannot be sent on any machine, and what else can.
+/// If this cannot be sent on any machine, with what can be.
 pub fn asked(
     address: &Address,
     values: &[(&str, AxisValue)],
@@ -134,16 +135,16 @@ fn check_address(address: &Address, workload: &Workload, over: &str) -> Result<(
     }
 }
 
-/// The value that a word or number is on an axis of copy.send.
+/// The value of an axis of copy.send that a word or number names.
 ///
 /// # Errors
-/// A sentence that names the axis, or the values that it has.
+/// A sentence that names the axis, or its values.
 pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
     info().axis(name)?.parse(text)
 }
 
-/// The path between two ends, as far as they know where they are: in one network namespace it is the
-/// loopback device, whatever address they use.
+/// The path between two ends, as far as they know where they are: in one network namespace it is
+/// the loopback device, whatever address they use.
 fn between(one: &Place, other: &Place) -> Link {
     let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
     if !is_same(&one.boot, &other.boot) {
@@ -175,7 +176,7 @@ impl ThisEnd {
         }
     }
 
-    /// A launch of this one point, wherever the kernel puts its threads.
+    /// A launch of this one point, on whatever CPUs the kernel chooses.
     fn launch(
         &self,
         role: &'static str,
@@ -204,7 +205,7 @@ impl ThisEnd {
         }
     }
 
-    /// Runs a role that is prepared, until `stop` is set at the latest.
+    /// Runs a prepared role, until `stop` is set at the latest.
     fn measure(&self, end: &mut dyn LocalEnd, stop: &AtomicBool) -> Result<Report, Failure> {
         let clock = clock::open(&self.clock)?;
         let mut record = Record::default();
@@ -212,7 +213,7 @@ impl ThisEnd {
         Ok(record.into_report(false, Vec::new()))
     }
 
-    /// What the ends' reports say together, as a run of one launch.
+    /// The ends' reports together, as a run of one launch.
     fn run(
         &self,
         workload: &Workload,
@@ -224,7 +225,7 @@ impl ThisEnd {
         let primary = &info.primary().name;
         if !report.metrics.iter().any(|metric| metric.name == *primary) {
             return Err(Failure::error(
-                "too little arrived to say how fast (a larger --count or --duration)",
+                "too little arrived to measure a rate (a larger --count or --duration)",
             ));
         }
         let launch = LaunchRow {
@@ -273,7 +274,8 @@ impl ThisEnd {
     }
 }
 
-/// How the end of the link at this address is set up, and what changed until it is asked.
+/// The state of the link's end at this address; the returned function adds what has changed by its
+/// call.
 fn watch_link_end(role: &'static str, address: IpAddr) -> impl FnOnce() -> (&'static str, LinkEnd) {
     let before = link_end::at(address);
     move || (role, link_end::since(&before, link_end::at(address)))
@@ -293,7 +295,7 @@ fn empty_report() -> Report {
     }
 }
 
-/// Text of the peer, fit for a terminal: one line, of no more than so many letters.
+/// Text of the peer, safe for a terminal: one line of limited length.
 fn printable(text: &str) -> String {
     const MOST: usize = 500;
     text.chars()

@@ -1,11 +1,11 @@
-//! The probes: one file each, and the table in which they stand. A new probe is its file, its `mod` and its
-//! line in the table here.
+//! The probes: one file each, and their table. A new probe is its file, its `mod` and its line in
+//! the table here.
 //!
 //! This crate never prints.
 
 mod arenas;
 mod copy {
-    //! Copies on the way of a message, and what it is worth to leave them out.
+    //! Copies on the path of a message, and what avoiding them gains.
 
     pub(crate) mod by_size;
     pub(crate) mod parts;
@@ -15,7 +15,7 @@ mod copy {
 
     /// Which copies each way of [`send`] makes on each link, as a drawing.
     pub(crate) const COPIES: &str = include_str!("copy/send/copies.txt");
-    /// Where the two copies are, whether they are two, and which one goes.
+    /// The drawing of the two copies that zero copy avoids, and when.
     pub(crate) const TWO_COPIES: &str = include_str!("copy/send/two_copies.txt");
 }
 mod cpu {
@@ -91,7 +91,7 @@ mod rudp;
 mod setup;
 mod sizes;
 mod sync {
-    //! Threads that share something.
+    //! Threads that share memory.
 
     pub(crate) mod core_to_core;
     pub(crate) mod false_sharing;
@@ -105,7 +105,7 @@ mod wake;
 
 use costof_measure::probe::Probe;
 
-/// The table over which `list`, `run`, `explain`, the report and the tests loop.
+/// The table that `list`, `run`, `explain`, the report and the tests use.
 pub static TABLE: &[&Probe] = &[
     &harness::null::PROBE,
     &cpu::clock::PROBE,

@@ -1,11 +1,11 @@
-//! What a probe has to say beyond its description: text that stays as it is drawn, for `explain`.
+//! Preformatted text of a probe for `explain`, beyond its description.
 
 /// A text of a probe, with lines of at most [`COLUMNS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     /// The probe's id.
     pub probe: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub heading: &'static str,
     /// Its lines.
     pub text: &'static str,
@@ -14,7 +14,7 @@ pub struct Note {
 /// The widest line of a note: indented by two, it fits a terminal of 80 columns.
 pub const COLUMNS: usize = 78;
 
-/// All of them.
+/// All notes.
 pub static NOTES: &[Note] = &[
     Note {
         probe: "copy.send",

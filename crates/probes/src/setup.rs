@@ -1,4 +1,4 @@
-//! A role of a probe of one process: what is set up for a point, measured with and checked.
+//! The role of a probe with one process: sets a point up, measures it and checks it.
 
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Role, RoleAt, role};
@@ -7,8 +7,8 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::typed::{At, TypedPoint};
 use std::io;
 
-/// What a point of `P` is measured with. There is one at a time: that of an earlier point is gone before
-/// the next is set up.
+/// The setup of a point of `P`. Only one exists at a time: that of an earlier point is dropped
+/// before the next is set up.
 pub(crate) trait Setup<P>: Sized {
     /// As [`RoleAt::blocks`].
     fn blocks(point: &At<P>) -> bool {
@@ -19,19 +19,19 @@ pub(crate) trait Setup<P>: Sized {
     /// Sets the point up, untimed.
     ///
     /// # Errors
-    /// Why the point cannot be measured here.
+    /// If the point cannot be measured here.
     fn set_up(point: &At<P>, launch: &Launch) -> Result<Self, Failure>;
 
     /// Measures the point.
     ///
     /// # Errors
-    /// Why it has no number.
+    /// If it has no number.
     fn measure(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// Checks that the work was done, and adds the evidence as metrics.
     ///
     /// # Errors
-    /// What shows that it was not.
+    /// If the work was not done.
     fn check(self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())
@@ -78,7 +78,7 @@ impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {
 /// Measures operations that may fail, as [`Meter::repeatable`].
 ///
 /// # Errors
-/// The first one, if any.
+/// The first one that occurred.
 pub(crate) fn repeat_fallible(
     meter: &mut Meter<'_>,
     metric: &'static str,

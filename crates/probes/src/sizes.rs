@@ -1,8 +1,8 @@
-//! Sizes, as those that lie inside a cache or beyond all of them.
+//! Sizes inside a cache, or beyond all of them.
 
 use costof_model::facts::Facts;
 
-/// So many KiB each, in bytes.
+/// Sizes in KiB, as bytes.
 pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
     let mut position = 0;
     while position < N {
@@ -12,8 +12,9 @@ pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
     sizes
 }
 
-/// A size well inside the cache that the CPU claims at a level; `None` if it claims none. A last level is
-/// shared, and its outer part often with strangers: four times the level before is far enough into it.
+/// A size well inside the cache that the CPU claims at a level; `None` if it claims none. A last
+/// level is shared, and its outer part often with other programs: four times the level before is
+/// far enough inside.
 pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
     let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
     let half = claimed(level)? / 2;
@@ -27,8 +28,8 @@ pub(crate) fn beyond(facts: &Facts) -> u64 {
     last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30))
 }
 
-/// Whether so many bytes lie inside the cache that the CPU claims at a
-/// level, with some of it left to others.
+/// Whether this many bytes fit into the cache that the CPU claims at a level, with some of it left
+/// for others.
 pub(crate) fn fit_into_level(bytes: u64, facts: &Facts, level: u32) -> bool {
     let claimed = facts.claimed_cache(level);
     claimed.is_some_and(|cache| bytes as f64 <= 0.75 * cache.size_bytes as f64)

@@ -63,7 +63,7 @@ pub(crate) fn measured_call(call: Call, ns: f64) -> PointRow {
     measured(Syscall { call, threads: 1 }, ns)
 }
 
-/// The least that predictions of messages need: a read of 100 ns, and a copy in memory at 10 GB/s.
+/// The minimum for predictions of messages: a read of 100 ns, and a copy in memory at 10 GB/s.
 pub(crate) fn read_and_copy() -> [PointRow; 2] {
     let copy = at::<Bandwidth>("op=copy");
     [measured_call(Call::Read, 100.0), measured(copy, 10e9)]
@@ -79,7 +79,7 @@ pub(crate) fn number(name: &'static str, value: f64) -> Measured {
     Measured::new(text(name), Data::Value(value))
 }
 
-/// What a report has of a metric.
+/// A metric's data in a report.
 pub(crate) fn data<'a>(report: &'a Report, name: &str) -> Option<&'a Data> {
     let found = report.metrics.iter().find(|metric| metric.name == name);
     found.map(|metric| &metric.data)
@@ -90,7 +90,7 @@ pub(crate) fn names(report: &Report) -> Vec<&str> {
     report.metrics.iter().map(|metric| &*metric.name).collect()
 }
 
-/// What a role reports that has measured these.
+/// The report of a role that has measured these.
 pub(crate) fn report(metrics: Vec<Measured>) -> Report {
     Report {
         state: State::Ok,

@@ -31,11 +31,11 @@ pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
         .ok_or_else(|| too_few(needed, cpus.len()))
 }
 
-/// Whether so many threads have a CPU each, where they are pinned to
-/// `cpus` or, without those, where the kernel places them.
+/// Checks that each thread has a CPU of its own, where they are pinned to `cpus` or, without those,
+/// where the kernel places them.
 ///
 /// # Errors
-/// If they have not.
+/// If there are too few.
 pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failure> {
     let processors = match cpus.len() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -47,9 +47,8 @@ pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failur
     Ok(())
 }
 
-/// The CPUs that so many threads run on and may share. Two or more need
-/// two of them, or they would take turns by the scheduler's clock and share
-/// nothing at the same time.
+/// The CPUs that this many threads run on and may share. Two or more threads need two CPUs; on one
+/// they would take turns and never share anything at the same time.
 ///
 /// # Errors
 /// If there is only one for several.
@@ -88,7 +87,7 @@ impl Drop for Sleeper {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // It has no way to panic.
+            // It cannot panic.
             let _ = thread.join();
         }
     }

@@ -5,27 +5,25 @@ use costof_model::typed::{AxisOf, words, words_of};
 use costof_os::cpu::awake::{PollingIdle, Spinners};
 
 costof_model::words! {
-    /// What a CPU does while something waits on it.
+    /// What a CPU does while an end waits on it.
     pub(crate) enum Wake {
-        /// a process of the lowest policy (SCHED_IDLE) spins on it and gives way at once, so that it
+        /// a process of the lowest policy (SCHED_IDLE) spins on it and gives way at once, so it
         /// never halts; a wake-up interrupts it
         Awake = "awake",
         /// nothing keeps it awake: it halts, or polls for a while first, as the machine is set up
         Idle = "idle",
-        /// its idle loop is kept from halting through /dev/cpu_dma_latency, and sees a wake-up without
-        /// an interrupt
+        /// its idle loop polls instead of halting (/dev/cpu_dma_latency), and sees a wake-up
+        /// without an interrupt
         Polling = "polling",
     }
 }
 
-/// The axis `wake`, for what goes to and fro between two ends.
+/// The axis `wake` of exchanges between two ends.
 pub(crate) fn of_two_ends() -> AxisOf<Wake> {
-    words().about(
-        "what a CPU does while its end waits; with cpus=same there is always the other end to run",
-    )
+    words().about("what a CPU does while its end waits; with cpus=same, it runs the other end")
 }
 
-/// The axis `wake`, for a thread that sleeps.
+/// The axis `wake` of a thread that sleeps.
 pub(crate) fn of_a_sleeper() -> AxisOf<Wake> {
     words_of(&[Wake::Idle, Wake::Awake]).about("what the CPU does while the thread sleeps")
 }
@@ -41,10 +39,10 @@ pub(crate) enum Awake {
     Polling { _request: PollingIdle },
 }
 
-/// Keeps these CPUs so.
+/// Keeps these CPUs in that state.
 ///
 /// # Errors
-/// Why they cannot be kept awake.
+/// If that is impossible.
 pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
     let (awake, what) = match wake {
         Wake::Idle => return Ok(Awake::Unchanged),

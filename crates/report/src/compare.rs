@@ -302,7 +302,7 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
         "The runs took turns, launch by launch, so what the machine did meanwhile affected both alike. A ratio \
          compares neighbouring launches, so it may differ from the ratio of the two medians."
     } else {
-        "If the machine itself changed between the runs, the ratios contain that: --interleave measures both in turns."
+        "If the machine itself changed between the runs, the ratios include that change: --interleave measures both in turns."
     };
     format!(
         "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
@@ -359,7 +359,7 @@ pub(crate) mod tests {
     use costof_model::testing::{run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
-    /// A row of this ratio, whose interval is so wide to either side as a share.
+    /// A row with this ratio, and an interval that extends this share to either side.
     pub(crate) fn row(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
         Compared {
             point: sized_row(probe, 64, 5.0).point,

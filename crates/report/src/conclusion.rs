@@ -67,7 +67,7 @@ pub(crate) fn matters<'a>(
     first.map(|(_, matter)| matter).collect()
 }
 
-/// The note before a line whose evidence has a grade that is not to be relied on.
+/// A prefix for a line whose evidence has an unreliable grade.
 fn doubt(grade: Option<Grade>) -> String {
     let low = grade.filter(|grade| *grade > Grade::B);
     low.map_or_else(String::new, |grade| format!("(grade {grade}) "))

@@ -26,8 +26,8 @@ pub fn counted(messages: u64, bytes: u64) -> String {
 /// The width of a metric's name and value in the table.
 const NAME_AND_VALUE: usize = 36;
 
-/// Each metric of the run's only point and what it is, then its findings and how the link was set up. Lines
-/// have about this many columns.
+/// Each metric of the run's only point with its description, then the findings and the setup of the
+/// link. Lines have about this many columns.
 pub fn metrics(run: &Run, info: &ProbeInfo, columns: usize) -> String {
     let mut grid = Grid::new([("", Left), ("measured", Right), ("", Left)]);
     let room = columns.saturating_sub(NAME_AND_VALUE);

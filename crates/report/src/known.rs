@@ -3,8 +3,8 @@
 
 use costof_model::rows::PointRow;
 
-/// Each probe with the label of a headline. Where labels end with a name that depends on the machine, such as
-/// a disk's, this is how they begin. The best-known numbers come first.
+/// Each probe with the label of a headline. A label that ends with a machine-dependent name, such
+/// as a disk's, is given without it. The best-known numbers come first.
 pub const ROWS: [(&str, &str); 20] = [
     ("cpu.clock", "clock read: clock_gettime"),
     ("cpu.branch_miss", "branch misprediction"),
@@ -31,7 +31,7 @@ pub const ROWS: [(&str, &str); 20] = [
 /// The page's first screen shows this many.
 const FIRST: usize = 12;
 
-/// The probes whose label goes on, with the disk's name or with what is sent.
+/// The probes whose labels end with the disk's name or with what is sent.
 const PREFIXES: [&str; 3] = ["net.bandwidth", "file.read", "file.sync"];
 
 /// Whether the headline with this label is one of these numbers.

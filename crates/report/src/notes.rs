@@ -39,7 +39,7 @@ pub(crate) fn summary(run: &Run) -> String {
     let needed: HashSet<&Point> = run.run.plan.needed().collect();
     let needed = match rows().filter(|row| needed.contains(&row.point)).count() {
         0 => String::new(),
-        count => format!(" ({count} only as predictions use them)"),
+        count => format!(" ({count} only for predictions)"),
     };
     let mut text = format!(
         "{} measured{needed}, {count} launches each; {predictions}",
@@ -87,9 +87,9 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// The points for which one number is not the whole answer: those with more than two modes (a finding speaks
-/// of those with two), those with another cost while the core is shared, and those that disturbed batches
-/// changed, with the value without these batches.
+/// The points for which one number is not the whole answer: those with more than two modes (a
+/// finding covers those with two), those that cost more while the core is shared, and those that
+/// disturbed batches changed, with the value without these batches.
 pub(crate) fn distributions(run: &Run) -> String {
     /// A smaller difference does not change the digits that are shown.
     const NOTABLE_SHARE: f64 = 0.005;
@@ -178,7 +178,7 @@ pub(crate) fn links(run: &Run) -> String {
         };
         let ends = links.entry(&first.point.link).or_default();
         let own = launch.noise.ends.iter();
-        // A host without costof says nothing of its end.
+        // A host without costof reports nothing about its end.
         let own = own.filter(|(role, _)| run.run.plan.hosts.to.is_none() || *role == "client");
         for end in own.map(|(_, own)| end(own)) {
             if !ends.contains(&end) {
@@ -193,7 +193,7 @@ pub(crate) fn links(run: &Run) -> String {
     lines.collect()
 }
 
-/// The setup of one end: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
+/// The setup of one end: `lo, MTU 65536, noqueue, TCP default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -209,7 +209,7 @@ fn end(end: &LinkEnd) -> String {
     let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
     parts.extend(named("", &queues));
     let control = end.congestion_control.as_ref();
-    parts.extend(control.map(|name| format!("TCP by default {name}")));
+    parts.extend(control.map(|name| format!("TCP default {name}")));
     parts.extend(named("", &on(true)));
     parts.extend(named("no ", &on(false)));
     let absent = end.absent.iter();
@@ -388,7 +388,7 @@ mod tests {
         };
         assert_eq!(
             end(&cable),
-            "eth0, MTU 1500, mq fq_codel, TCP by default cubic, gro gso, no tso"
+            "eth0, MTU 1500, mq fq_codel, TCP default cubic, gro gso, no tso"
         );
         (cable.device, cable.mtu_bytes) = (None, None);
         cable.queue_disciplines.clear();
@@ -398,7 +398,7 @@ mod tests {
             .insert("device".into(), "translated".to_owned());
         assert_eq!(
             end(&cable),
-            "TCP by default cubic, device unknown (translated)"
+            "TCP default cubic, device unknown (translated)"
         );
     }
 }

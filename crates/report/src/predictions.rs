@@ -6,8 +6,8 @@ use crate::text::wrapped;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// The points that missed their prediction, each with the sum that was wrong here; empty if all predictions
-/// held.
+/// The points that missed their prediction, each with the prediction's sum; empty if all
+/// predictions held.
 pub(crate) fn missed(run: &Run) -> String {
     in_order(run)
         .filter(|row| is_hit(row) == Some(false))

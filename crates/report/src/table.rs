@@ -99,7 +99,7 @@ fn without_points(run: &Run) -> String {
     };
     format!(
         "No point has a number yet: the run is unfinished, after {launches}. `costof run --resume RUN` \
-         goes on."
+         continues it."
     )
 }
 
@@ -173,13 +173,14 @@ pub(crate) fn interval(estimate: &Estimate) -> String {
     }
 }
 
-/// The interval for what [`measured`] shows; empty if that says already that there is no usable number.
+/// The interval of what [`measured`] shows; empty if that already says that there is no usable
+/// number.
 pub(crate) fn interval_of(row: &PointRow) -> String {
     let estimate = row.primary().filter(|_| row.is_usable());
     estimate.map_or_else(String::new, interval)
 }
 
-/// The predicted range. If the prediction is scored, a mark shows whether it held.
+/// The predicted range, with a mark that shows whether it held if it is scored.
 pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(expected) = &row.prediction else {
         return String::new();
@@ -194,7 +195,7 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     if expected.metric == row.primary {
         return format!("{range}{mark}");
     }
-    // The prediction is about another metric than the one that this row shows.
+    // The prediction is about another metric than this row shows.
     format!("{} {range}{mark}", printable(&expected.metric))
 }
 

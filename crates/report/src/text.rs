@@ -71,7 +71,7 @@ pub(crate) fn paragraph(text: &str) -> String {
     }
 }
 
-/// Text of a run file without the characters that control a terminal.
+/// Text of a run file without characters that control a terminal.
 pub(crate) fn printable(text: &str) -> String {
     harmless::text(text)
 }

@@ -1,4 +1,4 @@
-//! One thing that each stack has its own of.
+//! A value that each stack has in its own type.
 
 #[derive(Debug)]
 pub(crate) enum ByStack<G, T> {
@@ -6,7 +6,7 @@ pub(crate) enum ByStack<G, T> {
     Thrift(T),
 }
 
-/// Does the same with what either stack has.
+/// Applies the same expression to either stack's value.
 macro_rules! either {
     ($by_stack:expr, $inner:ident => $call:expr) => {
         match $by_stack {

@@ -4,17 +4,17 @@ use crate::by_stack::{ByStack, either};
 use crate::{Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
 use std::net::SocketAddr;
 
-/// What the receiver of a stream has counted.
+/// A server's count of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many chunks arrived.
+    /// Chunks received.
     pub chunks: u64,
-    /// How many bytes they had, the stack's own not counted.
+    /// Payload of the chunks in bytes.
     pub bytes: u64,
 }
 
 impl Summary {
-    /// Itself, where that many chunks of this size were sent.
+    /// Returns the summary if it matches this many chunks of this size.
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].
@@ -30,22 +30,22 @@ impl Summary {
     }
 }
 
-/// The bytes of a chunk: always the same for one size, no two neighbours alike.
+/// A chunk's bytes: the same for each size, with different neighbours.
 pub(crate) fn chunk(size: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(size).collect()
 }
 
-/// A client with one connection at most, which does all its work on the thread that calls it.
+/// A client with at most one connection, which does all its work on the calling thread.
 #[derive(Debug)]
 pub struct Client {
     inner: ByStack<Box<grpc::Client>, Box<thrift::Client>>,
 }
 
 impl Client {
-    /// A client that is not connected. What a process has once is made here: the runtime.
+    /// A client that is not connected. Creates the runtime, once per process.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] where the system has no descriptor left.
+    /// [`RpcError::Failed`] if the system has no descriptor left.
     pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
         memory::keep(options.max_message_bytes);
         let inner = match stack {
@@ -57,8 +57,8 @@ impl Client {
         Ok(Self { inner })
     }
 
-    /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent, and
-    /// not waited for.
+    /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent
+    /// without waiting for an answer.
     ///
     /// # Errors
     /// [`RpcError::Connect`].
@@ -82,8 +82,8 @@ impl Client {
         either!(&mut self.inner, client => client.disconnect())
     }
 
-    /// Sends the payload, waits for the answer, and checks that it is the same. From the second call
-    /// with one kind of payload on, the message is the last answer: it is not made anew.
+    /// Sends the payload, waits for the answer, and checks that it is the same. From the second
+    /// call with one kind of payload on, the last answer is reused as the message.
     ///
     /// # Errors
     /// Why it failed.
@@ -92,12 +92,12 @@ impl Client {
         either!(&mut self.inner, client => client.call(payload))
     }
 
-    /// Sends chunks of `size` bytes while `more` returns true, which is called before each, and waits for
-    /// the server's count of what has arrived, which is what was sent. gRPC: a client stream.
-    /// Thrift has none: oneway calls, and an answered one after the last.
+    /// Calls `more` before each chunk of `size` bytes, and sends chunks while it returns true. Then
+    /// waits for the server's count of what arrived, and compares it with what was sent. gRPC uses
+    /// a client stream; Thrift, which has none, uses oneway calls followed by one with an answer.
     ///
     /// # Errors
-    /// Why it failed; [`RpcError::WrongAnswer`] where another sum has arrived than was sent.
+    /// Why it failed; [`RpcError::WrongAnswer`] if the counts differ.
     pub fn upload(
         &mut self,
         size: usize,

@@ -9,18 +9,18 @@ use thiserror::Error;
 /// Why a call, a connection or a server failed.
 #[derive(Debug, Error)]
 pub enum RpcError {
-    /// No server can listen there.
+    /// No server can listen at this address.
     #[error("cannot listen at {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
     },
-    /// Nobody can be reached there.
+    /// No connection to this address.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
@@ -34,24 +34,24 @@ pub enum RpcError {
     /// The call took longer than its deadline.
     #[error("the call took longer than its deadline of {0:?}")]
     DeadlineExceeded(Duration),
-    /// A message is longer than one end takes.
+    /// A message is longer than one end accepts.
     #[error("a message is too long: {0}")]
     TooLong(String),
     /// The server has no such method.
     #[error("the server does not know the method: {0}")]
     NoSuchMethod(String),
-    /// What arrived is not of this protocol.
+    /// The received bytes are not of this protocol.
     #[error("the other end does not speak {stack}: {reason}")]
     OtherProtocol {
         /// The stack that was used.
         stack: Stack,
-        /// What is wrong with it.
+        /// What is wrong with them.
         reason: String,
     },
     /// The answer is not what was sent.
-    #[error("the answer is not what was sent: {0}")]
+    #[error("the answer differs from what was sent: {0}")]
     WrongAnswer(String),
-    /// This stack cannot do that.
+    /// This stack does not support the operation.
     #[error("{0}")]
     Unsupported(&'static str),
     /// Any other error of the stack.

@@ -1,5 +1,4 @@
-//! gRPC by tonic and prost, as they are: HTTP/2 without TLS, its windows as the libraries set them,
-//! its frames longer.
+//! gRPC by tonic and prost: HTTP/2 without TLS, with the libraries' windows and longer frames.
 
 mod channel;
 mod client;
@@ -16,19 +15,19 @@ pub(crate) use in_flight::InFlight;
 pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
 
-/// What `build.rs` makes of `idl/echo.proto`. It is nobody's to read or to mend: what it does not
-/// say of itself is allowed to it, here and nowhere else.
+/// What `build.rs` generates from `idl/echo.proto`. Nobody reads or edits it, so its lints are
+/// allowed, here and nowhere else.
 #[allow(unreachable_pub)]
 mod wire {
     tonic::include_proto!("costof.rpc");
 }
 
-/// The longest frame of HTTP/2 that each end takes, and so the longest that the other sends: a
-/// message of 64 KiB goes by one system call and comes by two. In frames of 16 KiB, the libraries'
-/// own, it went by four and came by eight.
+/// The longest HTTP/2 frame that each end accepts, and so the longest that the other sends. A
+/// message of 64 KiB takes one system call to send and two to receive. With the libraries' default
+/// of 16 KiB it took four and eight.
 const MAX_FRAME: u32 = 128 << 10;
 
-/// A runtime that does all its work on the thread that waits for it.
+/// A runtime that does all its work on the waiting thread.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,11 +1,11 @@
-//! Many calls at once: for a load that does not wait for its answers.
+//! Many calls in flight: for a load that does not wait for its answers.
 
 use crate::by_stack::{ByStack, either};
 use crate::{Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift};
 use std::time::Duration;
 
-/// Calls that were begun and are not answered, over one connection or several, which are used in
-/// turn. All work is done on the thread that calls.
+/// Unanswered calls over one or several connections, which are used in turn. All work is done on
+/// the calling thread.
 #[derive(Debug)]
 pub struct InFlight {
     kind: Option<Kind>,
@@ -17,8 +17,8 @@ impl InFlight {
     /// Uses these connections.
     ///
     /// # Errors
-    /// [`RpcError::Unsupported`] of Thrift without frames, where nobody can tell without waiting whether
-    /// an answer is complete; [`RpcError::NotConnected`] where there are no connections.
+    /// [`RpcError::Unsupported`] for Thrift without frames, because it cannot be known without
+    /// waiting whether an answer is complete; [`RpcError::NotConnected`] without connections.
     pub fn over(stack: Stack, sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);
@@ -32,8 +32,8 @@ impl InFlight {
             }
             Stack::Thrift(Transport::Buffered, _) => {
                 return Err(RpcError::Unsupported(
-                    "without frames nobody can tell whether an answer of Thrift has come whole: \
-                     many calls at once need Thrift's framed transport",
+                    "without frames, Thrift cannot know whether an answer is complete: \
+                     many calls in flight need Thrift's framed transport",
                 ));
             }
         };
@@ -44,11 +44,12 @@ impl InFlight {
         })
     }
 
-    /// Begins a call and does not wait: its number, from 0 on. What is not sent at once is sent by
-    /// [`InFlight::poll`].
+    /// Begins a call without waiting. Returns its number, counted from 0. Bytes that are not sent
+    /// at once are sent by [`InFlight::poll`].
     ///
     /// # Errors
-    /// Why it cannot; [`RpcError::Unsupported`] while calls of another kind of payload are in flight.
+    /// Why it failed; [`RpcError::Unsupported`] while calls of another kind of payload are in
+    /// flight.
     pub fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
         if self.kind != Some(payload.kind()) {
             if self.count() > 0 {
@@ -64,9 +65,9 @@ impl InFlight {
         Ok(number)
     }
 
-    /// Sends and receives what there is, and gives the number and the outcome of every call that is
-    /// over to `answered`, as soon as it is. Waits until there is one, for `wait` at most (zero:
-    /// does not sleep, for a caller that spins; gRPC's are whole milliseconds).
+    /// Sends and receives without blocking, and passes the number and the outcome of each finished
+    /// call to `answered`. Waits at most `wait` for the first one (zero: does not sleep, for a
+    /// caller that spins; gRPC rounds to whole milliseconds).
     ///
     /// # Errors
     /// Why no call can be answered any more.
@@ -78,7 +79,7 @@ impl InFlight {
         either!(&mut self.inner, calls => calls.poll(wait, answered))
     }
 
-    /// How many calls have been begun and not answered.
+    /// The number of unanswered calls.
     pub fn count(&self) -> usize {
         either!(&self.inner, calls => calls.count())
     }

@@ -1,9 +1,9 @@
-//! What is measured of remote procedure calls: one interface, over gRPC (tonic) and over Thrift
-//! (Apache's own crate), its servers, its clients, and what they do to a message in memory.
+//! Remote procedure calls: one interface over gRPC (tonic) and Thrift (Apache's own crate), with
+//! servers, clients, and marshalling in memory.
 //!
-//! The interface is written down twice, in `idl/echo.proto` and in `idl/echo.thrift`. Heavy
-//! dependencies stay in this crate. It never measures: what is timed from outside does here what
-//! anybody's client does, and takes no clock, lock or allocation more.
+//! The interface is defined twice, in `idl/echo.proto` and in `idl/echo.thrift`. Heavy dependencies
+//! stay in this crate. It never measures: a timed call does here what any client does, without an
+//! additional clock reading, lock or allocation.
 
 mod by_stack;
 mod client;

@@ -1,11 +1,11 @@
-//! What a stack does to a message in memory.
+//! Marshalling a message in memory.
 
 use crate::by_stack::{ByStack, either};
 use crate::{Payload, RpcError, Stack, grpc, thrift};
 
-/// The request that carries a payload, encoded and decoded without a socket. Of Thrift it is the
-/// whole message, with its name and, if framed, its length; of gRPC the message with the five bytes
-/// that gRPC puts before it, without HTTP/2's frames and headers.
+/// A request with a payload, encoded and decoded without a socket. For Thrift it is the whole
+/// message with its name and, if framed, its length; for gRPC the message with its prefix of five
+/// bytes, without HTTP/2's frames and headers.
 #[derive(Debug)]
 pub struct Marshal {
     buffer: Vec<u8>,
@@ -16,7 +16,7 @@ impl Marshal {
     /// For this payload.
     ///
     /// # Errors
-    /// [`RpcError::WrongAnswer`] where what is encoded does not decode to it again.
+    /// [`RpcError::WrongAnswer`] if the encoded message does not decode to the payload.
     pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload))),
@@ -31,16 +31,18 @@ impl Marshal {
         if either!(&marshal.inner, inner => inner.is_same(&marshal.buffer))? {
             Ok(marshal)
         } else {
-            Err(RpcError::WrongAnswer("it decodes to another".into()))
+            Err(RpcError::WrongAnswer(
+                "it decodes to another payload".into(),
+            ))
         }
     }
 
-    /// How many bytes it has on the wire.
+    /// Bytes on the wire.
     pub fn wire_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Encodes it into a buffer that is used again, and gives how many bytes it took.
+    /// Encodes into a reused buffer. Returns the number of bytes.
     ///
     /// # Errors
     /// The stack's.

@@ -1,19 +1,19 @@
-//! Memory of messages, from one to the next.
+//! Reusing the memory of messages.
 
 use std::hint::black_box;
 
-/// Longer ones the C library always returns to the kernel (`DEFAULT_MMAP_THRESHOLD_MAX`).
+/// The C library always returns longer blocks to the kernel (`DEFAULT_MMAP_THRESHOLD_MAX`).
 const MAX_KEPT: usize = 32 << 20;
 
-/// Has the C library keep what a message of up to so many bytes was in, for the next one. It gives
-/// the end of the heap back to the kernel with each one of 64 KiB that is freed, and each page of it
-/// is then faulted in anew: a quarter of what a stream's sender did. It stops doing so when it has
-/// seen something longer come and go, as happens in a program that runs for long.
+/// Makes the C library keep the memory of a freed message of up to this size for the next one. By
+/// default it returns the end of the heap to the kernel whenever a block of 64 KiB is freed, and
+/// each of its pages then faults again: a quarter of the work of a stream's sender. It stops doing
+/// so after a longer block was freed, as happens in a program that runs for long.
 ///
-/// Source: mallopt(3), `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` of the GNU C library, which it
-/// adjusts; another library does as it does.
+/// Source: mallopt(3), the dynamic `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` of the GNU C library;
+/// other libraries are not affected.
 pub(crate) fn keep(max_message_bytes: usize) {
-    // Never touched, so that it is an address range and no memory.
+    // Never touched: an address range without memory.
     let longer: Vec<u8> = Vec::with_capacity(max_message_bytes.min(MAX_KEPT));
     drop(black_box(longer));
 }

@@ -1,18 +1,18 @@
-//! The message that a client sends: the last answer, so that none is made for each call.
+//! The message that a client sends: the last answer, so that no call creates one.
 
 use crate::{Kind, Payload, RpcError};
 
-/// What one kind of payload is as a stack's own message, and the one to be sent next.
+/// Messages of one kind of payload, in the stack's own type.
 #[derive(Debug)]
 pub(crate) struct Messages<M> {
     kind: Kind,
     expected: M,
-    /// None while it is in flight, and after a call that failed.
+    /// Empty while the message is in flight, and after a call that failed.
     next: Vec<M>,
 }
 
 impl<M: Clone + PartialEq> Messages<M> {
-    /// Those in `place`, which are made anew where the last ones were of another kind.
+    /// The messages in `place`, created anew if their kind differs.
     ///
     /// # Errors
     /// Why such a message may not be sent.
@@ -33,12 +33,12 @@ impl<M: Clone + PartialEq> Messages<M> {
         Ok(place.insert(messages))
     }
 
-    /// The next to be sent.
+    /// The next message to send.
     pub(crate) fn next(&mut self) -> M {
         self.next.pop().unwrap_or_else(|| self.expected.clone())
     }
 
-    /// Checks that this is what was sent, and keeps it to be sent next.
+    /// Checks that the answer equals what was sent, and keeps it as the next message.
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].

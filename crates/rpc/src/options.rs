@@ -1,16 +1,15 @@
-//! What client and server allow each other.
+//! Limits of clients and servers.
 
 use crate::RpcError;
 use std::time::Duration;
 
-/// Limits of one end. Both may have others.
+/// Limits of one end; the other end may have different ones.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The longest message that is taken, in bytes as the stack marshals it, and the longest that a
-    /// client sends.
+    /// The longest message that is accepted or sent, in bytes as the stack marshals it.
     pub max_message_bytes: usize,
-    /// How long a call may take, of a client; none: as long as the connection lives. A stream is one
-    /// call. gRPC tells the server too, in a header of each call.
+    /// For a client: how long a call may take; `None`: as long as the connection lives. A stream is
+    /// one call. gRPC also sends it to the server, in a header of each call.
     pub deadline: Option<Duration>,
 }
 
@@ -25,7 +24,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether so many bytes may be sent as one message.
+    /// Checks the size of a message.
     ///
     /// # Errors
     /// [`RpcError::TooLong`].
@@ -34,7 +33,7 @@ impl Options {
             return Ok(());
         }
         Err(RpcError::TooLong(format!(
-            "{bytes} B are to be sent, and {} B are allowed",
+            "{bytes} B to send, {} B allowed",
             self.max_message_bytes
         )))
     }

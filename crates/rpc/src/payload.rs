@@ -1,18 +1,18 @@
-//! What is sent and comes back.
+//! What is sent and echoed.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What kind of value a payload is: the study's six and strings of any size.
+/// The kind of a payload's value: the study's six, and strings of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A number of 32 bits.
+    /// A 32-bit number.
     Int,
-    /// A floating-point number of 64 bits.
+    /// A 64-bit floating-point number.
     Double,
     /// A structure: numbers, strings, a nested message, repeated fields, a map.
     Structure,
-    /// A string of so many bytes, of ASCII letters.
+    /// A string of this many bytes, of ASCII letters.
     String(usize),
 }
 
@@ -34,7 +34,7 @@ pub struct Payload {
     value: Value,
 }
 
-/// The value, before a stack makes its own message of it.
+/// The value, in no stack's own type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Int(i32),
@@ -43,7 +43,7 @@ pub(crate) enum Value {
     Structure(Structure),
 }
 
-/// The structure, as both interfaces have it.
+/// The structure of both interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Structure {
     pub(crate) id: i64,
@@ -60,7 +60,7 @@ impl Payload {
     /// The payload of this kind.
     pub fn new(kind: Kind) -> Self {
         let value = match kind {
-            // Neither the least bytes of a variable-length number nor the most.
+            // Neither the shortest nor the longest variable-length number.
             Kind::Int => Value::Int(1_234_567),
             Kind::Double => Value::Double(1_234.567_89),
             Kind::String(bytes) => Value::String(letters(bytes)),
@@ -69,7 +69,7 @@ impl Payload {
         Self { kind, value }
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -79,7 +79,7 @@ impl Payload {
     }
 }
 
-/// So many letters, no two neighbours alike, so that none that is lost or out of its place is missed.
+/// Letters with different neighbours, so that a missing or misplaced one is detected.
 fn letters(bytes: usize) -> String {
     ('a'..='z').cycle().take(bytes).collect()
 }

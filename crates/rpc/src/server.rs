@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long is waited where a connection cannot be accepted.
+/// The pause after a connection that could not be accepted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A server, on threads of its own, until it is stopped or dropped. Its threads begin on the
-/// processors of the thread that starts it.
+/// A server on threads of its own, until it is stopped or dropped. Its threads inherit the CPUs of
+/// the thread that starts it.
 #[derive(Debug)]
 pub struct Server {
-    /// It must end before what it gives connections to.
+    /// Dropped before `serving`, to which it passes connections.
     accepting: Option<Accepting>,
     serving: Arc<Serving>,
 }
@@ -31,7 +31,7 @@ struct Accepting {
 }
 
 impl Server {
-    /// Listens at `address`, of which port 0 is one that is free, and serves every connection.
+    /// Listens at `address`, where port 0 means any free one, and serves every connection.
     ///
     /// # Errors
     /// [`RpcError::Listen`].
@@ -45,10 +45,10 @@ impl Server {
         listen().map_err(|source| RpcError::Listen { address, source })
     }
 
-    /// Serves only the connections that [`Server::serve`] is given.
+    /// Serves only connections that are passed to [`Server::serve`].
     ///
     /// # Errors
-    /// [`RpcError::Failed`] where the system has no thread or descriptor left.
+    /// [`RpcError::Failed`] if the system has no thread or descriptor left.
     pub fn start(stack: Stack, options: &Options) -> Result<Self, RpcError> {
         let serving = start(stack, options).map_err(|error| cannot_serve(&error))?;
         Ok(Self {
@@ -57,7 +57,7 @@ impl Server {
         })
     }
 
-    /// Where it listens, the port filled in; none where it does not.
+    /// The listening address with its port; `None` if it does not listen.
     pub fn address(&self) -> Option<SocketAddr> {
         let accepting = self.accepting.as_ref()?;
         Some(accepting.listener.address)
@@ -113,7 +113,7 @@ fn accept(listener: &Listener, serving: &Serving) {
         };
         let served = accepted.and_then(|socket| either!(serving, server => server.serve(socket)));
         if served.is_err() {
-            // No descriptors or threads, perhaps: there may be some soon.
+            // Perhaps no descriptors or threads are left; there may be some soon.
             thread::sleep(ACCEPT_RETRY_DELAY);
         }
     }
@@ -123,7 +123,7 @@ impl Drop for Accepting {
     fn drop(&mut self) {
         self.listener.close();
         if let Some(thread) = self.thread.take() {
-            // A panic there was a bug, and has been reported on standard error.
+            // A panic there was a bug, and was reported on standard error.
             let _ = thread.join();
         }
     }

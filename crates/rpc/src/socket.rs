@@ -6,11 +6,10 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connected stream socket, TCP or Unix. Once it is connected the kernel takes the same calls for
-/// either, so the standard library's type for TCP holds both.
+/// A connected stream socket, TCP or Unix. The kernel's calls are the same for both, so the
+/// standard library's TCP type holds either.
 #[derive(Debug)]
 pub struct Socket(pub(crate) TcpStream);
 
@@ -31,7 +30,7 @@ impl Socket {
             .map_err(|source| RpcError::Connect { address, source })
     }
 
-    /// Switches off Nagle's delay, which a Unix socket does not have.
+    /// Switches off Nagle's algorithm, which a Unix socket does not have.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
         match self.0.set_nodelay(true) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
@@ -40,7 +39,7 @@ impl Socket {
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) {
-        // It fails where the other end has closed the connection already.
+        // Fails if the other end has closed the connection already.
         let _ = self.0.shutdown(how);
     }
 }
@@ -55,10 +54,9 @@ impl Write for &Socket {
     }
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// The port filled in.
+    /// With the actual port.
     pub(crate) address: SocketAddr,
     socket: TcpListener,
 }
@@ -72,7 +70,7 @@ impl Listener {
         Ok(Self { address, socket })
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     ///
     /// # Errors
     /// `InvalidInput` after [`Listener::close`]; the other errors of accept(2).
@@ -83,7 +81,7 @@ impl Listener {
 
     /// Ends [`Listener::accept`], in whichever thread it waits.
     pub(crate) fn close(&self) {
-        // It cannot fail for a socket that listens.
+        // Cannot fail for a listening socket.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 }

@@ -1,8 +1,8 @@
-//! Which stack carries a call.
+//! The stack that carries a call.
 
 use std::fmt;
 
-/// What a call goes through.
+/// An RPC library, and how it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stack {
     /// gRPC over HTTP/2 without TLS, by tonic and prost.
@@ -12,24 +12,24 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// Thrift as it is used most: framed, which every server takes that is not one thread a
-    /// connection, in its binary protocol.
+    /// The most common form of Thrift: the binary protocol, framed, which every server accepts that
+    /// does not use a thread per connection.
     pub const THRIFT: Stack = Stack::Thrift(Transport::Framed, Protocol::Binary);
 }
 
-/// How Thrift tells where a message ends.
+/// How Thrift marks the end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// Its length stands before it (`TFramedTransport`).
+    /// A length before the message (`TFramedTransport`).
     Framed,
-    /// By reading it (`TBufferedTransport`).
+    /// None: the end is found by parsing (`TBufferedTransport`).
     Buffered,
 }
 
-/// How Thrift writes a message.
+/// How Thrift encodes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// Numbers as long as they are in memory (`TBinaryProtocol`, strict).
+    /// Numbers at their size in memory (`TBinaryProtocol`, strict).
     Binary,
     /// Small numbers in fewer bytes (`TCompactProtocol`).
     Compact,

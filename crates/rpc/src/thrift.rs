@@ -1,4 +1,5 @@
-//! Thrift by Apache's own crate, and by what Apache's compiler makes of `idl/echo.thrift`.
+//! Thrift by Apache's own crate, and the code that Apache's compiler generates from
+//! `idl/echo.thrift`.
 
 mod client;
 mod errors;
@@ -16,9 +17,9 @@ pub(crate) use server::Server;
 use crate::Options;
 use ::thrift::TConfiguration;
 
-/// What Apache's compiler makes of `idl/echo.thrift`, as it was made (`crates/rpc/generate`; `./check`
-/// makes it anew and compares). It is nobody's to read or to mend: what it does not say of itself is
-/// allowed to it, here and nowhere else.
+/// What Apache's compiler generates from `idl/echo.thrift`, unchanged (`crates/rpc/generate`;
+/// `./check` generates it again and compares). Nobody reads or edits it, so its lints are allowed,
+/// here and nowhere else.
 #[allow(
     dead_code,
     unreachable_pub,
@@ -32,13 +33,12 @@ mod wire {
     pub(super) mod calls;
 }
 
-/// The most that the crate takes as one frame, which cannot be set (`TConfiguration` reaches the
-/// protocols and not the transport).
+/// The longest frame that the crate accepts. It cannot be configured: `TConfiguration` reaches the
+/// protocols, not the transport.
 const MAX_FRAME: usize = TConfiguration::DEFAULT_MAX_FRAME_SIZE;
-/// What a message has besides what it carries, at most: its name, its number, its fields.
+/// The most bytes of a message besides its payload: name, number, field headers.
 const MAX_OVERHEAD: usize = 1024;
 
-/// What the protocols may take.
 fn limits(options: &Options) -> TConfiguration {
     let limits = TConfiguration::builder()
         .max_frame_size(None)
@@ -46,5 +46,5 @@ fn limits(options: &Options) -> TConfiguration {
         .max_string_size(Some(options.max_message_bytes));
     limits
         .build()
-        .expect("it refuses frames that are longer than messages alone")
+        .expect("only frames longer than messages are refused")
 }

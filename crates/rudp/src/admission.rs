@@ -200,7 +200,7 @@ mod tests {
         let token = admission.tokens.issue(now, &client);
         let hello = |admission: &mut Admission, now| admission.hello(now, &client, Some(token));
         assert_eq!(hello(&mut admission, now), Verdict::Refused);
-        // One token expires, and with it what there was to remember.
+        // Expired tokens need not be remembered.
         admission.used_tokens[0].0 = now;
         let later = now + std::time::Duration::from_nanos(1);
         let admitted = Verdict::Admitted(now + TOKEN_LIFETIME);

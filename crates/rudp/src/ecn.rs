@@ -152,12 +152,12 @@ mod tests {
             assert!(marking.may_send_ect());
             marking.sent();
         }
-        assert!(!marking.may_send_ect(), "none was seen to arrive yet");
+        assert!(!marking.may_send_ect(), "none is known to have arrived yet");
         marking.report(marks(3, 0, 2));
         assert_eq!(marking.acknowledged(5), 2);
         assert!(marking.may_send_ect());
         assert_eq!(marking.acknowledged(0), 0);
-        // An older acknowledgement comes late.
+        // An older acknowledgement arrives late.
         marking.report(marks(2, 0, 1));
         assert_eq!((marking.acknowledged(0), marking.may_send_ect()), (0, true));
     }
@@ -172,7 +172,7 @@ mod tests {
             (0, false),
             "turned into ECT(1)"
         );
-        assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "one made up");
+        assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "an invented mark");
         assert_eq!(after(5, marks(1 << 61, 0, 1 << 61), 5), (0, false));
         let mut marking = EcnValidation::default();
         marking.sent();
@@ -180,7 +180,7 @@ mod tests {
         assert!(!marking.may_send_ect());
         marking.report(marks(1, 0, 0));
         marking.acknowledged(1);
-        assert!(marking.may_send_ect(), "it was seen after all");
+        assert!(marking.may_send_ect(), "some arrived");
         marking.stop();
         assert!(!marking.may_send_ect());
     }

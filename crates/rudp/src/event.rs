@@ -57,6 +57,6 @@ pub enum SendError {
         most: usize,
     },
     /// The queue is full: try again after [`Event::Acknowledged`].
-    #[error("as much waits to be acknowledged as the configuration allows")]
+    #[error("the queue is full (queue_bytes, queue_messages): wait for an acknowledgement")]
     Full,
 }

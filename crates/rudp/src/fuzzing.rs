@@ -80,7 +80,7 @@ mod tests {
         for _ in 0..100_000 {
             random.fill(&mut bytes);
             for byte in &mut bytes {
-                // Small numbers are what frames are made of.
+                // Most fields of frames are small numbers.
                 if random.bool() {
                     *byte %= 9;
                 }

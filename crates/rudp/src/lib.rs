@@ -51,7 +51,7 @@
 //! let mut received = Vec::new();
 //! let mut is_closed = false;
 //! while !is_closed {
-//!     // What one end sends the other one gets.
+//!     // Deliver what each end sends.
 //!     while client.poll_transmit(now, 1, 1500, &mut datagrams).is_some() {
 //!         server.handle_datagram(now, here, &datagrams);
 //!     }

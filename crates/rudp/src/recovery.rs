@@ -392,7 +392,7 @@ mod tests {
         }
     }
 
-    /// One whose packet n was sent after n milliseconds and carried message n.
+    /// A recovery whose packet n was sent after n milliseconds and carried message n.
     fn with_sent(packets: u32) -> Recovery {
         let mut recovery = Recovery::default();
         for number in 0..packets {
@@ -450,7 +450,7 @@ mod tests {
         let (now, outcome) = timeout(&mut recovery);
         assert_eq!(now, at(0) + ROUND + ROUND / 8);
         assert_eq!(outcome.lost, [part(0)]);
-        assert_eq!(recovery.timeouts(), 0, "that is no probe timeout");
+        assert_eq!(recovery.timeouts(), 0, "not a probe timeout");
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
                 outcome.lost.clone()
             };
             assert_eq!(outcome.lost, carried);
-            assert_eq!(outcome.lost_packets, 0, "a probe is no loss");
+            assert_eq!(outcome.lost_packets, 0, "a probe is not a loss");
             sent_at = now;
             recovery.sent(now, 1000, Carried::default(), &outcome.lost);
         }
@@ -505,14 +505,14 @@ mod tests {
             (1, vec![part(0)])
         );
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
-        assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
+        assert_eq!(outcome.lost, [], "4 later packets no longer mean a loss");
     }
 
     #[test]
     fn a_round_trip_is_that_of_the_newest_packet_alone() {
         let mut recovery = with_sent(3);
         assert!(acknowledge(&mut recovery, at(102), &[2]).has_rtt);
-        // What is acknowledged late of an older one shows how late that was.
+        // A late acknowledgement of an older packet gives no sample of the round trip.
         assert!(!acknowledge(&mut recovery, at(150), &[1, 2]).has_rtt);
         assert_eq!(recovery.rtt.latest, ROUND);
     }

@@ -320,13 +320,17 @@ mod tests {
         assert_eq!(next(&mut sending, 600), None);
         assert_eq!(sending.acknowledge(empty), Some(1));
         sending.retransmit(first);
-        // What is lost may be cut anew; the first packet arrives after all.
+        // A lost part may be split differently; the first packet arrives after all.
         let again = next(&mut sending, 200).unwrap();
         assert!(again.len < first.len);
         assert_eq!(sending.acknowledge(second), None);
         assert_eq!(sending.acknowledge(first), Some(0));
         assert_eq!(sending.acknowledge(again), None);
-        assert_eq!(next(&mut sending, 600), None, "nothing goes again in vain");
+        assert_eq!(
+            next(&mut sending, 600),
+            None,
+            "nothing is retransmitted needlessly"
+        );
         assert_eq!(
             (sending.unacknowledged(), sending.unacknowledged_bytes()),
             (0, 0)
@@ -363,10 +367,7 @@ mod tests {
         let mut sending = SendQueue::default();
         sending.push(vec![1; 100]);
         let first = next(&mut sending, 1000).unwrap();
-        assert!(
-            !sending.has_copy(),
-            "what goes for the first time goes once"
-        );
+        assert!(!sending.has_copy(), "new data is sent once");
         sending.retransmit(first);
         assert_eq!(next(&mut sending, 1000), Some(first));
         sending.push(vec![2; 100]);
@@ -374,8 +375,8 @@ mod tests {
         next(&mut sending, 1000).unwrap();
         assert!(sending.has_copy());
         assert_eq!(sending.write_copy(&mut Vec::new(), 1000), Some(first));
-        assert!(!sending.has_copy(), "twice is enough");
-        // What arrived meanwhile need not.
+        assert!(!sending.has_copy(), "at most one copy");
+        // A part that has arrived meanwhile needs no copy.
         sending.retransmit(first);
         next(&mut sending, 1000).unwrap();
         sending.acknowledge(first);

@@ -39,8 +39,8 @@ pub struct Stats {
     pub bytes_in_flight: u64,
     /// Bytes that leave in a second at most; `None` without pacing.
     pub pacing_bytes_per_second: Option<f64>,
-    /// Bytes of messages that wait to be sent or acknowledged. A message counts whole until all of it is
-    /// acknowledged, so that losses keep several round trips of them waiting.
+    /// Bytes of messages that wait to be sent or acknowledged. A message counts whole until all of
+    /// it is acknowledged, so under loss most of these bytes may have been sent already.
     pub queued_bytes: u64,
     /// Bytes of messages that were never sent.
     pub unsent_bytes: u64,

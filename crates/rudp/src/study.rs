@@ -208,14 +208,18 @@ mod tests {
         }
         let at = Time::from_nanos(1);
         assert_eq!(sent(&mut sender, at), [0, 1]);
-        // What was not sent cannot have been answered, nor rubbish answer anything.
+        // Answers to unsent requests and malformed answers are ignored.
         for answer in [&2_u64.to_be_bytes()[..], &[0; 7], &[0; 9]] {
             sender.handle_datagram(answer);
         }
         assert_eq!((sender.poll_acknowledged(), sender.waiting()), (None, 4));
         sender.handle_datagram(&1_u64.to_be_bytes());
         assert_eq!(sender.poll_acknowledged(), Some(1));
-        assert_eq!(sent(&mut sender, at), [], "the first still holds its place");
+        assert_eq!(
+            sent(&mut sender, at),
+            [],
+            "the first still occupies the window"
+        );
         assert_eq!(sender.poll_timeout(), Some(at + RETRY));
         assert_eq!(sent(&mut sender, at + RETRY), [0]);
         assert_eq!(sender.retransmissions(), 1);

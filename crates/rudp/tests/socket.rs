@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const WAIT: Option<Duration> = Some(Duration::from_secs(20));
 
-/// Sends so many messages of this length and closes; what arrives is checked.
+/// Sends this many messages of this length and closes; checks what arrives.
 fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize) {
     let config = Config {
         control,

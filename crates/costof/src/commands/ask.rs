@@ -422,7 +422,7 @@ mod tests {
             (answer.verdict, answer.sentence, costs.len())
         };
         assert_eq!(reply(|row| row).0, None);
-        let disturbed = "nothing can be concluded: 1 of the 4 points that this needs have grade D, mostly as \
+        let disturbed = "nothing can be concluded: 1 of the 4 points that this needs have grade D, mostly because \
                          steal was seen (stop it)";
         let disturbed = (Some("cannot tell"), disturbed.to_owned(), 4);
         assert_eq!(reply(|row| row.warned("steal", Grade::D)), disturbed);

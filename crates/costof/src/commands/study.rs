@@ -117,7 +117,7 @@ pub(super) fn find(name: &str) -> Result<Study, Error> {
     let file = File::open(path);
     let read = file.and_then(|file| file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text));
     if read.context(format_args!("cannot read {name}"))? as u64 > FILE_MAX_BYTES {
-        bail!("{name} is longer than {FILE_MAX_BYTES} bytes: it is no study");
+        bail!("{name} is longer than {FILE_MAX_BYTES} bytes: it is not a study");
     }
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     Study::read(&stem.to_string_lossy(), name, &text).map_err(wrong)

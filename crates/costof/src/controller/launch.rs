@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A point's worker is ended after so many times what the point takes at least, and not before.
+/// A point's worker is ended after this many times the point's shortest duration, and not before.
 const LIMIT_OF_LEAST: u32 = 6;
 
 impl Controller<'_> {

@@ -5,7 +5,7 @@ use crate::common::{Place, or_skip};
 use costof_model::metric::Data;
 use costof_model::rows::{LaunchRow, State};
 
-/// What the link is to lose, and how far from it so many packets as pass here may be.
+/// The share of packets that may be lost where the link is set to lose 5 %.
 const LOST: std::ops::Range<f64> = 0.04..0.06;
 
 /// The launches of a point over the lossy link, or why there is no such link, or point, here.

@@ -24,8 +24,7 @@ fn measured() -> Place {
     place
 }
 
-/// `before.jsonl` again as `after.jsonl`, where everything that a probe timed took so many times
-/// as long.
+/// Copies `before.jsonl` to `after.jsonl`, with all times of a probe multiplied by `times`.
 fn slowed(place: &Place, probe: &str, times: f64) {
     rewrite(place, "after.jsonl", |of, _, data| match data {
         _ if of != probe => {}

@@ -114,7 +114,7 @@ fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let failures = runs.iter().flat_map(|run| &run.failures);
     let crashed = failures.filter(|row| row.kind == FailureKind::Crashed);
     assert_eq!(crashed.count(), 1);
-    // As many as were decided, and one more: so many pairs are whole.
+    // As many pairs as were decided, and one more, are complete.
     let decided = runs[0].launches.iter().map(|launch| launch.of).max();
     let of = decided.expect("there are launches after the pilots");
     let expected: Vec<u32> = (0..=of).collect();

@@ -331,7 +331,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     let line = format!("{} link status", program.display());
     let looked = run(&mut within(&as_nobody, &place.command(&line)));
-    looked.expect_wrong(&["seems to be up; only root may look at it"]);
+    looked.expect_wrong(&["seems to be up; only root may inspect it"]);
     assert_contains(&says("down"), "is down");
     expect_nothing_named(&place);
     // The same seed loses the same packets, another one others.
@@ -349,7 +349,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     // Jitter is never left to netem, so there is a relay. Whatever comes next clears away what is left.
     for next in ["down", "up delay=1ms,jitter=0.1ms"] {
         kill_all(&place);
-        link("status").expect_wrong(&["only partly there", "costof link down"]);
+        link("status").expect_wrong(&["incomplete", "costof link down"]);
         says(next);
         if next == "down" {
             expect_nothing_named(&place);
@@ -474,7 +474,7 @@ fn ip(words: &str) -> Ended {
     run(Command::new("ip").args(words.split(' ')))
 }
 
-/// Of so many packets one is answered at least.
+/// Checks that at least one of several packets is answered.
 #[track_caller]
 fn reaches(address: &str, packets: &str) {
     let ended = ping(&format!("-c {packets} -i 0.01 -W 10 {address}"));

@@ -188,7 +188,7 @@ fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
     }
     let found = done.out;
     // Where others use the processor, nobody knows.
-    let is_limited = found.contains("what limits it is");
+    let is_limited = found.contains("the actual limit is unknown");
     assert!(is_limited || found.contains("grade D"), "{found}");
     assert!(!found.contains("allocations happened"), "{found}");
     server.expect_only_it_runs();
@@ -214,7 +214,7 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
     for (path, why, kind) in [
         (url("absent"), "there is no `absent`", Error),
         (url("folder"), "it is a directory, not a file", Error),
-        (url("file/below"), "is no directory", Error),
+        (url("file/below"), "is not a directory", Error),
         (url("link"), "symbolic link", Error),
         (url("empty"), "the file is empty", Error),
         (url("small"), "a smaller --set block=", Unsupported),
@@ -228,7 +228,7 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
         ),
         (
             "nfs://10.77.0.1:9/elsewhere/file".into(),
-            "nobody listens there",
+            "nothing listens there",
             Error,
         ),
     ] {
@@ -298,7 +298,7 @@ fn a_server_that_dies_half_way_fails_what_was_left() {
     });
     for reason in died.into_iter().flatten() {
         // The portmapper ends with it, or still names its port.
-        let known = ["ended the connection", "nobody listens there", "runs no"];
+        let known = ["ended the connection", "nothing listens there", "runs no"];
         assert!(known.iter().any(|why| reason.contains(why)), "{reason}");
     }
 }
@@ -347,7 +347,7 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
         listener.local_addr().unwrap().port()
     };
     for reason in of_a_server_at(closed) {
-        assert_contains(&reason, "nobody listens there");
+        assert_contains(&reason, "nothing listens there");
     }
     // It takes connections, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

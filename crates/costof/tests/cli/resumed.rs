@@ -33,7 +33,7 @@ fn lines(file: &Path) -> Vec<String> {
     text.split_inclusive('\n').map(str::to_owned).collect()
 }
 
-/// Leaves so many lines of the file, and this after them.
+/// Leaves the first `left` lines of the file, followed by `after`.
 fn cut(file: &Path, left: usize, after: &str) -> String {
     let text = lines(file)[..left].concat();
     fs::write(file, format!("{text}{after}")).unwrap();

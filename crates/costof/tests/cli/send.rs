@@ -235,7 +235,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
     let named = [
         "closed the connection before the end",
-        "it is no `costof send`",
+        "it is not a `costof send`",
     ];
     assert_contains_all(&heard.err, &named);
 }

@@ -115,7 +115,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
         "CPUs and took ",
         "Without a number: 1 (left out by --quick)",
         "[1] misled: with CPUID before it",
-        "not measured here: it is left out of a quick run",
+        "not measured here: left out of a quick run",
         "not measured here: there is no unoptimised.jsonl beside the run",
         "not measured here: we have it no more",
         "we measured each of them once",

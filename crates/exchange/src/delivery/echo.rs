@@ -144,7 +144,7 @@ impl<'l> Echo<'l> {
         if answers > self.sent {
             return Err(io::Error::new(
                 ErrorKind::InvalidData,
-                "more answers came than messages were sent",
+                "more answers arrived than messages were sent",
             ));
         }
         while self.answered < answers {

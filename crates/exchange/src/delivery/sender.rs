@@ -323,9 +323,9 @@ impl Sender {
         Ok(now() - begin_ns)
     }
 
-    /// How much longer it takes to read an array that has filled a cache after so many messages than
-    /// after none, in nanoseconds. The messages are sent and, where the kernel reports when it is done with
-    /// them, it waits for that.
+    /// How much longer it takes to read an array that has filled a cache after this many messages
+    /// than after none, in nanoseconds. Where the kernel reports when it is done with messages,
+    /// this waits for that.
     ///
     /// # Errors
     ///

@@ -31,7 +31,6 @@ fn messages(shape: Shape) -> Messages {
     Messages::new((shape.count, shape.size, 8), PageSize::Base, &mut |_| {}).unwrap()
 }
 
-/// The ends of flows.
 type Ends = (Vec<Receiver>, Vec<Sender>);
 
 fn meet(transport: Transport, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
@@ -55,7 +54,7 @@ fn try_meet(
     })
 }
 
-/// What is there, or none where this machine or socket has no such thing, which is said.
+/// The result; `None`, with a message, where this machine or socket does not support it.
 fn there<T>(result: io::Result<T>, what: &str) -> Option<T> {
     match result {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
@@ -66,7 +65,7 @@ fn there<T>(result: io::Result<T>, what: &str) -> Option<T> {
     }
 }
 
-/// Sets the flag of a loop that has to end, also where a test panics.
+/// Sets a loop's stop flag, even if a test panics.
 struct AtEnd<'s>(&'s AtomicBool);
 
 impl Drop for AtEnd<'_> {
@@ -75,8 +74,8 @@ impl Drop for AtEnd<'_> {
     }
 }
 
-/// Lets each pair of ends do its work, both sides on one of these processors each in turn, until the
-/// senders are done; what the senders gave.
+/// Lets each pair of ends work, on these CPUs in turn, until the senders are done. Returns their
+/// results.
 fn work<T: Send>(
     (receivers, senders): &mut Ends,
     cpus: &[usize],
@@ -106,7 +105,7 @@ fn work<T: Send>(
     })
 }
 
-/// As [`work`], where nothing may fail.
+/// As [`work`], for work that must not fail.
 fn exchange<T: Send>(
     ends: &mut Ends,
     what: &str,
@@ -118,7 +117,6 @@ fn exchange<T: Send>(
     all(sent, what)
 }
 
-/// What goes between two ends, with how many messages in flight.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     Stream,
@@ -152,7 +150,7 @@ fn ending(messages: u64, stop: &Arc<AtomicBool>) -> sender::Ending {
     sender::Ending { messages, stop }
 }
 
-/// Sets a flag a while after something has begun.
+/// Sets a flag shortly after.
 fn set_soon(flag: &AtomicBool) {
     thread::sleep(Duration::from_millis(20));
     flag.store(true, Ordering::Release);
@@ -166,7 +164,7 @@ fn all<T>(results: Vec<io::Result<T>>, what: &str) -> Vec<T> {
 const SHORT: Duration = Duration::from_millis(5);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Every byte is compared: of each way of sending, by up to 16 threads, on one processor and on two.
+/// Compares every byte: each way of sending, up to 16 threads, on one CPU and on two.
 #[test]
 fn no_byte_is_lost_by_any_way_and_number_of_threads() {
     let cpus = affinity::allowed().unwrap();
@@ -234,7 +232,7 @@ fn every_message_is_answered() {
                     sender.end().map(|()| latencies)
                 },
             )[0];
-            // One more was sent to see when it could be reused.
+            // Another message was sent to see when its bytes may be changed.
             let sent = ends.1[0].counts().messages;
             assert_eq!(ends.0[0].bytes(), sent * 1000);
             assert!(latencies > 0 && latencies < sent, "{latencies} of {sent}");
@@ -242,7 +240,7 @@ fn every_message_is_answered() {
     }
 }
 
-/// As those of several flows do, each of which is sent by a thread that ends then.
+/// Each flow of several is sent by a thread that ends afterwards.
 #[test]
 fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
     for primitive in [Primitive::ZeroCopy, Primitive::UringZeroCopy] {
@@ -270,7 +268,7 @@ fn other_bytes_than_were_sent_are_noticed() {
     for wrong in [None, Some(0), Some(7), Some(2 * 83 - 3)] {
         let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
         let Address::Ip(at) = listener.address().unwrap() else {
-            panic!("it is TCP")
+            panic!("a TCP socket")
         };
         let stop = AtomicBool::new(false);
         let mut stranger = TcpStream::connect(at[0]).unwrap();
@@ -278,7 +276,7 @@ fn other_bytes_than_were_sent_are_noticed() {
         let mut receiver = accept(&listener, Transport::Tcp, shape, &stop)
             .unwrap()
             .remove(0);
-        // It is answered so that it may begin.
+        // Answering lets it begin.
         stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
         let mut said = right.clone();
         if let Some(wrong) = wrong {
@@ -288,7 +286,7 @@ fn other_bytes_than_were_sent_are_noticed() {
         let received = thread::scope(|scope| {
             let received = scope.spawn(|| receiver.receive(&stop));
             stranger.shutdown(std::net::Shutdown::Write).unwrap();
-            // It has seen all when it closes, or when it has found what is wrong.
+            // The receiver closes when it has everything, or has found an error.
             let wait = Some(Duration::from_millis(5));
             stranger.set_read_timeout(wait).unwrap();
             while !received.is_finished() && stranger.read(&mut [0]).is_err() {}
@@ -331,12 +329,13 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
     }
 }
 
-/// More is unanswered than both sockets hold: whoever only wrote would wait for the other one.
+/// More messages are unanswered than both sockets hold: an end that only wrote would wait for the
+/// other.
 #[test]
 fn an_echo_of_any_size_has_no_deadlock() {
     for over in [Transport::Tcp, Transport::Unix] {
         for primitive in Primitive::ALL {
-            // Such sockets take no send without a copy, as the first one says.
+            // Such sockets do not support zero-copy sends, as the first one reports.
             if over == Transport::Unix && primitive.has_completions() {
                 continue;
             }
@@ -396,7 +395,7 @@ fn messages_come_as_they_are_asked_for() {
             let arrived: u64 = ends.0.iter().map(Receiver::bytes).sum();
             assert!(bursts > 0 && latencies.iter().all(|(at, took)| *at > 0 && *took > 0));
             if over.is_datagrams() {
-                // Some of it may be lost.
+                // Datagrams may be lost.
                 assert!(bursts * burst <= messages, "{what}");
             } else {
                 assert_eq!(bursts * burst, messages, "{what}");
@@ -422,12 +421,12 @@ fn a_message_goes_at_once_as_several_datagrams() {
                 &[],
                 |receiver, stop| {
                     receiver.receive(stop)?;
-                    // What came before nobody looked.
+                    // Discards what arrived earlier.
                     while receiver.receive_once()? {}
                     Ok(())
                 },
                 |sender| {
-                    // Slowly enough that nothing has to be lost.
+                    // Slowly enough that nothing needs to be lost.
                     for _ in 0..6 {
                         sender.send_or_lose()?;
                         thread::sleep(Duration::from_millis(1));
@@ -437,13 +436,13 @@ fn a_message_goes_at_once_as_several_datagrams() {
             );
             all(received, &what);
             if let Err(error) = &sent[0] {
-                // A packet holds 17 pieces of memory at most.
+                // A packet holds at most 17 pieces of memory.
                 assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{what}");
                 assert!(primitive.has_completions() && size > 1 << 15, "{what}");
                 continue;
             }
             let datagrams = 6 * segments::count(size) as u64;
-            // What the socket had no room for is lost.
+            // Datagrams for which the socket has no room are lost.
             let came = ends.0[0].datagrams();
             assert!(came > 0 && came <= datagrams, "{what}: {came}");
             let lost = datagrams - came;
@@ -455,7 +454,7 @@ fn a_message_goes_at_once_as_several_datagrams() {
     }
 }
 
-/// The other end of an echo over UDP, which does what it wants to with each message.
+/// A server of an echo over UDP that handles each message by `answer`.
 fn with_answers_over_udp(
     shape: Shape,
     answer: impl Fn(&UdpSocket, u64, &[u8]) + Sync,
@@ -488,7 +487,7 @@ fn with_answers_over_udp(
             Primitive::OneCopy,
             own,
         );
-        // Also where the work fails.
+        // Also if the work fails.
         let ending = AtEnd(&stop);
         work(&mut called.unwrap()[0]);
         drop(ending);
@@ -504,7 +503,7 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
         with_answers_over_udp(
             shape,
             |socket, number, message| {
-                // The third one is lost, and so is the tenth.
+                // Drops the third message and the tenth.
                 if number != 2 && number != 9 {
                     socket.send(message).unwrap();
                 }
@@ -543,7 +542,7 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
                 }
                 assert_eq!(said, request());
                 asked += 1;
-                // Of the second burst one message is lost, of the third all are.
+                // One message of the second burst is lost, and all of the third.
                 let sent = match asked {
                     2 => 1,
                     3 => 0,
@@ -581,7 +580,7 @@ fn another_end_that_goes_away_is_an_error_and_no_hang() {
                         scope.spawn(|| set_soon(&stop));
                         pattern.receive(&mut receiver, &stop).unwrap();
                     });
-                    // It goes with what it has not read.
+                    // It leaves data unread.
                     drop(receiver);
                 });
                 let sent = pattern.send(&mut senders[0], Duration::from_secs(10));
@@ -600,7 +599,8 @@ fn another_end_that_goes_away_is_an_error_and_no_hang() {
 #[test]
 fn answers_with_other_bytes_are_noticed() {
     let shape = shape(128, 1);
-    // In the first word any piece shows it; behind it, the last piece and who compares every byte.
+    // A wrong first word is found in any piece; a later byte only in the last piece, or if every
+    // byte is compared.
     for (wrong, verifies) in [(0, false), (100, false), (100, true)] {
         with_answers_over_udp(
             shape,
@@ -626,7 +626,7 @@ fn answers_with_other_bytes_are_noticed() {
 fn connections_begin_by_the_listeners_congestion_control() {
     let shape = shape(64, 1);
     let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
-    // Every kernel and user has this one.
+    // Every kernel has it, and every user may use it.
     listener.set_congestion_control("reno").unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
@@ -657,7 +657,7 @@ fn what_a_thread_did_is_counted_around_its_work() {
     assert_eq!(worked.unwrap(), 7);
     assert!(counted.resources.voluntary_switches >= 5, "{counted:?}");
     assert!(counted.counts.iter().all(|count| !count.user_only));
-    // Both halves of the kernel's and the processor's, or not at all.
+    // Both the kernel's and user space's cycles, or none.
     let cycles = counted.count(costof_os::perf::Event::Cycles);
     assert!(cycles.is_none_or(|cycles| cycles > 0), "{counted:?}");
 }
@@ -677,7 +677,7 @@ fn the_first_request_may_come_with_the_token() {
                 flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
                 flows[0].bytes()
             });
-            // Flows meet in any order, and one of them asks.
+            // Flows connect in any order, and one of them asks.
             let own = vec![messages(shape), messages(shape)];
             let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
             let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
@@ -696,7 +696,7 @@ fn the_first_request_may_come_with_the_token() {
     }
 }
 
-/// Whoever calls says the token until it is answered: over a longer way, when it has been already.
+/// A client repeats the token until it is answered; on a long path, that is after it was answered.
 #[test]
 fn a_token_that_is_said_again_is_no_message() {
     let shape = shape(3000, 2);
@@ -723,12 +723,12 @@ fn a_token_that_is_said_again_is_no_message() {
             sender.end_within(STALLED)?;
             Ok(answered(sender))
         });
-        // Whoever waits for messages would take the answer for one.
+        // A client that waits for messages would take the answer for one.
         assert_eq!(sent, [false], "{what}");
         assert!(ends.0[0].last_piece_is_right(), "{what}");
         let bytes = ends.0[0].bytes();
         assert!(bytes > 0 && bytes <= 2 * 3000, "{bytes}, {what}");
-        // The answer has been lost where it is said and said.
+        // If the token is repeated for long, the first answer was lost.
         let sent = exchange(&mut ends, &what, Receiver::receive, |sender| {
             let said = (0..1000).any(|_| {
                 again(sender);
@@ -744,13 +744,13 @@ fn a_token_that_is_said_again_is_no_message() {
 
 #[test]
 fn a_stop_is_heard_while_nothing_comes() {
-    // Of 16 more is unanswered than one end can send before it reads.
+    // With 16, more is unanswered than one end can send before it reads.
     for pattern in [Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(1)] {
         let what = format!("{pattern:?}");
         let mut ends = meet(Transport::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
         let stop = Arc::new(AtomicBool::new(false));
         ends.1[0].end_by(ending(u64::MAX, &stop));
-        // The receiver answers nothing, and asks for nothing.
+        // The receiver answers nothing and requests nothing.
         exchange(&mut ends, &what, Receiver::receive, |sender| {
             thread::scope(|scope| {
                 scope.spawn(|| set_soon(&stop));
@@ -774,7 +774,7 @@ fn an_echo_that_is_stopped_has_latencies() {
             let mut heard = 0;
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    // Also of one that waits in vain.
+                    // Also for one that waits in vain.
                     let until = Instant::now() + Duration::from_secs(5);
                     while !stop.load(Ordering::Acquire) && Instant::now() < until {
                         thread::sleep(Duration::from_millis(10));

@@ -4,7 +4,6 @@ use crate::transport::Wait;
 use crate::transport::socket::Socket;
 use crate::transport::testing::{TOKEN, datagrams, pair, serve};
 
-/// A client of datagrams to this address.
 fn client(address: &crate::rendezvous::Address, size: usize) -> Client<Socket> {
     Client::new(
         Socket::connect(Over::Udp, address, Wait::Block, TOKEN).unwrap(),
@@ -31,7 +30,7 @@ fn messages_are_exchanged() {
     }
 }
 
-/// Datagrams that are lost, late, doubled, cut or repeated, by a server that does it.
+/// A server loses, delays, duplicates, truncates and repeats datagrams.
 #[test]
 fn a_lost_datagram_is_retransmitted_and_a_late_answer_is_not_the_next_ones() {
     let (socket, address) = datagrams();
@@ -42,7 +41,7 @@ fn a_lost_datagram_is_retransmitted_and_a_late_answer_is_not_the_next_ones() {
             (bytes[..length].to_vec(), from)
         };
         let (token, from) = next();
-        // Whoever is kept waiting repeats it.
+        // A client without an answer repeats its message.
         let mut next_after = |last: &[u8]| {
             loop {
                 let (message, _) = next();
@@ -66,7 +65,7 @@ fn a_lost_datagram_is_retransmitted_and_a_late_answer_is_not_the_next_ones() {
         socket.send_to(&three, from).unwrap();
         assert!(next_after(&three).is_empty());
     });
-    // As long as the token, so that its length alone tells nothing.
+    // As long as the token, so that the length does not distinguish them.
     let mut client = client(&address, TOKEN.len());
     for _ in 0..3 {
         client.exchange().unwrap();
@@ -88,7 +87,7 @@ fn a_round_trip_of_more_than_a_second_is_no_loss() {
             if length == 0 {
                 break;
             }
-            // The token comes again and again.
+            // The token is repeated.
             if bytes[..length] != last {
                 last = bytes[..length].to_vec();
                 std::thread::sleep(ROUND_TRIP);

@@ -17,7 +17,7 @@ const ALL: [How; 5] = [
     How::Multishot,
 ];
 
-/// What receiving gave, or why there is no such way here, which is said.
+/// The receiver's result; the reason, with a message, if it is not supported here.
 fn received<T>(
     how: How,
     (over, by): (Over, SentBy),
@@ -86,8 +86,7 @@ fn what_is_received_is_what_was_sent() {
     }
 }
 
-/// Those that fill a packet are mapped where it was copied page by page, and none where a plain send
-/// copied.
+/// Whole pages of page-by-page copies are mapped; none of a plain send is.
 #[test]
 fn whole_pages_of_packets_are_mapped() {
     let page = base_page_bytes();
@@ -116,7 +115,7 @@ fn whole_pages_of_packets_are_mapped() {
     ];
     eprintln!("mapped: {shares:?}");
     if let [Some(copied), Some(usual), Some(whole)] = shares {
-        // Where a receiver lags far behind, the kernel moves bytes together, and into no page.
+        // If the receiver lags far behind, the kernel merges data, which no longer fills pages.
         assert!(copied < 0.5 && usual > 0.0 && whole > 0.5, "{shares:?}");
     }
 }
@@ -147,7 +146,7 @@ fn no_way_allocates() {
     }
 }
 
-/// As when it is killed: in the midst of a message.
+/// As if it were killed in the middle of a message.
 #[test]
 fn a_sender_that_ends_is_an_error_and_not_waited_for() {
     for how in ALL {

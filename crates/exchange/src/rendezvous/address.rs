@@ -36,6 +36,6 @@ impl FromStr for Address {
         let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
         addresses
             .map(Self::Ip)
-            .map_err(|_| format!("`{text}` is no address"))
+            .map_err(|_| format!("`{text}` is not an address"))
     }
 }

@@ -286,7 +286,7 @@ mod tests {
         let most = 4.0 * SIZE as f64 / PAUSE.as_secs_f64();
         let rate = rate_of(4);
         assert!(rate > 0.0 && rate <= most, "{rate}");
-        // Where no second window arrives, what there is of the first one has to do.
+        // Without a second window, the first one must do.
         assert!(rate_of(8) > 0.0);
     }
 

@@ -87,8 +87,8 @@ impl Outgoing {
         self.order
     }
 
-    /// Ends it also when this is set. Nothing more is sent then, or when the time is over; what is in
-    /// flight when the time is over has `order.grace` to arrive.
+    /// Also ends the transfer when `stop` is set. Nothing more is sent then, or when the time is
+    /// over; messages in flight when the time is over have `order.grace` to arrive.
     pub fn end_by(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(number(outgoing.next_message()), Some(0));
         assert_eq!(number(outgoing.next_message()), Some(1));
         assert_eq!(outgoing.next_message(), None);
-        // The second has arrived, the first has not: both still take their place.
+        // The second message has arrived, the first has not.
         outgoing.handle_arrived(1);
         assert_eq!(outgoing.next_message(), None);
         outgoing.handle_arrived(0);
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(outgoing.completed_in_ns(), None);
         outgoing.handle_arrived(2);
         assert!(outgoing.is_over());
-        // The last one was in flight for a part of it.
+        // The last message was sent after the start.
         assert!(outgoing.completed_in_ns() >= outgoing.latencies_ns().last().copied());
     }
 

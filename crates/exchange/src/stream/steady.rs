@@ -1,39 +1,38 @@
-//! Computes from checkpoints the rate at which a transfer settles, and when it has reached that
-//! rate.
+//! From checkpoints: the rate at which a transfer settles, and how long it takes to reach it.
 
 use super::Checkpoint;
 use super::windows::{self, Stretch};
 use std::time::Duration;
 
-/// The share of the time that is left to settle in.
+/// The share of the time that does not count, in which the rate settles.
 const SETTLES: f64 = 0.5;
-/// The resolution, in parts of the time, at which the rate is found to be reached.
+/// The number of parts into which the time is divided to find when the rate is reached.
 const PARTS: usize = 40;
-/// Over how many of them in a row.
+/// In how many parts in a row the rate must be reached.
 const IN_A_ROW: usize = 4;
-/// From which share of the steady rate on it counts as reached.
+/// The share of the steady rate that counts as reached.
 const REACHED: f64 = 0.9;
-/// Within how many of the parts something arrives, if at all: longer is a stall.
+/// A pause of more than this many parts is a stall.
 const NEXT: f64 = 2.0;
 
 /// The result of a transfer of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// When it counts, in nanoseconds of the checkpoints' clock.
+    /// The time that counts, by the checkpoints' clock, in nanoseconds.
     pub stretch: Stretch,
-    /// Payload in a second, stalls included.
+    /// Payload in bytes per second, stalls included.
     pub throughput: f64,
-    /// How long it took until the rate was first there, in nanoseconds.
+    /// From the first checkpoint until the rate was reached, in nanoseconds.
     pub start_up_ns: f64,
 }
 
-/// The second half of a transfer that lasted so long from its first checkpoint on, and how long it took until
-/// nine tenths of that half's rate were reached for a tenth of the time; `None` if nothing arrived in that
-/// half.
+/// The steady rate of a transfer that lasted `lasts` from its first checkpoint on: that of its
+/// second half. The rate counts as reached when it has been nine tenths of that for a tenth of the
+/// time. `None` if nothing arrived in the second half.
 ///
-/// Both ends of the half move to the next arrival, where that is soon: over a long path a whole window
-/// arrives at once in each round trip, of which there are few, and one more or less would fall into the
-/// half by chance.
+/// Both ends of the half move to the next arrival, unless that is a stall away: over a long path, a
+/// whole window arrives at once in each round trip, and with few round trips one window more or
+/// less would be a matter of chance.
 pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
     let begin = checkpoints.first()?.at_ns as f64;
     let lasts = lasts.as_nanos() as f64;
@@ -64,7 +63,6 @@ pub fn steady(checkpoints: &[Checkpoint], lasts: Duration) -> Option<Steady> {
     })
 }
 
-/// The first arrival from this time on.
 fn arrival_after(checkpoints: &[Checkpoint], from: f64) -> Option<f64> {
     let mut pairs = checkpoints.windows(2);
     let arrival =
@@ -76,7 +74,7 @@ fn arrival_after(checkpoints: &[Checkpoint], from: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A checkpoint every 10 ms, as many bytes a second at each time as `rate` says.
+    /// A checkpoint every 10 ms, at `rate` bytes per second.
     fn checkpoints(count: u64, rate: impl Fn(f64) -> f64) -> Vec<Checkpoint> {
         let mut bytes = 0.0;
         (0..count)
@@ -109,7 +107,7 @@ mod tests {
         assert!((0.9e9..=1.0e9).contains(&steady.start_up_ns), "{steady:?}");
     }
 
-    /// The sender goes on for longer than it counts, and the last message may be the last that comes.
+    /// The sender continues after the time that counts, and no message may arrive then.
     #[test]
     fn only_its_own_time_counts_all_of_it() {
         let long = steady(&checkpoints(600, |_| 1e6), LASTS).unwrap();
@@ -118,7 +116,7 @@ mod tests {
         assert!((starved.throughput - 0.5e6).abs() < 10.0, "{starved:?}");
     }
 
-    /// A window of ten each 190 ms, and a checkpoint each 10 ms.
+    /// A window of ten messages every 190 ms, and a checkpoint every 10 ms.
     #[test]
     fn bursts_are_not_counted_by_chance() {
         let checkpoints: Vec<Checkpoint> = (0..1000)

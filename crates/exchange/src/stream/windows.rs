@@ -2,29 +2,29 @@
 
 use super::Checkpoint;
 
-/// Bytes of a KiB.
+/// A KiB in bytes.
 pub const KIB: f64 = 1024.0;
-/// The share that is left out at the beginning.
+/// The share at the beginning that does not count.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
 const WINDOWS: usize = 24;
 /// A window has at least this many checkpoints, so that their positions do not matter.
 const CHECKPOINTS_PER_WINDOW: usize = 4;
 
-/// A stretch of time, in nanoseconds of the checkpoints' clock.
+/// A time span, in nanoseconds of the checkpoints' clock.
 pub type Stretch = (f64, f64);
 
-/// What threads used in a stretch of time.
+/// What threads used in a time span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Used {
-    /// CPU time for 1 KiB of payload, in nanoseconds.
+    /// CPU time per KiB of payload, in nanoseconds.
     pub cpu_ns_per_kib: f64,
     /// The share of the time in which they ran, averaged over the threads.
     pub running: f64,
 }
 
-/// The time during which all flows ran, without its first third; `None` if there is no such time, or nothing
-/// arrived.
+/// The time during which all flows ran, without its first third; `None` if there is no such time,
+/// or nothing arrived in it.
 pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let settled = (begin + RAMP * (end - begin), end);
@@ -32,14 +32,14 @@ pub fn settled(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     (end > begin && something_arrived()).then_some(settled)
 }
 
-/// The same with its first third: a short transfer has nothing to leave out.
+/// As [`settled`], with the first third: for transfers too short to settle.
 pub fn whole(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     let (begin, end) = together(flows)?;
     let something_arrived = || bytes_at(flows, end) > bytes_at(flows, begin);
     (end > begin && something_arrived()).then_some((begin, end))
 }
 
-/// From when the last flow has begun until the first has ended.
+/// From the last flow's start to the first flow's end.
 fn together(flows: &[&[Checkpoint]]) -> Option<Stretch> {
     if flows.iter().any(|checkpoints| checkpoints.is_empty()) {
         return None;
@@ -64,7 +64,7 @@ pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)
         .iter()
         .map(|checkpoints| inside(checkpoints, (begin, end)));
     let count = (checkpoints.min().unwrap_or(0) / CHECKPOINTS_PER_WINDOW).min(WINDOWS);
-    // Fewer windows than each has KiB, so that what is left over is less than another window.
+    // Fewer windows than KiB per window, so that the remainder is less than a window.
     let count = count.min(all.isqrt()).max(1);
     let each = (all / count).max(1);
     let times: Vec<f64> = (0..=all / each)
@@ -135,8 +135,8 @@ fn value_at(checkpoints: &[Checkpoint], at: f64, field: fn(&Checkpoint) -> u64) 
 mod tests {
     use super::*;
 
-    /// Checkpoints every millisecond from `begin_ms`, `kib` KiB a millisecond, and half of the time on
-    /// the processor.
+    /// Checkpoints every millisecond from `begin_ms`, with `kib` KiB per millisecond, and the
+    /// thread running half of the time.
     fn steady(begin_ms: u64, checkpoints: u64, kib: u64) -> Vec<Checkpoint> {
         (0..checkpoints)
             .map(|number| Checkpoint {

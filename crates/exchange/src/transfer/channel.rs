@@ -15,7 +15,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Over a connected socket. None of its calls waits for ever.
+    /// A connected socket. None of its calls waits forever.
     pub(super) fn new(met: Flow) -> io::Result<Self> {
         receive_within(&met.socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALL_TIMEOUT))?;
@@ -30,7 +30,6 @@ impl Channel {
         Ok(recv(&self.socket, buffer, RecvFlags::empty())?.1)
     }
 
-    /// Sends all of it.
     #[inline]
     pub(super) fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
         let mut sent = 0;
@@ -42,7 +41,7 @@ impl Channel {
                     ErrorKind::WouldBlock => {
                         return Err(io::Error::new(
                             ErrorKind::TimedOut,
-                            "the receiver takes nothing any more",
+                            "the receiver no longer takes data",
                         ));
                     }
                     _ => return Err(error.into()),

@@ -145,7 +145,7 @@ impl Sender {
         while Instant::now() < until {
             match self.channel.receive(&mut reply) {
                 Ok(length) if reply[..length] == end => return Ok(()),
-                // The token, where it was sent more than once.
+                // A repeated token.
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => self.channel.send_all(&end)?,
                 Err(error) => return Err(error),

@@ -16,15 +16,15 @@ fn listen(over: Over, flows: usize) -> (Listener, Address) {
     (listener, address)
 }
 
-/// Where one that is no costof would call.
+/// The address for a client other than costof.
 fn plain(address: &Address) -> SocketAddr {
     match address {
         Address::Ip(addresses) => addresses[0],
-        Address::Unix(name) => panic!("{name} is no address"),
+        Address::Unix(name) => panic!("{name} is not an address"),
     }
 }
 
-/// Sends for a moment; the receivers and the senders.
+/// Transfers for a moment. Returns receivers and senders.
 fn transfer(over: Over, flows: usize, size: usize) -> (Vec<Receiver>, Vec<Sender>) {
     let (listener, address) = listen(over, flows);
     let stop = AtomicBool::new(false);
@@ -79,7 +79,7 @@ fn datagrams_arrive_or_are_known_to_be_lost() {
             let datagrams = receiver.datagrams().unwrap().unwrap();
             let sent = sender.blocks();
             assert!(datagrams.arrived > 0);
-            // Loopback loses nothing itself.
+            // Loopback itself loses nothing.
             assert!(
                 datagrams.arrived + datagrams.dropped >= sent,
                 "{datagrams:?} of {sent}"
@@ -88,7 +88,7 @@ fn datagrams_arrive_or_are_known_to_be_lost() {
     }
 }
 
-/// One that has the token, and whose datagrams come before the other end's do.
+/// A stranger with the token, whose datagrams arrive first.
 #[test]
 fn datagrams_of_strangers_are_no_part_of_it() {
     let (listener, address) = listen(Over::Udp, 1);
@@ -112,7 +112,7 @@ fn datagrams_of_strangers_are_no_part_of_it() {
     thread::scope(|scope| {
         scope.spawn(|| receiver.receive(64, &stop).unwrap());
         stranger.send_to(&[1; 64], at).unwrap();
-        // The token once more is answered, and is no block; so is the end.
+        // A repeated token, or a repeated end, is answered, and is not a block.
         for said in [TOKEN.to_vec(), [TOKEN, END].concat()] {
             caller.send(&pattern(64)).unwrap();
             caller.send(&said).unwrap();
@@ -154,7 +154,7 @@ fn of_each_datagram_the_first_bytes_behind_its_number_and_the_last_are_compared(
         let receiver = &mut receivers[0];
         thread::scope(|scope| {
             let received = scope.spawn(|| receiver.receive(size, &stop));
-            // It ends by itself, unless nothing is found wrong.
+            // It ends by itself when it finds an error.
             for _ in 0..200 {
                 if received.is_finished() {
                     break;
@@ -169,7 +169,7 @@ fn of_each_datagram_the_first_bytes_behind_its_number_and_the_last_are_compared(
     }
 }
 
-/// As over a link on which the last bytes, or what says that they were the last, are lost.
+/// As over a link on which the last bytes, or the message that ends the transfer, are lost.
 #[test]
 fn one_that_is_stopped_before_the_end_has_what_came() {
     for over in [Over::Tcp, Over::Udp, Over::Unix] {

@@ -170,7 +170,7 @@ mod tests {
     use crate::ping_pong::{Client, Server};
     use std::collections::VecDeque;
 
-    /// Datagrams to a server behind them. The first one is lost.
+    /// Datagrams to a server behind them. The first is lost.
     #[derive(Default)]
     struct Lossy {
         receiver: Receiver,
@@ -184,7 +184,7 @@ mod tests {
             let mut answer = Vec::new();
             if self.sent > 1 {
                 self.receiver.handle_datagram(datagram, &mut answer);
-                // Rubbish, a late answer to something else, and one that comes twice.
+                // Garbage, a late answer to another message, and a duplicate.
                 let rubbish = vec![0xff; SEQUENCE_NUMBER_BYTES];
                 self.answers.extend([rubbish, answer.clone(), answer]);
             }
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!((retransmissions, sent), (1, 3));
     }
 
-    /// Datagrams that come, and those that are sent.
+    /// Given incoming datagrams, and those sent.
     struct Given(VecDeque<Vec<u8>>, Vec<Vec<u8>>);
 
     impl Transport for Given {

@@ -1,4 +1,4 @@
-//! A machine for the tests, and what can be wrong with it: `tests.toml`.
+//! A machine for the tests, and its possible defects: `tests.toml`.
 
 use super::DiagnosisState::{Good, NotChecked};
 use super::*;
@@ -25,12 +25,12 @@ struct Cases {
     dependent: Vec<Case>,
 }
 
-/// What becomes of a topic where a machine differs from the quiet server.
+/// The diagnosis of a topic if a machine differs from the quiet server.
 #[derive(Deserialize)]
 struct Case {
     topic: String,
     state: DiagnosisState,
-    /// A part of it.
+    /// A part of the advice.
     #[serde(default)]
     advice: String,
     #[serde(flatten)]
@@ -70,7 +70,7 @@ fn after(topic: &str, change: &Table) -> Diagnosis {
     all.find(|diagnosis| diagnosis.topic == topic).unwrap()
 }
 
-/// The same after a change in TOML.
+/// As [`changed`], with the change in TOML, for one topic.
 fn after_text(topic: &str, change: &str) -> Diagnosis {
     after(topic, &toml::from_str(change).unwrap())
 }

@@ -20,7 +20,6 @@ const MAX_IN_FLIGHT: usize = 1 << 16;
 /// Longer times count as this one, in nanoseconds.
 const LONGEST_NS: u64 = 1 << 40;
 
-/// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Channel {
     emulation: Emulation,
@@ -136,7 +135,7 @@ impl Channel {
         self.counts.bytes += held.bytes as u64;
         self.delay.saturating_record(now_ns - held.came_ns);
         self.lateness.saturating_record(now_ns - held.leaves_ns);
-        // The buffer is not written to while it is borrowed.
+        // The buffer is not overwritten while it is borrowed.
         self.free.push(held.packet);
         Some(&self.packets[held.packet][..held.bytes])
     }
@@ -176,7 +175,7 @@ impl Channel {
                 *self.counts.queue_drops.get_or_insert(0) += 1;
                 return None;
             }
-            // Later than now, also when it is cut to whole nanoseconds.
+            // Rounded up, so that it is never before now.
             starts.push_back(start.ceil() as u64);
         }
         self.line_free_ns = start + bytes as f64 * 8e9 / rate;
@@ -233,7 +232,7 @@ impl Channel {
         let is_full = self.packets.len() >= MAX_IN_FLIGHT;
         (!is_full).then(|| {
             self.packets.push(buffer());
-            // As many can be free as there are.
+            // So that every packet can be free without allocation.
             self.free.reserve(self.packets.len());
             self.packets.len() - 1
         })
@@ -266,7 +265,7 @@ mod tests {
 
     fn channel(link: &str, seed: u64) -> Channel {
         let Ok(Link::Emulated { up, .. }) = link.parse() else {
-            panic!("{link} is no emulated link");
+            panic!("{link} is not an emulated link");
         };
         let mut channel = Channel::new(up);
         channel.begin(seed);
@@ -278,12 +277,12 @@ mod tests {
         channel.take(now_ns, bytes);
     }
 
-    /// What leaves until then, and when: the relay is never late.
+    /// The packets that leave until then, and when, with a relay that is never late.
     fn leaving(channel: &mut Channel, until_ns: u64) -> Vec<(u64, u32, usize)> {
         let mut left = Vec::new();
         while let Some(next_ns) = channel.next_ns().filter(|next_ns| *next_ns <= until_ns) {
             let before_ns = left.last().map_or(0, |left: &(u64, u32, usize)| left.0);
-            assert!(next_ns >= before_ns, "it was to leave before others");
+            assert!(next_ns >= before_ns, "packets leave in order");
             let packet = channel.leave(next_ns).expect("it is due");
             let number = u32::from_le_bytes(packet[..4].try_into().unwrap());
             left.push((next_ns, number, packet.len()));
@@ -291,7 +290,7 @@ mod tests {
         left
     }
 
-    /// The numbers of what leaves of so many packets, one every `every_ns`.
+    /// The numbers of the packets that leave, of `packets` sent one every `every_ns`.
     fn numbers(link: &str, seed: u64, packets: u32, every_ns: u64) -> Vec<u32> {
         let mut channel = channel(link, seed);
         let mut left = Vec::new();
@@ -340,7 +339,7 @@ mod tests {
             let lost = PACKETS as usize - left.len();
             assert!((9_800..=10_200).contains(&lost), "seed {seed}: {lost}");
             assert!(left.is_sorted());
-            // The same ones, whatever else the link does.
+            // The same packets, whatever else the link does.
             let also = "delay=1ms,jitter=1ms,loss=10%,rate=1Gbit";
             assert_eq!(left, numbers(also, seed, PACKETS, 1000));
             assert_ne!(left, numbers("loss=10%", seed + 1, PACKETS, 1000));
@@ -365,7 +364,7 @@ mod tests {
         let mut channel = channel("delay=10ms,jitter=4ms", 1);
         let mut delays = Vec::new();
         for round in 0..10_000 {
-            // So far apart that order does not matter.
+            // So far apart that their order does not matter.
             let now_ns = round * 100 * MS;
             put(&mut channel, now_ns, 1, 100);
             let left = leaving(&mut channel, u64::MAX);
@@ -421,7 +420,7 @@ mod tests {
             put(&mut channel, 0, number, 1500);
         }
         assert_eq!(channel.traffic().queue_drops, Some(1));
-        // The second one has the line now, and its place in the queue is free.
+        // The second packet has the line now, and its place in the queue is free.
         put(&mut channel, 1_000 * MS, 5, 1500);
         assert_eq!(channel.traffic().queue_drops, Some(1));
         let left = leaving(&mut channel, u64::MAX).into_iter();
@@ -461,7 +460,7 @@ mod tests {
         }
         assert!(before > 100, "nothing was counted");
         let allocated = allocator::allocations() - before;
-        // A burst of duplicates may still be the longest so far.
+        // A burst of duplicates may still set a new maximum.
         assert!(allocated <= 10, "{allocated}");
         assert!(channel.packets.len() < 200);
     }

@@ -49,8 +49,8 @@ impl Ends {
             (true, &self.near, [FAR_ADDRESS, FAR_ADDRESS_V6]),
             (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
         ] {
-            // With `arp off`, a device joins no multicast group for neighbour solicitation. It
-            // would report such a group to the other end within the first seconds.
+            // With `arp off`, a device joins no multicast group for neighbour solicitation, which
+            // it would announce to the other end within the first seconds.
             let own = hardware_address(is_near);
             let own = format!("link set {DEVICE} arp off address {own}");
             self.set_up(is_near, own)?;
@@ -167,8 +167,7 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
     namespace
         .start_in(&mut command)
         .map_err(|error| error.to_string())?;
-    let missing =
-        |error| format!("{name} cannot be run: {error} (Debian: apt-get install iproute2)");
+    let missing = |error| format!("cannot run {name}: {error} (Debian: apt-get install iproute2)");
     let mut child = command.spawn().map_err(missing)?;
     let written = child
         .stdin

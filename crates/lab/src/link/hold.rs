@@ -12,7 +12,6 @@ use costof_model::link::{Emulation, Link};
 use costof_os::process;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-/// A link, held.
 pub(crate) struct Held {
     ends: Ends,
     emulator: Option<Box<dyn Emulator>>,
@@ -86,7 +85,7 @@ impl Held {
             let ask: Option<Request> = serde_json::from_str(&asked).ok();
             let say = ask.as_ref().map_or_else(
                 || Reply::Refused {
-                    reason: "that is no question to the holder of a link".to_owned(),
+                    reason: "malformed request to the holder of a link".to_owned(),
                 },
                 |ask| self.answer(ask),
             );
@@ -121,7 +120,7 @@ impl Held {
     }
 }
 
-/// netem if the kernel has it, which a trial shows; otherwise the relay.
+/// netem if the kernel has it, which is tried; otherwise the relay.
 fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Box<dyn Emulator>, String> {
     ends.join_by_cable()?;
     let no_netem = match Netem::install(ends, up, down) {

@@ -122,18 +122,18 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
 pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
     let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
     match recorded() {
-        // What may not be looked at is not to be called broken.
+        // Without root, the link cannot be inspected, so it is not called broken.
         up if (up.is_some() || is_left) && !rustix::process::geteuid().is_root() => {
             let link = up.map_or_else(|| "a link".to_owned(), |up| format!("the link {}", up.link));
             Err(format!(
-                "{link} seems to be up; only root may look at it (sudo costof link status)"
+                "{link} seems to be up; only root may inspect it (sudo costof link status)"
             ))
         }
         Some(up) if is_whole(&up) => {
             let report = up.pid.map_or(Ok(None), |pid| {
                 report().map_err(|reason| {
                     format!(
-                        "the link {} is up, but its relay (process {pid}) does not report on it: {reason} (costof link down removes the link)",
+                        "the link {} is up, but its relay (process {pid}) does not report: {reason} (costof link down removes the link)",
                         up.link
                     )
                 })
@@ -142,7 +142,7 @@ pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
         }
         None if !is_left => Ok(None),
         _ => Err(format!(
-            "a link is only partly there ({RECORD}, {NEAR_NAME}, {FAR_NAME}): costof link down removes it"
+            "a link is incomplete ({RECORD}, {NEAR_NAME}, {FAR_NAME}): costof link down removes it"
         )),
     }
 }
@@ -160,8 +160,8 @@ pub fn down() -> Result<bool, String> {
     for name in [FAR_NAME, NEAR_NAME] {
         if path(name).exists() {
             was_there = true;
-            // People may still be in the namespace, which then lasts as long as they are there.
-            // With the relay, there is no such device.
+            // Processes may still be in the namespace, which then lasts as long as they do. With
+            // the relay, there is no such device.
             if let Ok(namespace) = Namespace::named(name) {
                 let _ = ip(&namespace, &[&format!("link delete {DEVICE}")]);
             }
@@ -206,7 +206,7 @@ fn ends() -> Result<Ends, String> {
 /// # Errors
 /// If it cannot answer.
 pub fn hold_named(link: &Link) -> io::Result<()> {
-    // So that this process does not keep a folder from being unmounted.
+    // So that this process does not block the unmounting of a folder.
     std::env::set_current_dir("/")?;
     let held = ends().and_then(|ends| Held::make(link, ends));
     if let Some(mut held) = introduce(held)?
@@ -291,8 +291,8 @@ fn path(name: &str) -> PathBuf {
     Path::new("/run/netns").join(name)
 }
 
-/// Whether this process is in one of the two namespaces, and so is not another process that has
-/// since got its number.
+/// Whether this process is in one of the two namespaces. Another process that was given its number
+/// since is not.
 fn is_ours(pid: u32) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let own = identity(Path::new(&format!("/proc/{pid}/ns/net")));
@@ -320,7 +320,7 @@ fn netns(what: &str, name: &str) -> Result<(), String> {
         .args(["netns", what, name])
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("ip cannot be run: {error} (Debian: apt-get install iproute2)"))?;
+        .map_err(|error| format!("cannot run ip: {error} (Debian: apt-get install iproute2)"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, if the kernel has it and does
-//! what costof means by the settings.
+//! The kernel's emulation of a link (netem, tc-netem(8)) on a cable, if the kernel has it and
+//! interprets the settings as costof does.
 
 use crate::link::emulator::Emulator;
 use crate::link::ends::{DEVICE, Ends, ip, tc};
@@ -33,7 +33,7 @@ struct Counts {
     options: Options,
 }
 
-/// The options that it may not have understood.
+/// Options that the kernel may not know.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Options {
     #[serde(default)]
@@ -118,23 +118,23 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
     absent
 }
 
-/// Returns an error if netem means something else than costof by a setting.
+/// Returns an error if netem interprets a setting differently.
 fn differs(emulation: &Emulation) -> Result<(), String> {
     if emulation.jitter_ns > 0.0 {
         return Err("netem reorders where the delay varies".to_owned());
     }
     if emulation.reorder > 0.0 && emulation.rate.is_some() {
-        return Err("what overtakes passes by netem's rate".to_owned());
+        return Err("packets that overtake bypass netem's rate".to_owned());
     }
     if emulation.delay_ns > 0.0 && emulation.rate.is_some() {
         // The packets in flight would have to be added to the limit of its queue: sixteen times as
         // many small packets as large ones.
-        return Err("netem's queue before the rate holds what is delayed too".to_owned());
+        return Err("netem's queue before the rate also holds delayed packets".to_owned());
     }
     Ok(())
 }
 
-/// Whether random decisions use this seed. A kernel that does not know the option ignores it.
+/// Checks that random decisions use this seed. A kernel that does not know the option ignores it.
 fn draws_from(emulation: &Emulation, seed: u64, options: Options) -> Result<(), String> {
     if options.seed == Some(seed) || !draws(emulation) {
         Ok(())
@@ -163,7 +163,7 @@ fn words(emulation: &Emulation, seed: u64) -> String {
         ("reorder", emulation.reorder),
     ] {
         if share > 0.0 {
-            // Twelve digits: 7 % and not 7.000000000000001 %.
+            // Twelve digits: 7 % instead of 7.000000000000001 %.
             words.push(format!("{name} {}%", (share * 1e14).round() / 1e12));
         }
     }
@@ -183,7 +183,7 @@ fn counts(ends: &Ends) -> Result<[(Counts, u64); 2], String> {
         let text = tc(end, ["-s", "-j", "qdisc", "show", "dev", DEVICE, "root"])?;
         let counted_ns = now_ns(ClockId::Monotonic);
         let found: Vec<Counts> =
-            serde_json::from_str(&text).map_err(|error| format!("what tc says: {error}"))?;
+            serde_json::from_str(&text).map_err(|error| format!("the output of tc: {error}"))?;
         let counts = found.into_iter().next();
         Ok((counts.ok_or("tc shows no netem")?, counted_ns))
     };
@@ -245,7 +245,7 @@ mod tests {
         assert!(differs(&up("delay=1ms,reorder=1%,rate=1Mbit")).is_err());
     }
 
-    /// What tc(8) shows of netem with these options and seed.
+    /// The output of tc(8) for netem with these options and seed.
     fn shown(options: &str) -> Counts {
         let shown = format!(
             r#"[{{"kind":"netem","handle":"8001:","root":true,"options":{{{options}}},
@@ -280,7 +280,7 @@ mod tests {
         assert!(draws_from(&lossy, u64::MAX, knows.options).is_ok());
         assert!(draws_from(&lossy, 7, knows.options).is_err());
         assert!(draws_from(&lossy, 0, does_not.options).is_err());
-        // Where nothing is drawn there is nothing to seed.
+        // Without random decisions, no seed is needed.
         assert!(draws_from(&up("delay=1ms"), 7, does_not.options).is_ok());
     }
 

@@ -2,9 +2,9 @@
 //! TUN devices and delays each as its [`Channel`] decides.
 //!
 //! It sleeps until shortly before a packet is due, and then reads the clock until it is due. The
-//! more its last wake-ups were late, the earlier it wakes. A packet that wakes it came before it was
-//! awake: as long before as its timers wake it late. If permitted, it runs before all other threads
-//! (`SCHED_FIFO`).
+//! later its last wake-ups were, the earlier it wakes. If a packet wakes it, the packet arrived
+//! earlier, by about the mean lateness of its timers. If permitted, it runs before all other
+//! threads (`SCHED_FIFO`).
 
 use crate::link::channel::Channel;
 use crate::link::emulator::Emulator;
@@ -38,13 +38,14 @@ const TURN: usize = 16;
 const AWAKE_NS: (u64, u64) = (5_000, 200_000);
 /// The weight of a wake-up by a timer in their mean.
 const WAKE_WEIGHT: f64 = 0.125;
-/// When a relay of real-time priority leaves its CPU to others, in nanoseconds: after the first time without
-/// sleep if nothing is due soon, and after the second in any case. It then pauses for `PAUSE_NS`. Otherwise
-/// an end of the link that shares the CPU would not run while packets come without a pause.
+/// When a relay of real-time priority leaves its CPU to others, in nanoseconds without sleep: after
+/// the first time if nothing is due soon, and after the second in any case. It then pauses for
+/// `PAUSE_NS`. Otherwise an end of the link that shares the CPU would not run while packets arrive
+/// continuously.
 const ON_END_NS: (u64, u64) = (200_000, 400_000);
 const PAUSE_NS: u64 = 20_000;
-/// A wait that an event ended counts as a sleep if it took at least this long, in nanoseconds: if
-/// the event is already there, it takes less.
+/// A wait that an event ended counts as a sleep if it took at least this long, in nanoseconds: it
+/// takes less if the event had already happened.
 const BLOCKED_NS: u64 = 5_000;
 /// After this many turns without a pause it checks for requests.
 const TURNS: u32 = 64;
@@ -98,7 +99,7 @@ impl Relay {
     ) -> Result<T, String> {
         let (sender, answer) = mpsc::channel();
         let question = move |relaying: &mut Relaying| {
-            // The requester may have gone.
+            // The requester may have ended.
             let _ = sender.send(question(relaying));
         };
         if self.questions.send(Box::new(question)).is_err() || self.wake.write_all(b"?").is_err() {
@@ -114,7 +115,7 @@ impl Relay {
         })
     }
 
-    /// Why nobody answers any more: a device was removed.
+    /// Why the relay no longer answers: a device was removed.
     fn ended(&mut self) -> String {
         if let Some(Ok(error)) = self.thread.take().map(JoinHandle::join) {
             self.ended_by = format!(": {error}");
@@ -140,7 +141,7 @@ impl Emulator for Relay {
             relaying.cpus.clear();
             affinity::pin(&cpus)
         })?;
-        pinned.map_err(|error| format!("the relay may not run on its CPUs: {error}"))
+        pinned.map_err(|error| format!("the relay cannot run on its CPUs: {error}"))
     }
 
     fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
@@ -174,7 +175,6 @@ fn sent_and_dropped(devices: &str) -> Option<u64> {
     own.split_whitespace().nth(8 + 3)?.parse().ok()
 }
 
-/// The thread that relays.
 struct Relaying {
     near: Tun,
     far: Tun,
@@ -184,9 +184,9 @@ struct Relaying {
     cpus: BTreeSet<usize>,
     /// How long before a packet is due it stops sleeping.
     awake_ns: u64,
-    /// How late timers wake it, in the mean.
+    /// The mean lateness of its timers.
     wakes_ns: f64,
-    /// How long the packet has waited that woke it; zero once it is read.
+    /// How long the packet that woke it has waited; zero once it is read.
     waited_ns: u64,
     /// When it last slept.
     slept_ns: u64,
@@ -217,7 +217,7 @@ impl Relaying {
     fn relay(&mut self, woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<Infallible> {
         let mut turns = 0;
         loop {
-            // Even if packets come without a pause, requests must be answered.
+            // Requests must be answered even if packets arrive continuously.
             turns = (turns + 1) % TURNS;
             if turns == 0 {
                 self.seen_here();
@@ -330,8 +330,8 @@ impl Relaying {
     }
 }
 
-/// Takes the packets that have arrived at one end, and sends the ones that are due at the other.
-/// Returns whether there were any. The first that has arrived has waited for so long.
+/// Takes the packets that have arrived at one end, and sends those that are due at the other.
+/// Returns whether there were any. `waited_ns` is how long the first of them has waited.
 fn carry(from: &Tun, channel: &mut Channel, to: &Tun, waited_ns: &mut u64) -> io::Result<bool> {
     let mut moved = false;
     for _ in 0..TURN {
@@ -379,7 +379,7 @@ mod tests {
         };
         assert!(!pauses(150, None));
         assert!(pauses(250, None) && pauses(250, Some(130)));
-        // The relay spins until it leaves: it would be late.
+        // The relay spins until the packet leaves, and would be late.
         assert!(!pauses(250, Some(50)) && !pauses(350, Some(110)));
         assert!(pauses(450, Some(50)));
     }

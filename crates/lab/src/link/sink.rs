@@ -1,9 +1,9 @@
 //! The link with only the sender's half: packets are dropped where they would go to a device's
 //! driver, before anybody receives them.
 //!
-//! With a receiver on the same machine, the kernel copies data that a sender asked it not to copy,
-//! as soon as the packet enters the receiving socket's stack. Here there is no receiver, so a send
-//! without a copy remains one, as with a network card.
+//! With a receiver on the same machine, the kernel copies a zero-copy send as soon as the packet
+//! enters the receiving socket's stack. Here there is no receiver, so nothing is copied, as with a
+//! network card.
 
 use crate::link::ends::{FAR_ADDRESS, NEAR_ADDRESS, ip, tc};
 use costof_os::net::sink::{BACK, DEVICE};
@@ -21,7 +21,6 @@ const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 /// `TC_ACT_SHOT` it would see a full queue, and TCP would slow down and retransmit the packet.
 const DROP: &str = "1,6 0 0 4";
 
-/// A way to set the link up.
 type Way = fn(&Namespace) -> Result<(), String>;
 
 /// Sets the link up in the sender's namespace.

@@ -459,9 +459,9 @@ fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
     );
 }
 
-/// A machine for two sides that take turns: launches differ by `launch`, whoever comes second in a
-/// pair pays `second` of his cost more, and the core clock drifts by `drift` from one launch to the
-/// next, in steps that add up and steadily.
+/// A machine with two sides that alternate: launches differ by `launch`, the second of a pair costs
+/// `second` more, and the core clock drifts by `drift` from one launch to the next, randomly and
+/// steadily.
 struct Shared {
     launch: f64,
     second: f64,
@@ -469,7 +469,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Five rows of so many launches of each side, of which the second takes so many times as long.
+    /// Five rows, with `launches` launches of each side; the second side takes `times` times as
+    /// long.
     fn measure(&self, random: &mut fastrand::Rng, launches: u32, times: f64) -> Comparison {
         let names = ["a", "b", "c", "d", "e"];
         let mut costs = [(); 2].map(|()| [(); 5].map(|()| Vec::new()));

@@ -68,7 +68,7 @@ fn launches_of(cost_ns: f64) -> Vec<Report> {
     })
 }
 
-/// One launch of an operation of which so many take so long.
+/// One launch of an operation, where `ns` gives the time of this many repetitions.
 fn launch_of(mut ns: impl FnMut(u64) -> f64) -> Report {
     let clock = VirtualClock::new(1);
     clock.meter(TIME_NS, |meter| {

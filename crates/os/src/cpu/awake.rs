@@ -52,11 +52,10 @@ impl Spinners {
 struct Spinner {
     child: Child,
     task: Box<Task>,
-    /// Its stack, 16-byte aligned.
+    /// 16-byte aligned.
     _stack: Box<[u128]>,
 }
 
-/// The work of a spinner, and its state.
 #[derive(Debug)]
 struct Task {
     parent: Pid,
@@ -96,8 +95,8 @@ impl Spinner {
     }
 }
 
-/// What the child does. It allocates nothing, takes no lock and keeps away from the storage of its
-/// parent's thread, which it shares, but for errno.
+/// The child's work. It allocates nothing and takes no lock. It shares the thread-local storage of
+/// its parent's thread, and changes only errno there.
 extern "C" fn spin(task: *mut c_void) -> c_int {
     // SAFETY: the task outlives the child, and is only read.
     let task = unsafe { &*task.cast::<Task>() };
@@ -109,10 +108,10 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
     if placed.is_err() {
         return 0;
     }
-    // Until it is killed. Without a pause instruction: a hypervisor that filters pauses (AMD's does
-    // in programs too) would take the CPU away after some thousands of them, and whoever
-    // wakes up there waits until one has ended. Without it a switch to another core took 1 to 2 %
-    // less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
+    // Until it is killed. There is no pause instruction: a hypervisor that intercepts pauses (AMD's
+    // also does so in user space) would take the CPU away after some thousands of them, and a
+    // thread that wakes up there would have to wait. Without it a switch to another core took 1 to
+    // 2 % less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
     loop {
         std::hint::black_box(());
     }
@@ -121,7 +120,7 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
 /// Makes the calling thread run only while no other wants its CPU.
 fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // Called by its number, since musl's function of this name only returns an error. SAFETY: the parameters
+    // By number, since musl's function of this name only returns an error. SAFETY: the parameters
     // are valid to read; 0 is the calling thread.
     let answer = unsafe {
         let number = libc::SYS_sched_setscheduler;
@@ -149,7 +148,7 @@ impl PollingIdle {
         let driver = fs::read_to_string(processors.join("cpuidle/current_driver"));
         if !driver.is_ok_and(|driver| !["", "none"].contains(&driver.trim())) {
             return Err(unsupported(
-                "the kernel has no cpuidle driver, so it cannot be kept from halting",
+                "the kernel has no cpuidle driver, so nothing can keep it from halting",
             ));
         }
         shallowest_state_polls(processors)?;
@@ -172,7 +171,7 @@ fn shallowest_state_polls(processors: &Path) -> io::Result<()> {
         };
         if name.trim() != "POLL" {
             return Err(unsupported(format!(
-                "the shallowest idle state is {} ({}), not POLL, so a CPU halts all the same",
+                "the shallowest idle state is {} ({}), not POLL, so a CPU still halts",
                 name.trim(),
                 state.display()
             )));
@@ -199,7 +198,7 @@ mod tests {
             .map(|spinner| spinner.child.pid().as_raw_pid());
         let pids: Vec<i32> = pids.collect();
         for pid in &pids {
-            // A process, and no thread of this one.
+            // A process, not a thread of this one.
             assert!(fs::exists(format!("/proc/{pid}/stat")).unwrap());
             assert!(!fs::exists(format!("/proc/self/task/{pid}")).unwrap());
         }

@@ -126,7 +126,6 @@ fn rounds(words: &[u16], mask: u32, fixed: u32, sides: &mut Sides) {
     if words.len() < 2 {
         return;
     }
-    /// A loop of these instructions.
     macro_rules! asm_of {
         ($($code:literal),*) => {
             asm!(
@@ -208,7 +207,7 @@ mod tests {
     #[test]
     fn every_branch_goes_where_its_outcome_says() {
         let mut outcomes = outcomes();
-        // The third length goes over the end.
+        // The third length wraps around the end.
         for n in [0, 1, 10, 11, 12_345, 11_000_000] {
             for random in [0, 1, 2, 9, PLACES] {
                 let start = outcomes.next;
@@ -216,7 +215,7 @@ mod tests {
                 let end = outcomes.next;
                 outcomes.next = start;
                 assert_eq!(outcomes.branch(n, random), foretold, "{n} {random}");
-                // None comes again before all have come.
+                // All words are used before any is used again.
                 assert_eq!(outcomes.next, end);
                 assert_eq!(end, (start + n.div_ceil(10) as usize) % WORDS);
                 assert_eq!(foretold.taken + foretold.not_taken, n.div_ceil(10) * 10);

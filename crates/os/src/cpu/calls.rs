@@ -52,7 +52,7 @@ pub const MOST_ARGUMENTS: u8 = 7;
 /// If `arguments` exceeds [`MOST_ARGUMENTS`].
 pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
     use ArgumentKind::{Double, Float, Int, Struct};
-    // Unknown to the optimiser, so that each call copies from here, as from a variable.
+    // Unknown to the optimiser, so that each call copies them, as from a variable.
     let blocks = black_box([1, 2, 3, 4, 5, 6, 7].map(|number| Block {
         words: [number, 0, 0, 0],
     }));

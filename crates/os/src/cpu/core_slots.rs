@@ -20,7 +20,6 @@ pub fn independent_additions(n: u64) -> u64 {
     let passes = n.div_ceil(ADDITIONS_PER_PASS).max(1);
     let mut registers = [0_u64; 6];
     let [a, b, c, d, e, f] = &mut registers;
-    /// A loop of these instructions.
     macro_rules! asm_of {
         ($($code:literal),*) => {
             asm!(

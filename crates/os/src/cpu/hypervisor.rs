@@ -36,11 +36,10 @@ impl Hypervisor {
     pub fn beneath() -> io::Result<Self> {
         #[cfg(target_arch = "x86_64")]
         {
-            // CPUID 1, ECX bit 31: without it the leaf is another one's answer.
+            // CPUID 1, ECX bit 31: without it, another leaf answers.
             if std::arch::x86_64::__cpuid(1).ecx & (1 << 31) == 0 {
                 return Err(unsupported(
-                    "this is no virtual machine (CPUID 1 has no hypervisor bit), so that there is \
-                     nothing to leave",
+                    "this is not a virtual machine (CPUID 1 has no hypervisor bit)",
                 ));
             }
             let hypervisor = Self {
@@ -48,8 +47,8 @@ impl Hypervisor {
             };
             if hypervisor.name().is_empty() {
                 return Err(unsupported(
-                    "the hypervisor gives no name in CPUID leaf 0x40000000, so that nothing shows \
-                     that it was asked",
+                    "the hypervisor gives no name in CPUID leaf 0x40000000, so nothing shows that \
+                     it answered",
                 ));
             }
             Ok(hypervisor)
@@ -57,7 +56,7 @@ impl Hypervisor {
         #[cfg(target_arch = "aarch64")]
         {
             Err(unsupported(
-                "aarch64 has no instruction for user space that always leaves a virtual machine",
+                "aarch64 has no user-space instruction that always exits from a virtual machine",
             ))
         }
     }
@@ -82,13 +81,12 @@ impl Hypervisor {
         }
         #[cfg(target_arch = "aarch64")]
         {
-            // There is no hypervisor to call.
             false
         }
     }
 }
 
-/// One `cpuid`, which the compiler neither leaves out nor moves.
+/// One `cpuid`, which the compiler neither omits nor moves.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn signature() -> [u8; 12] {

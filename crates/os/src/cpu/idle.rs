@@ -52,7 +52,6 @@ pub fn wake_up_cost_ns(samples: usize) -> io::Result<Option<WakeUp>> {
     }))
 }
 
-/// What the two threads share.
 #[derive(Default)]
 struct Exchange {
     /// The number of the round that the woken thread may start; the word that is waited on.
@@ -91,7 +90,7 @@ fn rounds(
     })
 }
 
-/// Wakes the other thread, round by round, unless that has ended.
+/// Wakes the other thread once per round, until it ends.
 fn wake(exchange: &Exchange, rounds: u32, has_ended: impl Fn() -> bool) -> Vec<u64> {
     let mut latencies = Vec::with_capacity(rounds as usize);
     for round in 1..=rounds {

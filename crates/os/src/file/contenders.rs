@@ -20,7 +20,7 @@ use crate::memory::shared::SharedMemory;
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
 
-/// Other processes that read.
+/// The reading processes.
 #[derive(Debug)]
 pub struct Contenders {
     /// Dropped first, which ends the children before what they use.
@@ -114,7 +114,6 @@ impl Contenders {
     }
 }
 
-/// What a child needs.
 struct Work {
     parent: Pid,
     file: libc::c_int,
@@ -126,7 +125,7 @@ struct Work {
 }
 
 impl Work {
-    /// The child's work: only system calls.
+    /// Only system calls.
     fn read(&self) -> ! {
         // SAFETY: numbers, and memory that is this process's own or shared, and there.
         unsafe {

@@ -156,7 +156,7 @@ impl DataFile {
 
 #[cfg(test)]
 impl DataFile {
-    /// A file of so many bytes, where a test finds a folder for one.
+    /// A file of this size, if a test finds a folder for it.
     pub(crate) fn for_test(bytes: u64) -> Option<Self> {
         let made = Self::create(None);
         let mut data = made
@@ -244,7 +244,7 @@ mod tests {
         assert!(DataFile::create(Some(Path::new("/proc"))).is_err());
     }
 
-    /// In a thread that leaves the mounts of the others, where that is allowed.
+    /// In a thread with its own mounts, where that is allowed.
     #[test]
     fn a_disk_that_gets_full_is_an_error_of_that_kind() {
         use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -262,7 +262,7 @@ mod tests {
             Some((data.most_bytes(), data.extend(8 << 20), data.len()))
         });
         let Some((most, written, len)) = written.join().unwrap() else {
-            eprintln!("skipped: nothing can be mounted here");
+            eprintln!("skipped: mounting is not permitted here");
             return;
         };
         assert!(most.unwrap() < 2 << 20);

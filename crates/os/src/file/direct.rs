@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 /// The alignment assumed for a file system that reports none: more than any known one needs.
 const ASSUMED_BYTES: u32 = 4096;
 
-/// The alignment in bytes of the offset and the length of direct reads and writes of this file; `None` if it
-/// cannot be read past the page cache.
+/// The alignment in bytes of the offset and the length of direct reads and writes of this file; `None` if reads
+/// cannot bypass the page cache.
 ///
 /// # Errors
 ///

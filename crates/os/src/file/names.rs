@@ -311,7 +311,7 @@ impl Drop for Names {
     }
 }
 
-/// The child: waits, and removes. Only system calls on memory that was there before the fork.
+/// The child waits, and removes. Only system calls on memory that was allocated before the fork.
 fn remove_when_closed(
     waits: RawFd,
     parent: RawFd,
@@ -421,7 +421,7 @@ mod tests {
     fn the_child_removes_what_a_killed_process_has_left() {
         let parent = folder();
         let names = Names::new(&parent, 10).unwrap();
-        // As the kernel leaves it: nothing is removed, and the pipe closes.
+        // As when the process ends: nothing is removed, and the pipe closes.
         let mut names = std::mem::ManuallyDrop::new(names);
         names.provide(7).unwrap();
         names.rename(2).unwrap();

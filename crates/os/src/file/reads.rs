@@ -368,7 +368,7 @@ impl Slots {
         // SAFETY: the slot's memory stays until the read is complete, for which the caller waits, and nobody
         // uses it meanwhile.
         let pushed = unsafe { ring.submission().push(&request) };
-        // Otherwise its completion would be waited for in vain.
+        // Otherwise, this would wait for a completion that never comes.
         pushed.expect("the ring has room for every slot");
     }
 }
@@ -424,7 +424,7 @@ mod tests {
         Engine::Map,
     ];
 
-    /// Hands over a reader of each engine that there is here, each of a file of its own.
+    /// Runs `check` with a reader of each supported engine, on a file of its own.
     fn with_each(order: &Order, mut check: impl FnMut(Engine, Reader, &DataFile)) {
         for engine in ENGINES {
             let Some(data) = DataFile::for_test(FILE_BYTES) else {

@@ -142,7 +142,7 @@ pub fn folder() -> Option<PathBuf> {
     nameless_and_where().ok().map(|(_, folder)| folder)
 }
 
-/// A file as [`nameless`] makes it, and its folder.
+/// As [`nameless`], with the file's folder.
 pub(crate) fn nameless_and_where() -> io::Result<(File, PathBuf)> {
     let mut refused = Vec::new();
     for folder in candidates() {
@@ -263,7 +263,7 @@ mod tests {
         scratch.evict().unwrap();
         let map = scratch.map(Sharing::ReadShared).unwrap();
         let (before, Ok(read_before)) = (usage::thread(), usage::device_read_bytes()) else {
-            eprintln!("skipped: what is read from devices is not reported");
+            eprintln!("skipped: reads from devices are not reported");
             return;
         };
         read_at(map.as_slice(), &offsets());

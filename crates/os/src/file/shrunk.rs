@@ -22,7 +22,7 @@ static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static SHRUNK: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread has the guard, for which it would wait in vain.
+    /// Whether this thread has the guard: waiting for itself would deadlock.
     static IS_GUARDING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -63,12 +63,12 @@ pub struct Exchange {
 /// The longest message: what a pipe holds, so that a write never waits for room.
 pub const MOST_BYTES: usize = 65536;
 
-/// Offsets in the memory that both ends see: the partner's status, the word in a cache line of its own, the
+/// Offsets in the shared memory: the partner's status, the word in a cache line of its own, the
 /// message.
 const WORD_AT: usize = 64;
 const MESSAGE_AT: usize = 128;
 
-/// The descriptors of both ends, a message buffer for each, and the memory that both see.
+/// The descriptors of both ends, a message buffer for each, and the memory that both share.
 #[derive(Debug)]
 pub(crate) struct Channel {
     /// The descriptors to read from and to write to; a single one if it serves both.
@@ -118,7 +118,6 @@ impl Channel {
         self.carrier(exchange, descriptors, usize::from(!leads))
     }
 
-    /// An end that receives what it has sent itself.
     pub(crate) fn loopback(&mut self, exchange: &Exchange) -> Carrier {
         // What one side writes, the other reads.
         let descriptors = match (self.theirs.first(), self.ours.last()) {
@@ -160,7 +159,7 @@ impl Channel {
 /// Stands for missing descriptors.
 const NONE: [RawFd; 2] = [-1, -1];
 
-/// Ours and theirs.
+/// The two ends' descriptors.
 fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
     Ok(match over {
         Over::Pipe => {

@@ -79,7 +79,6 @@ pub struct Flow {
     memory: SharedMemory,
 }
 
-/// The receiver's end.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     /// The descriptor to read from; `None` if there is a ring.

@@ -199,7 +199,7 @@ mod tests {
     use crate::sched::affinity;
     use std::fs;
 
-    /// Of one byte, each end waiting in the kernel, with the partner on the first CPU.
+    /// One byte, blocking ends, the partner on the first CPU.
     fn exchange(between: Between, over: Over) -> Exchange {
         Exchange {
             between,
@@ -226,7 +226,7 @@ mod tests {
     fn the_token_comes_back_through_everything() {
         for exchange in every_exchange() {
             let mut leader = Leader::start(&exchange).unwrap();
-            // More than there are tokens; spinning on one processor takes a time slice each.
+            // More than there are tokens; spinning on a single CPU takes a time slice each.
             let trips = if exchange.wait == Wait::Block { 300 } else { 5 };
             leader
                 .round_trips(trips)
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn both_ends_tell_their_context_switches() {
         for between in [Between::Processes, Between::Threads] {
-            // A thread of its own, since others of this process are tests too.
+            // In a thread of its own: other threads of this process are tests too.
             std::thread::spawn(move || {
                 let exchange = exchange(between, Over::Pipe);
                 affinity::pin(&[exchange.cpu]).unwrap();
@@ -274,7 +274,7 @@ mod tests {
             drop(leader);
             assert!(
                 !fs::exists(format!("/proc/{}", pid.as_raw_nonzero())).unwrap(),
-                "it was waited for"
+                "the partner was reaped"
             );
         }
     }

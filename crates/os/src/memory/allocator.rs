@@ -5,7 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    // Constant and without a destructor: reading it neither allocates nor ends with the thread.
+    // Constant and without a destructor: reading it does not allocate, and it is valid until the
+    // thread ends.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 

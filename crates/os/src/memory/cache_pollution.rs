@@ -1,13 +1,13 @@
-//! Measured: how much of a cache others have evicted. An array fills the cache; the time to read it
-//! again shows what is missing. This needs no hardware counter.
+//! Measured: how much of a cache some work evicts. An array fills the cache; the time to read it
+//! again shows how much is missing. This needs no hardware counter.
 //!
-//! Each line holds where the next one is, so that each read waits for the one before: reads that overlap
-//! would hide nearly all that a miss of the first level costs. Neighbours in that order are far apart, so
-//! that no prefetcher fetches them.
+//! Each line holds the position of the next, so that each read waits for the one before:
+//! overlapping reads would hide almost all of the cost of an L1 miss. Successive lines are far
+//! apart, so that no prefetcher fetches them.
 //!
-//! One reading alone says little: what it takes depends on how well the array had filled the cache, on the
-//! core's clock and on whether this code was cached. So two readings are compared, each after the same
-//! passes through the array: one with nothing in between, one with what is to be measured.
+//! The time of one reading also depends on how well the array filled the cache, on the core's
+//! clock, and on whether this code was cached. So two readings are compared, each after the same
+//! passes through the array: one with nothing in between, one with the work.
 
 use std::arch::asm;
 use std::hint::black_box;
@@ -18,16 +18,16 @@ use crate::memory::arena::{Arena, PageSize};
 use crate::memory::copies::step_through;
 
 const LINE_BYTES: usize = 64;
-/// How many lines are read: of a larger array a sample, since reading all takes longer than what is to be
-/// observed.
+/// How many lines are read at most. A larger array is sampled, because reading all of it would take
+/// longer than the work.
 const READ_MOST: usize = 1 << 15;
-/// How often an array is read to fill its cache, and one of which a sample is read: caches do not evict the
-/// oldest line first, so that one pass leaves a part of the array outside.
+/// How often an array is read to fill its cache. Caches do not always evict the oldest line first,
+/// so one pass leaves a part of the array outside.
 const PASSES: usize = 8;
 const PASSES_OF_LARGE: usize = 2;
-/// A cache holds the array if reading it takes at most this share of what it takes from main memory.
+/// A cache holds the array if reading it takes at most this share of reading it from main memory.
 const HELD: f64 = 0.75;
-/// An interrupt may make one try look so.
+/// An interrupt may make a single try fail.
 const HELD_TRIES: u32 = 5;
 
 /// An array that fills a cache.
@@ -35,13 +35,11 @@ const HELD_TRIES: u32 = 5;
 pub struct Victim {
     arena: Arena,
     lines: usize,
-    /// How many of them are read.
     read: usize,
 }
 
 impl Victim {
-    /// An array of so many bytes, on huge pages where there are any, so that the TLB has little part
-    /// in it.
+    /// An array of this size, on huge pages if possible, so that TLB misses matter little.
     ///
     /// # Errors
     ///
@@ -61,12 +59,12 @@ impl Victim {
         Ok(Self { arena, lines, read })
     }
 
-    /// How much longer it takes to read the array once it fills its cache, if `work` is done before it is
-    /// read, in nanoseconds. It is below zero by chance only.
+    /// How much longer it takes to read the array, after it has filled its cache, if `work` is done
+    /// in between, in nanoseconds. Negative only by chance.
     ///
     /// # Errors
     ///
-    /// What `work` fails with.
+    /// The error of `work`.
     pub fn more_ns<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
         self.fill();
         let alone_ns = self.read_ns();
@@ -75,8 +73,8 @@ impl Victim {
         Ok(self.read_ns() - alone_ns)
     }
 
-    /// Whether a cache holds the array, as each of several tries shows: the last level of a virtual machine
-    /// may be mostly others'.
+    /// Whether a cache holds the array in one of several tries. Other virtual machines may use most
+    /// of a shared last-level cache.
     pub fn is_held(&self) -> bool {
         (0..HELD_TRIES).all(|_| {
             self.fill();
@@ -86,7 +84,7 @@ impl Victim {
         })
     }
 
-    /// Takes so many of the lines that are read out of all caches.
+    /// Evicts this many of the lines that are read from all caches.
     fn evict(&self, lines: usize) {
         let mut at = 0;
         for _ in 0..lines {
@@ -122,7 +120,8 @@ impl Victim {
         }
     }
 
-    /// Reads the array, or a sample of it: how long all of it takes at that rate, in nanoseconds.
+    /// Reads the array, or a sample of it. Returns the time for the whole array at that rate, in
+    /// nanoseconds.
     fn read_ns(&self) -> f64 {
         let begin_ns = now_ns(ClockId::MonotonicRaw);
         self.read();
@@ -139,7 +138,7 @@ impl Victim {
         black_box(at);
     }
 
-    /// Where the line behind the one at `at` is.
+    /// The position of the next line.
     #[inline]
     fn next(&self, at: usize) -> usize {
         let word = self.arena.as_slice()[at..].first_chunk();
@@ -166,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Reading lines that were evicted takes longer in proportion to how many they are, whatever the cache
-    /// held before. The arrays are read faster than a busy machine interrupts.
+    /// The additional time is proportional to the number of evicted lines, whatever the cache held
+    /// before. Reading the arrays takes less time than a busy machine leaves between interrupts.
     #[test]
     fn a_planted_eviction_is_found_with_its_sign_and_size() {
         for bytes in [24 << 10, 192 << 10] {
@@ -180,7 +179,7 @@ mod tests {
                 };
                 victim.more_ns(evict).unwrap()
             };
-            // Not all of them: reading a line also fetches the one beside it.
+            // Not all lines: reading one also fetches its neighbour.
             let planted = [0, 1, 2, 4].map(|eighths| eighths * victim.read / 8);
             let found = || {
                 let mut found: Vec<[f64; 4]> = (0..31).map(|_| planted.map(more_ns)).collect();
@@ -195,7 +194,7 @@ mod tests {
                     && (0.1..0.4).contains(&(eighth / half))
                     && (0.3..0.75).contains(&(quarter / half))
             };
-            // Another program on the core may take lines away in one try, not in all.
+            // Another program on the core may evict lines in one try, but not in all.
             let tries: Vec<[f64; 4]> = (0..5).map(|_| found()).collect();
             assert!(
                 tries.iter().any(|found| is_proportional(*found)),

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::memory::arena::PageSize;
 
-    /// A small generator, enough for a test (Knuth's MMIX constants).
+    /// A small generator for tests (Knuth's MMIX constants).
     fn generator() -> impl FnMut(u64) -> u64 {
         let mut state = 1_u64;
         move |limit| {
@@ -297,7 +297,6 @@ mod tests {
         Arena::map(bytes, PageSize::Base).unwrap()
     }
 
-    /// A ring through elements 64 bytes apart, in this order.
     fn laid<'a>(arena: &'a mut Arena, order: &[usize]) -> Ring<'a> {
         let grid = Grid::new(arena, 4096, 64).unwrap();
         let next = order.iter().cycle().skip(1);

@@ -94,14 +94,17 @@ pub fn copy(from: &[u8], apart: usize, walk: &mut Walk, to: &mut [u8], n: u64) {
 ///
 /// If the walk has more places than there are messages, or `to` is shorter than one.
 pub fn serialise(messages: &[Message], walk: &mut Walk, to: &mut [u8], n: u64) {
-    assert!(walk.places <= messages.len(), "a place without a message");
+    assert!(
+        walk.places <= messages.len(),
+        "the walk has more places than there are messages"
+    );
     for _ in 0..n {
         messages[walk.advance()].serialise(to);
         looked_at(to);
     }
 }
 
-/// To the compiler, the copy may be read and changed here, so each copy must be made, and none can be made in
+/// For the compiler, the copy may be read and changed here. So it must make each copy, and none in
 /// advance.
 #[inline(always)]
 fn looked_at(copy: &mut [u8]) {

@@ -172,7 +172,7 @@ pub fn memory_bytes(count: usize, size: usize, fields: usize) -> Option<usize> {
     each.checked_mul(count)
 }
 
-/// Where in a message a field lies.
+/// A field's range in its message.
 fn field_range(field: usize, size: usize, fields: usize) -> Range<usize> {
     let share = size / fields;
     let end = if field + 1 == fields {
@@ -183,7 +183,7 @@ fn field_range(field: usize, size: usize, fields: usize) -> Range<usize> {
     field * share..end
 }
 
-/// How many bytes of the arena a field of this size takes.
+/// Bytes of the arena that a field takes.
 fn slot(bytes: usize) -> usize {
     bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
@@ -198,7 +198,7 @@ pub fn word(message: usize, index: usize) -> [u8; WORD_BYTES] {
     (word ^ (word >> 31)).to_le_bytes()
 }
 
-/// Writes what a message holds from `offset` on.
+/// Writes the contents of a message from `offset` on.
 pub fn write_contents(message: usize, offset: usize, into: &mut [u8]) {
     let mut written = 0;
     while written < into.len() {

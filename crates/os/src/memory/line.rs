@@ -34,7 +34,7 @@ impl Line {
 
     /// Waits for the line and sends it back, `n` times.
     pub fn answer(&self, n: u64) {
-        // The first may have come already: then the word is odd.
+        // The first may have arrived already: then the word is odd.
         let mut word = self.word.load(Ordering::Acquire) & !1;
         for _ in 0..n {
             while self.word.load(Ordering::Acquire) != word + 1 {}
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn both_sides_end_after_as_many_round_trips() {
         let line = Line::default();
-        // Few, since on one processor each way takes a time slice.
+        // Few, since on a single CPU each direction takes a time slice.
         for (n, all) in [(0, 0), (1, 1), (2, 3)] {
             thread::scope(|scope| {
                 scope.spawn(|| line.answer(n));

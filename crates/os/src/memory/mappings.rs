@@ -109,7 +109,6 @@ mod tests {
     use crate::memory::arena::{Arena, PageSize, base_page_bytes};
     use crate::sched::usage;
 
-    /// The faults of a hundred repetitions.
     fn faults(bytes: usize, pages: Pages) -> u64 {
         let before = usage::thread();
         map_touch_unmap(bytes, pages, 100).unwrap();
@@ -120,7 +119,7 @@ mod tests {
     fn one_page_comes_on_touch_and_all_where_they_come_with_the_mapping() {
         for bytes in [base_page_bytes(), 1 << 20] {
             assert!((100..110).contains(&faults(bytes, Pages::OnTouch)));
-            // The kernel counts those that it brings by itself too.
+            // The kernel also counts faults for pages that it populates itself.
             let pages = (100 * bytes / base_page_bytes()) as u64;
             assert!((pages..pages + 10).contains(&faults(bytes, Pages::Populated)));
         }

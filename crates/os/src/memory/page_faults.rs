@@ -107,9 +107,9 @@ pub struct PageFaults {
     memory: Option<Memory>,
     /// How many the last batch has touched.
     touched: usize,
-    /// The first bytes of the last batch, where it read them.
+    /// The sum of the first bytes of the last batch, if it read them.
     sum: u64,
-    /// When the last batch was prepared.
+    /// The counts before the last batch.
     before: Counts,
     counted: Counted,
 }
@@ -213,7 +213,6 @@ impl PageFaults {
         }
     }
 
-    /// Adds the counts of the last batch.
     fn count(&mut self) -> io::Result<()> {
         if self.touched > 0 {
             let now = self.counts()?;

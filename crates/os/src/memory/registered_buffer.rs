@@ -52,7 +52,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Bytes that are pinned more while this memory is registered, as `VmPin` reports. Allocates.
+    /// How many more bytes are pinned while this memory is registered, as `VmPin` reports.
+    /// Allocates.
     ///
     /// # Errors
     ///

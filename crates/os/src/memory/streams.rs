@@ -291,7 +291,7 @@ impl Stream {
                 }
                 Operation::Copy if visits > 0 => {
                     if source[bytes.clone()] != target[bytes] {
-                        return wrong("is not what it was copied from");
+                        return wrong("differs from its source");
                     }
                 }
                 _ => {
@@ -299,7 +299,7 @@ impl Stream {
                     let block = &target[bytes];
                     // All bytes are equal if each equals the one before it.
                     if block[0] != byte || block[1..] != block[..block.len() - 1] {
-                        return wrong("does not hold what was written last");
+                        return wrong("differs from what was written last");
                     }
                 }
             }
@@ -384,7 +384,7 @@ mod tests {
             stream.aim(operation, 4096, 4).unwrap();
             stream.run(7);
             stream.laps += 1;
-            // A copy is the same however often it is made.
+            // Repeated copies give the same result.
             assert_eq!(stream.check().is_err(), operation != Operation::Copy);
             stream.laps -= 1;
             let place = stream.target().start + 4096 + 123;

@@ -100,7 +100,7 @@ mod tests {
     fn an_address_belongs_to_a_device_or_to_none() {
         let device = device_of(Ipv4Addr::LOCALHOST.into()).unwrap();
         assert_eq!(device.as_deref(), Some("lo"));
-        // From a range that is for documents alone (RFC 5737).
+        // From a range reserved for documentation (RFC 5737).
         assert_eq!(
             device_of(Ipv4Addr::new(192, 0, 2, 77).into()).unwrap(),
             None

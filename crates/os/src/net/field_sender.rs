@@ -342,5 +342,5 @@ impl DerefMut for Call<'_> {
 }
 
 fn stalled() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "the other end takes nothing any more")
+    io::Error::new(ErrorKind::TimedOut, "the other end no longer takes data")
 }

@@ -113,7 +113,7 @@ mod tests {
         assert!(handshake.round_trip_ns().unwrap().unwrap() < 1_000_000_000);
         let (mut far, _) = listener.accept().unwrap();
         let mut near = handshake.into_stream().unwrap();
-        // It blocks, as one that std has made.
+        // It blocks, as a stream of std does.
         let late = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
             far.write_all(b"late").unwrap();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_answer_is_not_waited_for() {
-        // A queue of connections that nobody accepts is full after a few.
+        // The queue of a listener that accepts nothing is full after a few connections.
         let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         rustix::net::listen(&listener, 0).unwrap();
@@ -152,7 +152,7 @@ mod tests {
                     break handshake;
                 }
             }
-            assert!(kept.len() < 100, "the queue of connections has no end");
+            assert!(kept.len() < 100, "the queue of connections is never full");
         };
         assert_eq!(late.round_trip_ns().unwrap(), None);
     }

@@ -187,7 +187,8 @@ impl Pinger {
         Ok(length)
     }
 
-    /// A raw socket would receive every ICMP packet of the namespace, its own requests too.
+    /// Without the filter, a raw socket receives every ICMP packet of the namespace, including its
+    /// own requests.
     fn filter_replies(&self) -> io::Result<()> {
         const ICMP_FILTER: i32 = 1;
         const ICMP6_FILTER: i32 = 1;
@@ -213,7 +214,7 @@ fn is_not_permitted(error: &io::Error) -> bool {
         .is_some_and(|error| errors.contains(&error))
 }
 
-/// Sends until it succeeds. Retries after full queues and signals, but not for ever.
+/// Sends until it succeeds. Retries after full queues and signals, but not forever.
 #[inline]
 fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::Result<()> {
     let mut since: Option<Instant> = None;
@@ -291,7 +292,7 @@ mod tests {
             return;
         };
         for _ in 0..3 {
-            // Each finds the other's reply before its own.
+            // Each receives the other's reply before its own.
             assert!(one.echo(TIME).unwrap() && other.echo(TIME).unwrap());
             assert_eq!(one.sequence, other.sequence);
             other.reply.clone_from(&one.reply);

@@ -147,7 +147,7 @@ pub(super) fn about(device: &str) -> io::Result<libc::ifreq> {
 
 /// Calls ioctl(2). For `SIOCETHTOOL`, the argument points to a value that is alive.
 fn request(mut about: libc::ifreq, what: libc::Ioctl) -> io::Result<libc::ifreq> {
-    // Any socket does: it stands for its namespace.
+    // Any socket will do: it stands for its namespace.
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn loopback_is_told_of() {
         assert_eq!(index("lo").unwrap(), 1);
-        // The largest packet of IPv4 and more fits through.
+        // The loopback MTU is at least the minimum of IPv6.
         assert!(mtu_bytes("lo").unwrap() >= 1280);
         let offloads = [
             Offload::ScatterGather,

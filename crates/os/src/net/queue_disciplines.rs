@@ -49,7 +49,7 @@ pub fn kinds(device_index: u32) -> io::Result<Vec<String>> {
     let mut kinds = Vec::new();
     loop {
         let (_, received) = rustix::net::recv(&socket, &mut part[..], RecvFlags::empty())?;
-        // This is the length of the part, even if less of it fitted.
+        // The length of the part, even if it was truncated.
         let part = part.get(..received).ok_or_else(nonsense)?;
         if !read(part, device_index, &mut kinds)? {
             return Ok(kinds);
@@ -120,11 +120,11 @@ fn nonsense() -> io::Error {
 mod tests {
     use super::*;
 
-    /// A message that a queue discipline of a device is of this kind.
+    /// A message about the queue discipline of a device.
     fn part(device: u32, kind: &str) -> Vec<u8> {
         let mut about = vec![0; ABOUT];
         about[4..8].copy_from_slice(&device.to_ne_bytes());
-        // An attribute before it, of another type.
+        // Preceded by an attribute of another type.
         for (of, value) in [(11_u16, "x"), (TCA_KIND, kind)] {
             let length = (ATTRIBUTE + value.len() + 1) as u16;
             about.extend(length.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! A socket that loses a share of the packets that come to it, at random: the kernel drops them before
-//! they reach its queue.
+//! A socket that loses a random share of incoming packets: the kernel drops them before they reach
+//! its queue.
 //!
 //! Source: socket(7) on `SO_ATTACH_FILTER`; linux/filter.h; Linux
 //! Documentation/networking/filter.rst on the random number (`SKF_AD_RANDOM`, Linux 3.16).
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::net::socket_option;
 use crate::system_call::check;
 
-/// The most that can be lost: what retries needs some packets to come through.
+/// The largest share: retransmission needs some packets to arrive.
 pub const MOST: f64 = 0.9;
 
 /// Where a filter reads a random number: `SKF_AD_OFF` and `SKF_AD_RANDOM`.
@@ -54,14 +54,14 @@ pub fn lose(socket: impl AsFd, share: f64) -> io::Result<()> {
     .map(drop)
 }
 
-/// Has the kernel join no datagrams of this UDP socket.
+/// Makes the kernel deliver each datagram of this UDP socket separately.
 ///
 /// # Errors
 ///
 /// Those of setsockopt(2).
 pub fn receive_singly(socket: impl AsFd) -> io::Result<()> {
     match socket_option::set(socket, (libc::SOL_UDP, libc::UDP_GRO), &[0_u32]) {
-        // A kernel that does not know the option joins none.
+        // A kernel without the option never merges datagrams.
         Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
         set => set,
     }
@@ -79,7 +79,7 @@ mod tests {
         for share in [0.0, 0.3, MOST] {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-            // A busy kernel may deliver a packet later than it was sent.
+            // A busy kernel may deliver a packet late.
             receiver
                 .set_read_timeout(Some(Duration::from_millis(1)))
                 .unwrap();
@@ -93,10 +93,7 @@ mod tests {
             // Five times the binomial standard error.
             let error = 0.01 + 5.0 * (share * (1.0 - share) / f64::from(SENT)).sqrt();
             let found = lost / f64::from(SENT);
-            assert!(
-                (found - share).abs() <= error,
-                "{found} rather than {share}"
-            );
+            assert!((found - share).abs() <= error, "{found} instead of {share}");
         }
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(lose(&receiver, 1.0).is_err());

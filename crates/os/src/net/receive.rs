@@ -39,7 +39,7 @@ pub const READY: &[u8] = b"!";
 /// How messages are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `recv` into one buffer, out of which each field is copied.
+    /// `recv` into one buffer, from which each field is copied.
     Buffered,
     /// `recvmsg` with one entry for each field.
     Scattered,
@@ -48,7 +48,7 @@ pub enum How {
     Mapped,
     /// `recv` with `MSG_TRUNC`: the bytes are discarded.
     Discarded,
-    /// A multishot receive of io_uring into buffers that the kernel takes from a ring, out of which
+    /// A multishot receive of io_uring into buffers that the kernel takes from a ring, from which
     /// each field is copied.
     Multishot,
 }

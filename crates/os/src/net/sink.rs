@@ -27,7 +27,7 @@ pub const BACK: &str = "costof-back";
 /// between two polls: for about a millisecond.
 const SPINS: u32 = 2000;
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
-/// After how long an acknowledgement that had no effect was lost.
+/// An acknowledgement without effect is considered lost after this time.
 const LOST: Duration = Duration::from_millis(10);
 
 /// A sender's sequence numbers begin so that each connection passes the end of 32 bits soon, and
@@ -117,7 +117,6 @@ impl Drop for Acknowledger {
     }
 }
 
-/// What the thread does, until no more connections can come.
 fn acknowledge(coming: &Channel<Flow>, back: &FrameSender) {
     let mut flows: Vec<Flow> = Vec::new();
     let mut idle_polls = 0;

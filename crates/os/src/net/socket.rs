@@ -74,7 +74,7 @@ pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of getsockopt(2), of a socket that is none of TCP's.
+/// Those of getsockopt(2); the socket must be TCP.
 pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(socket)?)
 }
@@ -83,7 +83,7 @@ pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
 ///
 /// # Errors
 ///
-/// Those of getsockopt(2), of a socket that is none of TCP's.
+/// Those of getsockopt(2); the socket must be TCP.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut raw = [RawTcpInfo::default()];
     fetch(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut raw)?;
@@ -100,7 +100,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 ///
 /// # Errors
 ///
-/// `NotConnected` (ENOTCONN) for a socket that is not; those of getsockopt(2) of one without IP.
+/// `NotConnected` (ENOTCONN) for an unconnected socket; those of getsockopt(2) for a socket without
+/// IP.
 pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
     let fd = socket.as_fd();
     fetch_number(fd, (libc::IPPROTO_IP, libc::IP_MTU))
@@ -161,7 +162,7 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of setsockopt(2) of a socket that is none of TCP's.
+/// Those of setsockopt(2); the socket must be TCP.
 pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
     const PROBES: u32 = 3;
     let each = Duration::from_secs((seconds / PROBES).max(1).into());

@@ -106,14 +106,14 @@ mod tests {
             assert_eq!(&packet[28..bytes], b"there");
             let nothing = tun.receive(&mut [0; 1500]).unwrap_err();
             assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
-            // Sent back: both addresses and both ports change places, so both checksums stay.
+            // Sent back with addresses and ports swapped, so the checksums stay valid.
             packet[12..20].rotate_left(4);
             packet[20..24].rotate_left(2);
             tun.send(&packet[..bytes]).unwrap();
             let mut back = [0; 100];
             let (bytes, from) = socket.recv_from(&mut back).unwrap();
             assert_eq!((&back[..bytes], from.port()), (&b"there"[..], 2000));
-            assert!(tun.send(b"\0 is no version of IP").is_err());
+            assert!(tun.send(b"\0 is not a version of IP").is_err());
         };
         std::thread::spawn(test).join().unwrap();
     }

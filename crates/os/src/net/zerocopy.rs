@@ -14,7 +14,7 @@ use crate::net::socket_option;
 
 /// `MSG_ZEROCOPY`, which rustix lacks.
 const ZEROCOPY: u32 = libc::MSG_ZEROCOPY.cast_unsigned();
-/// linux/errqueue.h; libc has them not.
+/// linux/errqueue.h; missing in libc.
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
@@ -72,7 +72,7 @@ impl Completions {
                     io::Error::from_raw_os_error(number)
                 )));
             }
-            // A range of calls, both ends included.
+            // An inclusive range of calls.
             let sends = u64::from(error.data.wrapping_sub(error.info)) + 1;
             self.done += sends;
             if error.code & CODE_COPIED != 0 {
@@ -82,14 +82,14 @@ impl Completions {
     }
 }
 
-/// What is first in the socket's error queue.
+/// The first entry of the socket's error queue.
 #[inline]
 fn next(socket: &impl AsFd) -> io::Result<Option<ExtendedError>> {
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
     match receive(socket, &mut [], &mut [0; 16], flags) {
-        Ok((_, control)) => error_in(control)
-            .map(Some)
-            .ok_or_else(|| io::Error::other("the socket's error queue holds what is no error")),
+        Ok((_, control)) => error_in(control).map(Some).ok_or_else(|| {
+            io::Error::other("the socket's error queue holds something else than an error")
+        }),
         Err(error) if is_passing(&error) => Ok(None),
         Err(error) => Err(error),
     }

@@ -33,7 +33,7 @@ impl Selector {
     };
 
     pub(super) fn new(event: Event, pmu: &CorePmu) -> io::Result<Self> {
-        // Bits 32 on name the unit that a general event is meant for; 0 on ordinary machines.
+        // Bits 32 and up name the unit of a general event; 0 on ordinary machines.
         let unit = u64::from(pmu.number.unwrap_or(0)) << 32;
         let cache = |cache| (TYPE_CACHE, unit | cache | CACHE_READ_MISS);
         let (kind, config) = match event {

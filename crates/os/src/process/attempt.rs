@@ -68,14 +68,14 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
             "a seccomp filter kills the process that tries it (SIGSYS)".to_owned()
         }
         Some(signal) => format!("the process that tried it was killed by signal {signal}"),
-        None => "the process that tried it ended without a word".to_owned(),
+        None => "the process that tried it ended without a report".to_owned(),
     }))
 }
 
 /// What the child writes to its parent: a place in [`CALLS`] and an error number; 0 is success.
 type Report = [u8; 2];
 
-/// What the child calls, by the names that users can look up.
+/// The child's system calls, by names that users can look up.
 const CALLS: [&str; 7] = [
     "unshare(CLONE_NEWUSER)",
     "writing /proc/self/setgroups",
@@ -119,8 +119,8 @@ impl Maps {
     }
 }
 
-/// What the child does. It allocates nothing and takes no lock, since another thread may have held
-/// it when the process was copied.
+/// The child's work. It allocates nothing and takes no lock, since another thread may have held one
+/// when the process was copied.
 fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
     let no_core_file = Rlimit {
         current: Some(0),
@@ -164,7 +164,7 @@ fn unshare(namespace: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(namespace) }?)
 }
 
-/// These files accept a whole text or nothing.
+/// These files accept only a whole text.
 fn write(path: &CStr, text: &str) -> io::Result<()> {
     let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, text.as_bytes())?;
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     #[ignore = "the child of another test"]
     fn child_under_a_filter() {
-        /// The number of the system call is the first word of what a filter sees.
+        /// A filter sees the system call's number as its first word.
         const LOAD_WORD: u16 = 0x20;
         const JUMP_IF_EQUAL: u16 = 0x15;
         const RETURN: u16 = 0x06;

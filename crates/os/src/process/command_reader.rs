@@ -84,8 +84,8 @@ impl CommandReader {
     }
 }
 
-/// What the child does. It allocates nothing and takes no lock, since another thread may have held
-/// it when the process was copied.
+/// The child's work. It allocates nothing and takes no lock, since another thread may have held one
+/// when the process was copied.
 fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
     let _ = rustix::thread::set_name(NAME);
     if child::ends_with(worker) {
@@ -115,7 +115,7 @@ fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
     [stdin(), stdout()]
 }
 
-/// Reads until the input ends, or nobody reads what is passed on.
+/// Passes on lines until the input ends, or nobody reads them.
 fn pass_on_lines(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
@@ -253,7 +253,7 @@ mod tests {
                 assert_eq!(passed(&text, size), [&*around, &around]);
             }
         }
-        // In the middle of a line it is none.
+        // In the middle of a line, it is not a stop line.
         let within = format!("{long}{{\"do\":\"stop\"}}\n");
         assert_eq!(passed(&within, 64), [&*within, ""]);
     }
@@ -272,7 +272,7 @@ mod tests {
         let mut all = String::new();
         while !all.ends_with("done\n") && output.read_line(&mut all).unwrap() > 0 {}
         drop(input);
-        // To the end: nobody else may hold it.
+        // To the end: nothing else may hold it open.
         output.read_to_string(&mut all).unwrap();
         (all, child.wait().unwrap())
     }

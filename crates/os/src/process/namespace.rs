@@ -28,7 +28,7 @@ impl Namespace {
     /// `NotFound` if there is none of that name, `InvalidInput` if the file is not a namespace.
     pub fn named(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(invalid("that is no name of a network namespace"));
+            return Err(invalid("not a name of a network namespace"));
         }
         Self::at(None, &Path::new("/run/netns").join(name))
     }

@@ -290,7 +290,7 @@ mod tests {
             }
         };
         for cause in Cause::ALL {
-            // Others may not change it meanwhile.
+            // Other tests may not change it meanwhile.
             let before = {
                 let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
                 current(cause.signal())

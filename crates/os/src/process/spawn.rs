@@ -185,8 +185,8 @@ fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
     })
 }
 
-/// What a child does: only system calls, since another thread may have held a lock when the process was
-/// copied.
+/// The child's work: only system calls, since another thread may have held a lock when the process
+/// was copied.
 fn run_child(program: Option<&Program>) -> ! {
     let Some(program) = program else {
         // SAFETY: ends the process without running what its parent has to run at its own end.
@@ -295,7 +295,7 @@ fn program() -> Vec<u8> {
     const SEGMENT_BYTES: u64 = 56;
     const SEGMENTS: u64 = 2;
     const ADDRESS: u64 = 0x40_0000;
-    /// The largest base page that there is.
+    /// The largest base page.
     const ALIGNMENT: u64 = 0x1_0000;
     const LOADED: u32 = 1;
     const STACK: u32 = 0x6474_e551;
@@ -369,7 +369,7 @@ fn instructions() -> (u16, Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// A starter, or none with the reason where this machine has not what it needs.
+    /// A starter; none, with the reason, where this machine lacks what it needs.
     fn starter(how: Starting, executing: bool) -> Option<Starter> {
         let skipped = |error: io::Error| eprintln!("skipped: {how:?} {executing}: {error}");
         let mut starter = Starter::new(how, executing).map_err(skipped).ok()?;

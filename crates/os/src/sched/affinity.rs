@@ -16,7 +16,7 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     allowed_to(0)
 }
 
-/// The same of another process's first thread; 0 is the calling thread.
+/// As [`allowed`], for another process's first thread; 0 is the calling thread.
 pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
     let mut words = vec![0_u64; 16];
     loop {
@@ -75,7 +75,7 @@ pub(crate) fn pin_to(set: &[u64]) -> io::Result<()> {
     pin_process(0, set)
 }
 
-/// The same for another process's first thread; 0 is the calling thread.
+/// As [`pin_to`], for another process's first thread; 0 is the calling thread.
 pub(crate) fn pin_process(process: libc::pid_t, set: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the slice has.
     check(unsafe { libc::sched_setaffinity(process, size_of_val(set), set.as_ptr().cast()) })

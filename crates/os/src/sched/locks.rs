@@ -175,7 +175,7 @@ impl Drop for PthreadMutex {
     }
 }
 
-/// Whether it is taken.
+/// The flag of a spinlock: whether the lock is taken.
 #[derive(Debug, Default)]
 pub struct TestAndSet(AtomicBool);
 
@@ -202,7 +202,7 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// Enough that threads meet, where there are two processors.
+    /// Enough for contention with two CPUs.
     const COUNTS: u64 = 3_000_000;
 
     #[test]

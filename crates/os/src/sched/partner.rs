@@ -15,7 +15,7 @@ use crate::process::child::{self, Child};
 use crate::sched::affinity;
 use crate::sched::usage;
 
-/// What a partner reports, in memory that both ends see.
+/// A partner's reports, in memory that both ends share.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Status {
@@ -24,7 +24,7 @@ pub(crate) struct Status {
     involuntary: AtomicU64,
 }
 
-/// Whether a started thread or process runs on its CPU: [`STARTING`], [`READY`], or [`FAILED`] and an error
+/// The state of a starting thread or process: [`STARTING`], [`READY`], or [`FAILED`] and an error
 /// number.
 #[derive(Debug, Default)]
 pub(crate) struct Startup(AtomicU32);
@@ -33,8 +33,9 @@ const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 1 << 16;
 
-/// What a partner does until it receives the end, or its channel breaks. It allocates nothing, takes no lock
-/// and cannot panic, so that a forked child may do it. What it points to must outlive the partner.
+/// What a partner does until it is told to end, or its channel breaks. It allocates nothing, takes
+/// no lock and cannot panic, so that a forked child may do it. What it points to must outlive the
+/// partner.
 pub(crate) trait Duty: Copy + Send + 'static {
     fn serve(&self, status: &Status);
 }
@@ -87,7 +88,11 @@ impl Startup {
             match self.0.load(Ordering::Acquire) {
                 READY => return Ok(()),
                 STARTING if alive => thread::sleep(Duration::from_micros(20)),
-                STARTING => return Err(io::Error::other("what was started ended before it began")),
+                STARTING => {
+                    return Err(io::Error::other(
+                        "the thread or process ended before it was ready",
+                    ));
+                }
                 failed => {
                     return Err(io::Error::from_raw_os_error(
                         (failed - FAILED).cast_signed(),
@@ -179,14 +184,13 @@ impl Drop for Partner {
         if let Self::Thread(thread) = self
             && let Some(thread) = thread.take()
         {
-            // It has no way to panic.
             let _ = thread.join();
         }
     }
 }
 
-/// What the child does. It allocates nothing and takes no lock, since another thread may have held
-/// it when the process was copied.
+/// The child's work. It allocates nothing and takes no lock, since another thread may have held one
+/// when the process was copied.
 fn run_child(
     duty: impl Duty,
     status: &Status,

@@ -21,7 +21,7 @@ pub fn cpu_ns(name: &str) -> io::Result<u64> {
     for task in fs::read_dir("/proc/self/task")? {
         match task_cpu_ns(&task?.path(), name) {
             Ok(ns) => sum += ns,
-            // It has ended meanwhile.
+            // The thread has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => return Err(error),
         }
@@ -56,13 +56,12 @@ mod tests {
             let until = Instant::now() + Duration::from_millis(20);
             while Instant::now() < until {}
             ready.send(()).unwrap();
-            // Until the other end is dropped.
             let _ = wait.recv();
         });
         let thread = thread.unwrap();
         began.recv().unwrap();
         if !Path::new("/proc/self/schedstat").exists() {
-            eprintln!("skipped: this kernel does not say what threads have used");
+            eprintln!("skipped: this kernel does not report the CPU time of threads");
         } else {
             assert!(cpu_ns("busy").unwrap() > 0);
             assert_eq!(cpu_ns("nobody").unwrap(), 0);

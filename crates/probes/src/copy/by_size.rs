@@ -1,11 +1,11 @@
-//! Points of other probes that were measured, and values for sizes between theirs.
+//! Medians of points that were measured before, and values for sizes between theirs.
 
 use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
 use costof_model::prediction::MeasuredRows;
 use costof_model::typed::TypedPoint;
 
-/// The points of a probe for which this holds, over this link where one is named, each with the median of
-/// its primary metric.
+/// The points for which `holds` is true, each with the median of its primary metric. `link`
+/// restricts them to one link.
 fn measured_points<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     link: Option<&str>,
@@ -19,7 +19,6 @@ fn measured_points<P: TypedPoint>(
     rows.filter_map(|row| Some((P::read(&row.point.axes)?, row.primary()?.median)))
 }
 
-/// The first of them.
 pub(super) fn first<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     holds: impl Fn(&P) -> bool,
@@ -29,7 +28,7 @@ pub(super) fn first<P: TypedPoint>(
         .map(|(_, value)| value)
 }
 
-/// The sizes and values of the points of a probe that have a size here, in the order of the sizes.
+/// The measured (size, value) pairs of the points to which `size` gives a size, in order of size.
 pub(super) fn sized<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     link: Option<&str>,
@@ -54,15 +53,15 @@ pub(crate) fn memcpy_ns(measured: &MeasuredRows<'_>, bytes: f64, source: Source)
     along(&sized(measured, None, size), bytes)
 }
 
-/// Fields that are cached copied one by one: as copies of their size, or of all together where the
-/// cache decides.
+/// Fields copied one by one from the cache: fields times the cost of a copy of a field's size, or
+/// one copy of the whole message where that is slower.
 pub(super) fn fields_ns(measured: &MeasuredRows<'_>, bytes: f64, fields: f64) -> Option<f64> {
     let each = memcpy_ns(measured, bytes / fields, Source::Hot)?;
     Some((fields * each).max(memcpy_ns(measured, bytes, Source::Hot)?))
 }
 
-/// What lies between points, or beyond the last ones in the same direction; from one alone, in
-/// proportion.
+/// Interpolates between points, and extrapolates beyond the outermost two. A single point is scaled
+/// in proportion.
 pub(super) fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
     let line = |[one, other]: [(f64, f64); 2]| {
         let slope = (other.1 - one.1) / (other.0 - one.0);
@@ -92,7 +91,7 @@ mod tests {
         }
         assert_eq!(along(&points[..1], 4.0), Some(40.0));
         assert_eq!(along(&[], 4.0), None);
-        // Where values fall towards the end, they do not go on falling beyond it.
+        // A falling curve is not extrapolated further down.
         assert_eq!(along(&[(1.0, 30.0), (2.0, 20.0)], 9.0), Some(20.0));
     }
 }

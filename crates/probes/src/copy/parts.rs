@@ -1,4 +1,4 @@
-//! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
+//! `copy.parts`: the pieces of a send with one copy or none.
 
 mod sending;
 
@@ -9,24 +9,22 @@ use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
 use sending::Sending;
 
-/// The fields of a message.
 const FIELDS: usize = 8;
-/// The sizes, the default first.
+/// The first is the default.
 const SIZES: &[usize] = &[4 << 10, 64, 1 << 10, 16 << 10, 64_000];
-/// After how many sends completions are reaped, the default first.
+/// Sends between two reapings of completions. The first is the default.
 const BATCHES: &[u64] = &[16, 1, 4, 64];
 
 words! {
-    /// A piece of sending.
     pub(crate) enum Part {
-        /// eight entries of an I/O vector instead of one buffer: sendmsg less send
+        /// an I/O vector of eight entries instead of one buffer: sendmsg less send
         Iovec = "iovec",
         /// eight fields copied into one buffer
         Serialise = "serialise",
-        /// taking the completions of zero-copy sends out of the error queue
+        /// reading the completions of zero-copy sends from the error queue
         Reap = "reap",
-        /// a buffer that is not registered with io_uring, whose pages it looks up and holds for each send,
-        /// instead of a registered one
+        /// an unregistered buffer instead of a registered one: io_uring looks up and pins its pages
+        /// for each send
         PlainBuffer = "plain_buffer",
     }
 }
@@ -34,54 +32,54 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Parts>();
 
 point! {
-    /// What do the pieces of a send with fewer copies cost?
+    /// What does each piece of a send with fewer copies cost?
     ///
     /// iovec: a message of 8 fields is sent by sendmsg, and one of as many bytes in one field by
-    /// send, into a Unix datagram socket; each time a receive of one byte takes it out. The
-    /// difference of the two medians of a launch is the message header and its 8 entries, which the
-    /// kernel reads and checks, and 8 copies instead of one. The socket and the copied bytes are in
-    /// both, and cancel. serialise: the C library's memcpy for each field, always from the same
-    /// fields. reap: 256 UDP sockets have each sent a number of datagrams with MSG_ZEROCOPY, and
-    /// recvmsg on their error queues is timed until nothing is left. The kernel joins neighbouring
-    /// completions, so that is two calls for each batch, and the cost is a batch's time ÷ its
-    /// sends. plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a registered
-    /// one, over UDP to a socket of this machine that nobody reads: looking up the page tables'
-    /// entries, and raising and lowering the pages' counts. The copy that the kernel makes after
-    /// all is in both. os.pin measures pinning for longer.
-    ///
+    /// send, into a Unix datagram socket. A receive of one byte takes each out. The difference of
+    /// the two medians of a launch is the message header, its 8 entries, which the kernel reads and
+    /// checks, and 8 copies instead of one. The socket and the copied bytes are in both, and
+    /// cancel.
+    /// serialise: the C library's memcpy for each field, always from the same fields.
+    /// reap: 256 UDP sockets have each sent a number of datagrams with MSG_ZEROCOPY. The timed part
+    /// reads their error queues by recvmsg until they are empty. The kernel merges neighbouring
+    /// completions, so a batch takes two calls. The cost is a batch's time divided by its sends.
+    /// plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a registered one,
+    /// over UDP to a socket of this machine that nobody reads. The difference is the lookup of page
+    /// table entries, and raising and lowering the pages' reference counts. Both include the copy
+    /// that the kernel makes on loopback. os.pin measures pinning for longer.
     /// # Predicted from
-    /// serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as
-    /// os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and
-    /// cycles for each entry at the clock of cpu.frequency
+    /// serialise: copies of its fields' size (cpu.memcpy); reap: system calls (os.syscall);
+    /// plain_buffer: pages (os.pin); iovec: a header in system calls, and cycles per entry
+    /// (cpu.frequency)
     ///
     /// # Sources
     /// - sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)
-    /// - Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined
-    /// - Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight
-    ///   entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message,
-    ///   unmeasured
+    /// Documentation/networking/msg_zerocopy.rst of the kernel, on merged completions
+    /// - Network I/O primitives, a course report, 2026, which states without a measurement: 50 to
+    ///   100 ns for eight entries, 1 to 2 µs for a batch of the error queue, 2 to 5 µs for pinning
+    ///   a message
     ///
     /// # Needs
-    /// - part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)
-    /// - part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message
-    ///   (ulimit -l)
+    /// - part=reap: zero-copy sends over UDP (Linux 5.0), and 300 file descriptors (ulimit -n)
+    /// - part=plain_buffer: io_uring of Linux 6.2 and not disabled, and enough locked memory for a
+    ///   message (ulimit -l)
     pub(crate) struct Parts of "copy.parts" {
-        /// which piece
+        /// the piece
         part: Part = words(),
         /// bytes of a message
         size: usize = bytes(64..=64_000, &[4 << 10]),
-        /// of reap: after how many sends
+        /// for reap: sends between two reapings
         batch: u64 = count(1..=128, &[16]),
     }
 }
 
 impl Measure for Parts {
     const METRICS: &'static [Metric] = metrics! {
-        /// what the part adds to one message
+        /// what the piece adds to one message
         cost: Nanoseconds Lower,
-        /// of iovec and plain_buffer: a message with it, of which the cost is a difference
+        /// for iovec and plain_buffer: a message with the piece; the cost is a difference
         with_part: Nanoseconds Lower,
-        /// of iovec and plain_buffer: a message without it
+        /// for iovec and plain_buffer: a message without the piece
         without_part: Nanoseconds Lower,
     };
     const AFTER: NameList = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
@@ -112,13 +110,13 @@ impl Measure for Parts {
                 );
                 Cost::new(copies_ns, name) * (0.8, 1.4)
             }
-            // Two calls for a batch, one of which copies a control message out.
+            // A batch takes two calls. One of them copies a control message to user space.
             Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
             Part::PlainBuffer => {
                 let page_ns = first(measured, |point: &Pin| {
                     point.how == pin::How::Vmsplice && point.pages == Pages::Base
                 })?;
-                // A buffer that does not begin at a page lies on one more.
+                // An unaligned buffer touches one page more.
                 let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
                 Cost::new(page_ns, "for a page that vmsplice holds (os.pin)") * pages * (0.2, 2.0)
             }
@@ -128,14 +126,14 @@ impl Measure for Parts {
                 expect::cycles(
                     measured,
                     cycles,
-                    "entries to read, to check and to begin a copy of",
+                    "entries to read, check and start a copy for",
                 )? + (read()? * (0.2, 1.0)).named("the message's header")
             }
         };
         cost.predict("cost")
     }
 
-    /// What the part adds: a difference, or a batch's share.
+    /// The difference, or a batch's cost per send.
     fn derive(point: &At<Parts>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, point.batch());
@@ -146,7 +144,6 @@ impl Measure for Parts {
     }
 }
 
-/// Sizes where the size matters, batches where they do.
 fn more_points() -> impl Iterator<Item = Parts> {
     let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer].into_iter();
     let sized = sized.flat_map(|part| {
@@ -165,7 +162,7 @@ fn more_points() -> impl Iterator<Item = Parts> {
 }
 
 impl Parts {
-    /// How many sends the cost is measured over at a time.
+    /// Sends per timed operation.
     fn batch(&self) -> u64 {
         match self.part {
             Part::Reap => self.batch,
@@ -175,9 +172,7 @@ impl Parts {
 
     fn check(&self) -> Result<(), Failure> {
         if self.part != Part::Reap && self.batch != Parts::default().batch {
-            unsupported!(
-                "only completions are reaped in batches (--set part=reap, or leave batch out)"
-            );
+            unsupported!("only part=reap has batches (--set part=reap, or leave batch out)");
         }
         Ok(())
     }
@@ -252,7 +247,7 @@ mod tests {
             point.axes.size = size;
             range(point)
         };
-        // Of eight small fields each copy counts; of large ones, all that is copied.
+        // Small fields cost a copy each; large ones cost their bytes.
         assert_eq!(of(64), (13.0, 22.0));
         assert_eq!(of(4 << 10), (80.0, 140.0));
         // 160 and 800 cycles and a header; two pages; two calls for 16 sends.

@@ -1,6 +1,6 @@
-//! What the pieces of sending and receiving a message cost, as far as a run has measured them: the
-//! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
-//! from a simpler cost; nothing here is fitted to what it predicts.
+//! The pieces of sending and receiving a message: the terms of which `copy.send` and `copy.receive`
+//! add up their predictions. A piece that was not measured is derived from a simpler cost. Nothing
+//! here is fitted to what it predicts.
 
 use super::by_size::{along, fields_ns, first, memcpy_ns, sized};
 use super::parts::{Part, Parts};
@@ -20,7 +20,7 @@ use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
 use costof_model::prediction::MeasuredRows;
 
-/// The probes that have measured them.
+/// The probes that measure them.
 pub(super) const AFTER: &[&str] = &[
     "os.syscall",
     "memory.bandwidth",
@@ -31,30 +31,28 @@ pub(super) const AFTER: &[&str] = &[
     "net.rtt",
 ];
 
-/// What TCP hands down at once within a machine, at most.
+/// The largest packet that TCP passes to the device layer within a machine.
 const PACKET_BYTES: f64 = 65_536.0;
 const PAGE_BYTES: f64 = 4096.0;
-/// What each end does for a packet, in reads of one byte, where no round trip is known: what `net.rtt`
-/// expects of TCP each way, of which most is the sender's.
+/// Each end's work for a packet, in reads of one byte, where no round trip was measured: what
+/// `net.rtt` predicts for TCP one way. Most of it is the sender's.
 const SENDER_READS: Range = Range(6.0, 25.0);
 const RECEIVER_READS: Range = Range(1.0, 12.5);
-/// A call of a socket in such reads, without the packets that it sends: it locks the socket, and
-/// accounts for its memory.
+/// A socket call without its packets, in such reads: locking and memory accounting.
 const CALL_READS: Range = Range(1.0, 5.0);
 
-/// What a run has measured, and the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a> {
     measured: MeasuredRows<'a>,
     facts: &'a Facts,
-    /// A read of one byte, the smallest call that does something.
+    /// A read of one byte, the cheapest call that does something.
     pub(super) read_ns: f64,
-    /// Bytes that are copied in a nanosecond where neither end is cached.
+    /// Uncached copying, in bytes per nanosecond.
     copy: f64,
 }
 
 impl<'a> Pieces<'a> {
-    /// None where not even a call and a copy are known.
+    /// None without the measured cost of a call and of a copy.
     pub(super) fn new(measured: &MeasuredRows<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
         let copy = bandwidth(measured, facts, Op::Copy);
         let any_copy = || first(measured, |point: &Bandwidth| point.op == Op::Copy);
@@ -66,30 +64,30 @@ impl<'a> Pieces<'a> {
         })
     }
 
-    /// The costs of a part by size, as copy.parts has measured them.
+    /// The part's cost by size, from `copy.parts`.
     fn part(&self, part: Part) -> Vec<(f64, f64)> {
         sized(&self.measured, None, |point: &Parts| {
             (point.part == part).then_some(point.size)
         })
     }
 
-    /// The bytes at the rate of writing them to memory: a destination that is not in the cache.
+    /// Copying to a destination that is not cached: the bytes at the bandwidth of writes.
     fn write_ns(&self, bytes: f64) -> f64 {
         let write = bandwidth(&self.measured, self.facts, Op::Write);
         bytes / write.map_or(self.copy, |write| write / 1e9)
     }
 
-    /// A copy to a cached destination, from a cached source or from one that is not.
+    /// A copy from `source` to a cached destination.
     fn memcpy_ns(&self, bytes: f64, source: Source) -> f64 {
         let usual = bytes / self.copy;
         memcpy_ns(&self.measured, bytes, source).unwrap_or_else(|| match source {
-            // Memory that is cached is copied up to four times as fast.
+            // A cached source is copied up to four times as fast.
             Source::Hot => usual / 4.0,
             Source::Cold => usual / 1.5,
         })
     }
 
-    /// A copy into the kernel's buffers, which may be in a cache or not.
+    /// A copy into the kernel's buffers, which may be cached or not.
     pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
         let (hot, cold) = (
             self.memcpy_ns(bytes, Source::Hot),
@@ -105,13 +103,13 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether so much stays in the caches that are a CPU's own, beside as much again.
+    /// Whether twice as many bytes fit into the CPU's private caches.
     fn fits(&self, bytes: f64) -> bool {
         sizes::fit_into_level(2 * bytes as u64, self.facts, 2)
     }
 
-    /// A copy out of the kernel's buffers, which another CPU has written: they are in its
-    /// cache, in a shared one or in memory.
+    /// A copy out of the kernel's buffers. Another CPU wrote them: they are in its cache, in a
+    /// shared one or in memory.
     pub(super) fn copy_out(&self, bytes: f64) -> Range {
         let (hot, cold) = (
             self.memcpy_ns(bytes, Source::Hot),
@@ -120,7 +118,6 @@ impl<'a> Pieces<'a> {
         Range(hot.max(0.5 * cold), hot.max(cold) + self.write_ns(bytes))
     }
 
-    /// Fields copied into one buffer, or out of one.
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
         let hot = along(&self.part(Part::Serialise), bytes);
         let hot = hot.or_else(|| fields_ns(&self.measured, bytes, fields));
@@ -136,13 +133,12 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Entries of an I/O vector instead of one buffer.
     pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
-        /// As many as copy.parts measures.
+        /// The number that copy.parts measures.
         const MEASURED: f64 = 8.0;
         let points = self.part(Part::Iovec);
         let measured = match *points {
-            // They cost much the same whatever lies there.
+            // The cost hardly depends on the size.
             [(_, ns)] => Some(ns),
             _ => along(&points, bytes),
         };
@@ -152,25 +148,25 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// References to so many pieces of pages, taken and given back: as io_uring does it for a buffer
-    /// that is not registered, and vmsplice for a pipe.
+    /// Taking and dropping page references: as io_uring does for an unregistered buffer, and
+    /// vmsplice for a pipe.
     pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
         let pinned = |pages: Pages| {
             first(&self.measured, |point: &Pin| {
                 point.how == pin::How::Vmsplice && point.pages == pages
             })
         };
-        // Of huge pages only the latter is known.
+        // For huge pages only the reference counts are known.
         let looked_up = self.per_page_ns().filter(|_| pages == Pages::Base);
         let pinned = pinned(pages).or_else(|| pinned(Pages::Base));
         match (looked_up.or(pinned), pinned.or(looked_up)) {
             (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
-            // Two changes of a number that CPUs share.
+            // Two updates of a counter that CPUs share.
             _ => Range(0.05, 1.0) * self.read_ns * pieces,
         }
     }
 
-    /// What each page more of a plain buffer adds.
+    /// The cost of each further page of an unregistered buffer.
     fn per_page_ns(&self) -> Option<f64> {
         let [(least, small), .., (most, large)] = *self.part(Part::PlainBuffer) else {
             return None;
@@ -179,7 +175,7 @@ impl<'a> Pieces<'a> {
         Some((large - small) / pages).filter(|ns| pages >= 4.0 && *ns > 0.0)
     }
 
-    /// Completions taken out of the error queue after so many sends, for each of these.
+    /// Reading the completions of `batch` sends from the error queue, per send.
     pub(super) fn reap(&self, batch: u64) -> Range {
         let measured = |batch| {
             first(&self.measured, |point: &Parts| {
@@ -193,8 +189,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The median round trip of a message of so many bytes over a link and back, by spinning or
-    /// blocked: on CPUs that are kept awake, and on those that are not.
+    /// The median round trip of a message of this size. A spinning wait keeps CPUs awake, a
+    /// blocking one does not.
     fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
             sized(&self.measured, Some(link), |point: &Rtt| {
@@ -226,20 +222,20 @@ impl<'a> Pieces<'a> {
         Some(Range(usual.0 + later.min(0.0), usual.1 + later.max(0.0)))
     }
 
-    /// A message of so many bytes each way, blocked, as `net.rtt` has measured it.
+    /// A message of this size each way, with blocking waits (`net.rtt`).
     pub(super) fn echo(&self, link: &str, over: Over, bytes: f64) -> Option<Range> {
         self.round_trip_ns(link, over, Wait::Block, bytes)
     }
 
-    /// So many calls of a socket.
+    /// Socket calls.
     pub(super) fn calls(&self, calls: Range) -> Range {
         CALL_READS * calls * self.read_ns
     }
 
-    /// What each end does for a packet, of which none has much to copy: half of a round trip is both
-    /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
-    /// receiver that sleeps is woken besides: with a CPU to interrupt, at most all of that is the
-    /// sender's part too.
+    /// What the sender and the receiver do for a packet, without its copy. Half of a round trip is
+    /// one packet's work at both ends. Most of it is the sender's, up to the receiver's queue. A
+    /// sleeping receiver must also be woken: if that takes an interrupt to another CPU, at most the
+    /// whole wake-up is the sender's work too.
     pub(super) fn packet(&self, link: &str, over: Over) -> (Range, Range, &'static str) {
         const SMALL: f64 = 56.0;
         let half = |wait| Some(self.round_trip_ns(link, over, wait, SMALL)? * 0.5);
@@ -260,13 +256,13 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The sender's part of a packet that nobody receives: it goes half of the way.
+    /// A packet that nobody receives takes half of the sender's path.
     pub(super) fn packet_into_sink(&self) -> Range {
         SENDER_READS * self.read_ns * 0.5
     }
 
-    /// What a congestion control adds that lets packets leave at a rate, by a timer for each: BBR.
-    /// As long as it lets them go as fast as they come, nothing. None: it does, and no timer is known.
+    /// What a pacing congestion control (BBR) adds: it may delay each packet by a timer, or not at
+    /// all. None where the control paces and no timer was measured.
     pub(super) fn pacing(&self, control: Option<&str>, bytes: f64) -> Option<Cost> {
         let usual = self
             .facts
@@ -285,18 +281,18 @@ impl<'a> Pieces<'a> {
             };
             with(Wake::Awake).or_else(|| with(Wake::Idle))
         };
-        // The kernel's own timers have no slack, which is in the lateness of a process's.
+        // Kernel timers have no slack; the measured lateness of a process's timers includes it.
         let slack_ns = self.facts.inherited.timer_slack_ns;
         let less_slack = || Some((late(Slack::Default)? - slack_ns? as f64).max(0.0));
         let late = late(Slack::Least).or_else(less_slack)?;
-        // Small messages that wait meanwhile fill a packet.
+        // Small messages that queue up in the meantime share a packet.
         let added = Range(0.0, late) * (bytes / PACKET_BYTES);
         let name = format!("as {control} may have each 64 KiB wait for a timer (os.timer)");
         Some(Cost::new(added, name))
     }
 }
 
-/// Bytes a second of an operation on memory that no cache holds, by one thread.
+/// Bytes per second of an operation on uncached memory, by one thread.
 fn bandwidth(measured: &MeasuredRows<'_>, facts: &Facts, op: Op) -> Option<f64> {
     let beyond = sizes::beyond(facts);
     first(measured, |point: &Bandwidth| {
@@ -304,10 +300,10 @@ fn bandwidth(measured: &MeasuredRows<'_>, facts: &Facts, op: Op) -> Option<f64> 
     })
 }
 
-/// How many packets a message is whose bytes are so many pieces of pages at most. A small one waits
-/// for no other as long as the sender is what limits.
+/// Packets per message, which consists of `pieces` page fragments at most. Small messages do not
+/// share a packet as long as the sender is the bottleneck.
 pub(super) fn packets(bytes: f64, pieces: f64) -> Range {
-    /// Of a packet, `MAX_SKB_FRAGS`. Source: include/linux/skbuff.h.
+    /// Fragments per packet, `MAX_SKB_FRAGS`. Source: include/linux/skbuff.h.
     const PIECES: f64 = 17.0;
     let least = (bytes / PACKET_BYTES).max(1.0);
     Range(least, least.max(pieces / PIECES))

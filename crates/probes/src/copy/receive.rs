@@ -1,4 +1,4 @@
-//! `copy.receive`: what receiving a message of several fields costs, by each way to do it.
+//! `copy.receive`: receiving a message of several fields, by each method.
 
 mod roles;
 
@@ -12,18 +12,18 @@ use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};
 
 words! {
-    /// How the bytes of a message come to its fields.
+    /// How the bytes of a message reach its fields.
     pub(crate) enum How => receive::How {
-        /// into one buffer, out of which each field is copied: two copies
+        /// recv into one buffer, from which each field is copied: two copies
         Buffered = "recv",
-        /// into an entry for each field: one copy
+        /// recvmsg with an entry per field: one copy
         Scattered = "recvmsg",
-        /// TCP_ZEROCOPY_RECEIVE: pages are mapped where they can be, and the fields are where the bytes
-        /// are; one copy of what cannot
+        /// TCP_ZEROCOPY_RECEIVE maps the pages that it can, and copies the rest: at most one copy;
+        /// fields stay where their bytes arrived
         Mapped = "zero_copy",
-        /// not at all (MSG_TRUNC): what receiving costs without the copy
+        /// not at all (MSG_TRUNC discards them): receiving without the copy
         Discarded = "discard",
-        /// one request of io_uring for all messages, into a ring of buffers, out of which each field is
+        /// one io_uring request for all messages, into a ring of buffers, from which each field is
         /// copied: two copies
         Multishot = "multishot",
     }
@@ -40,11 +40,10 @@ words! {
 }
 
 words! {
-    /// How the other end sends.
     pub(crate) enum SentBy => exchange::SentBy {
         /// send, from one buffer
         Send = "send",
-        /// MSG_ZEROCOPY, whose copy, where the receiver is on this machine, is made page by page
+        /// MSG_ZEROCOPY; to a receiver on this machine the kernel still copies, page by page
         ZeroCopy = "zero_copy",
     }
 }
@@ -52,9 +51,9 @@ words! {
 words! {
     /// What TCP puts into a segment.
     pub(crate) enum Segments {
-        /// what the link's MTU leaves
+        /// as much as the link's MTU allows
         Usual = "usual",
-        /// one page of the smallest size (TCP_MAXSEG), so that packets hold whole pages
+        /// one 4 KiB page (TCP_MAXSEG), so that packets hold whole pages
         Pages = "pages",
     }
 }
@@ -62,32 +61,32 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Receive>();
 
 point! {
-    /// What does receiving a message cost with two copies, one and none?
+    /// What does receiving a message cost with two copies, one or none?
     ///
     /// The sender repeats one message as fast as it can; only the message's number changes. The
-    /// receiver asks for the rest of one message at a time. Multishot is the exception: there the
-    /// kernel fills 32 buffers of 4 to 64 KiB as it can. If there are two CPUs, each end has one,
-    /// and both run for 50 ms and 20 round trips before anything is timed. Nothing reads the bytes
-    /// while it is timed: a copy leaves them in a cache and a mapping does not, so a program that
-    /// reads mapped bytes pays for that later. At the end, both ends know the number of messages:
-    /// the next message must have it, and every other byte must be as it was sent, in its field.
-    /// The kernel maps only what fills whole pages. If the other end sends uncopied on this
-    /// machine, the kernel copies the packet after all, page by page and from a page's start. With
-    /// a payload that is no multiple of a page the rest of each packet is copied (of 65483 B, 15
-    /// pages are mapped), and a message that begins inside a page has all of that packet copied.
-    /// The copies of plain sends lie in larger pieces, which are never mapped.
+    /// receiver asks for the rest of one message at a time. With multishot the kernel fills 32
+    /// buffers of 4 to 64 KiB as it can. If there are two CPUs, each end has its own. Both ends run
+    /// for 50 ms and 20 round trips before anything is timed. Nothing reads the bytes during the
+    /// timed part: a copy leaves them in a cache and a mapping does not, so a program that reads
+    /// mapped bytes pays for that later. Afterwards the next message must have the number on which
+    /// both ends agree, and every other byte must be in its field as it was sent.
+    /// The kernel maps only whole pages. If the other end sends with MSG_ZEROCOPY on this machine,
+    /// the kernel copies the packet page by page, starting at a page boundary. If the payload is
+    /// not a multiple of a page, the rest of each packet is copied: of 65483 B, 15 pages are
+    /// mapped. If a message begins inside a page, all of that packet is copied. Plain sends leave
+    /// the bytes in larger pieces, which are never mapped.
     ///
     /// # Predicted from
-    /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
-    /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
-    /// os.timer; the slower end decides, or both on one CPU
+    /// each end's copies (cpu.memcpy, memory.bandwidth), parts (copy.parts, os.pin), calls
+    /// (os.syscall) and share of a packet (net.rtt); BBR's pacing (os.timer). The slower end
+    /// decides, or the sum of both on one CPU
     ///
     /// # Sources
     /// - recv(2), recvmsg(2), tcp(7) on MSG_TRUNC
     /// - TCP_ZEROCOPY_RECEIVE: Linux net/ipv4/tcp.c, tools/testing/selftests/net/tcp_mmap.c
     /// - io_uring_prep_recv_multishot(3), io_uring_register_buf_ring(3)
-    /// - Network I/O primitives, three course reports, 2026, which count the copies of a receiver
-    ///   and measure those of a sender
+    /// - Network I/O primitives, three course reports, 2026, which measure the sender's copies and
+    ///   only count the receiver's
     ///
     /// # Needs
     /// - how=zero_copy: TCP, and Linux 4.18
@@ -96,14 +95,14 @@ point! {
     /// - segments=pages: TCP, and a link whose MTU takes a page and its headers
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Receive of "copy.receive" {
-        /// how the message's bytes come to its fields
+        /// how the message's bytes reach its fields
         how: How = words(),
         /// bytes of a message
         size: usize =
             bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
         /// what carries them
         over: Over = words(),
-        /// fields of a message, with equal shares and the rest in the last
+        /// fields of a message, in equal shares; the last one takes the rest
         fields: usize = count(1..=FIELDS_MOST as u64, &[8, 1]),
         /// how the other end sends, which decides what can be mapped
         sent_by: SentBy = words(),
@@ -114,24 +113,23 @@ point! {
 
 impl Measure for Receive {
     const METRICS: &'static [Metric] = metrics! {
-        /// payload that the receiver has, by its own clock
+        /// payload received, by the receiver's clock
         throughput: BytesPerSecond Higher,
         /// one message
         cost: Nanoseconds Lower,
-        /// CPU time of the receiving thread for 1 KiB, the softirq work that runs inside it
-        /// included
+        /// CPU time of the receiving thread per KiB, including softirq work that runs in it
         cpu_receiver: Nanoseconds Lower,
-        /// CPU time of the sending thread for 1 KiB
+        /// CPU time of the sending thread per KiB
         cpu_sender: Nanoseconds Lower,
-        /// share of the time for which the receiving thread ran: 1 where it is what limits
+        /// share of the time for which the receiving thread ran: 1 where it is the bottleneck
         receiver_running: One Neither,
-        /// share of the time for which the sending thread ran: 1 where it is what limits
+        /// share of the time for which the sending thread ran: 1 where it is the bottleneck
         sender_running: One Neither,
-        /// of zero_copy: share of the bytes that were mapped, not copied
+        /// for zero_copy: share of the bytes that were mapped, not copied
         mapped: One Higher,
-        /// system calls of the receiver for one message, those included that only waited
+        /// system calls of the receiver per message, including those that only waited
         calls: One Lower,
-        /// payload of TCP's largest segment, at the end
+        /// payload of TCP's largest segment at the end
         segment: Bytes Neither,
     };
     const AFTER: NameList = AFTER;
@@ -149,8 +147,8 @@ impl Measure for Receive {
         "receive 64 KiB into 8 fields: TCP on loopback": { how: How::Scattered },
     }
 
-    /// Where pages can be mapped, with packets of whole ones and without; and one field by one copy, as
-    /// the plan has it by two.
+    /// Mapping with and without whole pages per packet; and one field with one copy, as the plan
+    /// has it with two.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let mut points = Vec::new();
         for how in [How::Buffered, How::Mapped] {
@@ -177,7 +175,7 @@ impl Measure for Receive {
     }
 
     fn memory_bytes(point: &At<Receive>) -> u64 {
-        // Each end's messages and what lies between them; those that go uncopied lie in 16 MiB or more.
+        // Both ends' messages and the socket buffers. Uncopied messages use 16 MiB or more.
         5 * point.size as u64 + (32 << 20)
     }
 
@@ -190,7 +188,7 @@ impl Measure for Receive {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        // Of other links it is the rate or the delay that decides.
+        // On other links the rate or the delay decides.
         if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
             return None;
         }
@@ -204,26 +202,24 @@ impl Measure for Receive {
         message.predict_throughput(point.size as f64)
     }
 
-    /// The receiver's report with what the sender adds.
     fn derive(point: &At<Receive>, reports: Vec<Report>) -> Report {
         let [sender, mut receiver] =
             <[Report; 2]>::try_from(reports).expect("a report of each role");
-        // The ends wait for each other: that is no disturbance.
+        // The ends wait for each other, which is not a disturbance.
         derived::forget_disturbances(&mut receiver);
         derived::add_throughput(&mut receiver, point.size as u64);
         joined(vec![receiver, sender])
     }
 }
 
-/// What mapping a page and taking it away again is, in reads of one byte.
+/// Mapping and unmapping a page, in reads of one byte.
 const PAGE_READS: Range = Range(0.1, 3.0);
 
-/// How many pages a message fills.
+/// Whole pages in a message.
 fn pages(point: &Receive) -> f64 {
     point.size as f64 / base_page_bytes() as f64
 }
 
-/// How many packets a message is.
 fn message_packets(point: &Receive) -> Range {
     let pieces = match point.sent_by {
         SentBy::Send => 0.0,
@@ -232,13 +228,12 @@ fn message_packets(point: &Receive) -> Range {
     packets(point.size as f64, pieces)
 }
 
-/// What the sender does for a message.
 fn sender_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Option<Cost> {
     let bytes = point.size as f64;
     let (sends, _, packet) = pieces.packet(&point.link, point.over.into());
     let mut sender = Cost::new(pieces.calls(Range::from(1.0)), "of calls");
     if point.sent_by == SentBy::ZeroCopy {
-        // They are copied after all, into others.
+        // The kernel copies them on loopback, into new pages.
         let references = pieces.references(2.0 * (pages(point) + 1.0), Pages::Base);
         sender += Cost::new(references, "for references to pages and from them");
     }
@@ -251,11 +246,10 @@ fn sender_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Option<Cost> {
     Some(sender)
 }
 
-/// What the receiver does for a message.
 fn receiver_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Cost {
     let (bytes, fields) = (point.size as f64, point.fields as f64);
     let (_, receives, _) = pieces.packet(&point.link, point.over.into());
-    // Whole messages at best, else what has come.
+    // Whole messages at best, otherwise what has arrived.
     let calls = match point.how {
         How::Multishot => Range(0.1, 1.0),
         How::Buffered | How::Scattered | How::Mapped | How::Discarded => Range(1.0, 2.0),
@@ -306,13 +300,13 @@ impl Receive {
             }
             if self.how == How::Discarded {
                 unsupported!(
-                    "a Unix stream socket throws nothing away that it is not given room for (--set \
+                    "a Unix stream socket cannot discard what it receives (--set \
                      over=tcp)"
                 );
             }
             if self.sent_by == SentBy::ZeroCopy {
                 unsupported!(
-                    "a Unix socket copies all that is sent (--set sent_by=send, or over=tcp)"
+                    "a Unix socket copies everything that is sent (--set sent_by=send, or over=tcp)"
                 );
             }
             if self.segments == Segments::Pages {
@@ -390,7 +384,7 @@ mod tests {
     #[test]
     fn fewer_copies_are_expected_to_be_no_slower() {
         let rows = read_and_copy();
-        // On one CPU each end's part counts.
+        // On one CPU the two ends' costs add up.
         let facts = Facts {
             run_cpus: vec![0],
             ..Facts::default()
@@ -408,8 +402,8 @@ mod tests {
         assert!(low(How::Discarded, sent) > low(How::Scattered, sent));
         assert!(low(How::Scattered, sent) > low(How::Buffered, sent));
         assert!(low(How::Discarded, sent) > low(How::Mapped, uncopied));
-        // A call, a small packet's share, two copies out and one in, of which a cached one takes a
-        // quarter of one in memory, as nothing better is known.
+        // A call, a share of a small packet, two copies out and one in. Without a measurement a
+        // cached copy takes a quarter of one in memory.
         let cached_ns = (1 << 20) as f64 / 10.0 / 4.0;
         let sender_ns = 100.0 + cached_ns + 16.0 * 6.0 * 100.0;
         let copied_ns = 0.9 * cached_ns + f64::max(cached_ns, 0.5 * 4.0 / 1.5 * cached_ns);

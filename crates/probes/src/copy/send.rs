@@ -1,4 +1,4 @@
-//! `copy.send`: which way of sending a message of several fields pays.
+//! `copy.send`: the fastest way to send a message of several fields.
 
 pub(crate) mod axes;
 mod describe;
@@ -19,9 +19,10 @@ impl Measure for CopySend {
     const METRICS: &'static [Metric] = describe::METRICS;
     const AFTER: NameList = pieces::AFTER;
     const ROUNDS: u32 = 2;
-    // Ways of sending are compared: those of one message are in one block.
+    // Points that send the same message in different ways share a block, so that they can be
+    // compared.
     const BLOCKS_BY: NameList = axes::BLOCKS_BY;
-    // With what every run has: ten minutes, and a minute and a half by a quick one.
+    // The whole plan of every run: ten minutes; a quick one a minute and a half.
     const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
     const ROLE_NAMES: NameList = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
@@ -57,7 +58,7 @@ impl Measure for CopySend {
         predict::predict(point, facts, measured)
     }
 
-    /// The receiver's report and the sender's in one; soft interrupts of both ends together.
+    /// Merges the receiver's report and the sender's; soft interrupts of both ends are added.
     fn derive(point: &At<CopySend>, reports: Vec<Report>) -> Report {
         let mut report = joined(reports);
         let left = take(&mut report, LEFT);
@@ -80,8 +81,8 @@ impl Measure for CopySend {
     }
 }
 
-/// Names of what the sender counts for [`CopySend::derive`]: what it handed to the kernel in a second,
-/// which is all that is known where nobody receives it.
+/// What the sender reports to [`CopySend::derive`]: what it handed to the kernel per second. Where
+/// nobody receives, nothing else is known.
 const LEFT: &str = "left";
 const LEFT_COST: &str = "left_cost";
 
@@ -164,7 +165,7 @@ mod tests {
             assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(failure.reason.contains(says), "{}", failure.reason);
         }
-        // As much as is wanted may be unanswered, and over UDP too.
+        // Several messages may be unanswered, also over UDP.
         for values in [
             "",
             "pattern=echo in_flight=1024 size=16MiB",
@@ -174,7 +175,6 @@ mod tests {
         }
     }
 
-    /// Ways of sending share a block, and so their messages.
     #[test]
     fn blocks_differ_in_all_but_the_ways_of_sending() {
         let ways = ["primitive", "nagle", "allocate", "buffers"];

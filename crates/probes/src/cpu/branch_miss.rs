@@ -1,11 +1,11 @@
-//! `cpu.branch_miss`: what a mispredicted branch costs.
+//! `cpu.branch_miss`: a mispredicted branch.
 
 use crate::prelude::*;
 use costof_os::cpu::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
 
-/// How many of ten branches are random, and the cost at that share: half of the
-/// random ones are mispredicted.
+/// How many of ten branches are random, and the metric for that share: half of the random ones are
+/// mispredicted.
 const RATES: [(u8, &str); 6] = [
     (0, "cost_at_0"),
     (2, "cost_at_10"),
@@ -14,55 +14,53 @@ const RATES: [(u8, &str); 6] = [
     (8, "cost_at_40"),
     (10, "cost_at_50"),
 ];
-/// How often the rates take turns.
 const PASSES: u32 = 2;
-/// A cost further from the line than this share of the rise is on no line.
+/// The largest distance of a cost from the line, as a share of the line's rise. Beyond it there is
+/// no answer.
 const OFF_LINE_MAX: f64 = 0.1;
-/// Branches that are followed one by one, or counted, as evidence.
+/// Branches that are followed or counted individually, as evidence.
 const EVIDENCE: u64 = 1_000_000;
-/// A counter that sees fewer than this share of the random branches mispredicted is
-/// not believed: no predictor knows so many outcomes drawn at random, but virtual
-/// counters often read nearly nothing. That branches are missed, the straight line
-/// proves by itself.
+/// A counter below this share of mispredicted random branches is not believed: no predictor knows
+/// so many random outcomes, but virtual counters often read almost nothing. The straight line alone
+/// proves that branches are mispredicted.
 const LEAST_BELIEVED: f64 = 0.025;
-/// Of random outcomes a CPU mispredicts half; one that mispredicts fewer
-/// than this share has learned them.
+/// A CPU mispredicts half of random outcomes. One that mispredicts less than this share has learned
+/// them.
 const LEAST_MISSED: f64 = 0.45;
 
 pub(crate) static PROBE: Probe = Probe::new::<BranchMiss>();
 
 point! {
-    /// What does a branch cost that the CPU predicts wrongly?
+    /// What does a mispredicted branch cost?
     ///
     /// A loop in assembly has ten conditional jumps, whose outcomes are bits that are loaded in
     /// order. In 0, 2, … 10 of the ten places the outcomes are random, and any predictor gets half
     /// of these wrong; in the other places they are fixed. At every share half of all jumps are
     /// taken, both sides are alike, and the outcomes repeat only after ten million branches, so
-    /// nothing but the misses differs. The cost of a branch over the share of misses is a straight
-    /// line, and its slope is the answer: the time to start again at the right place when the
+    /// only the mispredictions differ. The cost of a branch over the share of mispredictions is a
+    /// straight line, and its slope is the answer: the time to restart at the right place, if the
     /// outcome is known at once. A branch that waits for memory costs the wait in addition.
     /// Checked: each jump goes where its bit says; the line is straight; and where the CPU counts
-    /// mispredictions, half are missed (a virtual CPU's counter may count nothing, and is left out
-    /// then).
+    /// mispredictions, half of the random branches are mispredicted (a virtual CPU's counter that
+    /// counts nothing is ignored).
     ///
     /// # Predicted from
-    /// the usual depth of a pipeline from fetch to execution, at the core clock that cpu.frequency
-    /// measured
+    /// the usual depth of a pipeline from fetch to execution (cpu.frequency)
     ///
     /// # Sources
     /// - Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3
     /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction
-    /// - CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean,
+    /// - CS 739 mini-project 1: 4 to 6 ns, looked up because measuring it was too hard; J. Dean,
     ///   Numbers Everyone Should Know: 5 ns
     ///
     /// # Needs
-    /// - to have the rate of misses confirmed: a CPU whose counters this process may read
+    /// - for confirming the share of mispredictions: CPU counters that this process may read
     pub(crate) struct BranchMiss of "cpu.branch_miss" {}
 }
 
 impl Measure for BranchMiss {
     const METRICS: &'static [Metric] = metrics! {
-        /// one misprediction: the cost of a branch at 100 % mispredicted less that at none, by the
+        /// one misprediction: the cost of a branch at 100 % mispredicted less that at 0 %, by the
         /// line through the costs below
         cost: Nanoseconds Lower,
         /// a branch where none is mispredicted
@@ -78,10 +76,10 @@ impl Measure for BranchMiss {
         /// a branch where 50 % are mispredicted
         cost_at_50: Nanoseconds Lower,
         /// the greatest distance of a cost from the line, as a share of the line's rise from 0 to
-        /// 50 %; above 0.1 there is no answer
+        /// 50 %; there is no answer above 0.1
         off_line: One Lower,
-        /// the share of random branches that the CPU's own counter says it mispredicted;
-        /// absent where it has none for us, or one that counts nothing
+        /// the share of random branches that the CPU's counter reports as mispredicted; absent
+        /// where there is no counter, or one that counts nothing
         missed: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency"];
@@ -99,8 +97,8 @@ impl Measure for BranchMiss {
         cost_cycles(
             measured,
             (10.0, 25.0),
-            "from fetching a branch to executing it pipelines take 10 to 25 stages, which are \
-             begun anew",
+            "pipelines take 10 to 25 stages from fetching a branch to executing it, and \
+             start them again",
         )
     }
 }
@@ -139,8 +137,8 @@ impl Setup<BranchMiss> for Outcomes {
             meter.value("missed", missed);
             ensure!(
                 missed >= LEAST_MISSED,
-                "the CPU mispredicted {:.0} % of the random branches, where half is chance: \
-                 it has learned their outcomes, and the cost is too low",
+                "the CPU mispredicted {:.0} % of the random branches, where half is \
+                 expected: it has learned their outcomes, and the cost is too low",
                 100.0 * missed
             );
         }
@@ -155,7 +153,8 @@ impl Setup<BranchMiss> for Outcomes {
     }
 }
 
-/// The slope of costs over shares of misses, and how far they are off that line, as a share of its rise.
+/// The slope of costs over shares of mispredictions, and the largest distance from the line, as a
+/// share of its rise.
 fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
     let line = Line::through(costs);
     let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
@@ -163,14 +162,15 @@ fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
     if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
         let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
         fail!(
-            "the costs at 0 to 50 % mispredicted are not on a line: {} ns (others use this core, or its clock changes: see costof doctor)",
+            "the costs at 0 to 50 % mispredicted are not on a line: {} ns (something else uses this core, or its clock changes: see costof doctor)",
             costs.join(", ")
         );
     }
     Ok((line.slope, off_line))
 }
 
-/// The share of random branches that the CPU says it mispredicted; `None` if it does not say.
+/// The share of random branches that the CPU reports as mispredicted; `None` if it does not report
+/// it.
 fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     let (group, _) = Group::open(&[Event::BranchMisses]);
     group.enable().ok()?;
@@ -179,21 +179,20 @@ fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     believed(group.read().ok()?.first()?.value?)
 }
 
-/// The share of the branches of the evidence that a count of misses stands for; `None` if it is not to be
-/// believed.
+/// The share of mispredicted random branches, by a count of mispredictions; `None` if the count is
+/// not believed.
 fn believed(misses: u64) -> Option<f64> {
     let missed = misses as f64 / EVIDENCE as f64;
     (missed >= LEAST_BELIEVED).then_some(missed)
 }
 
-/// A straight line.
 struct Line {
     at_zero: f64,
     slope: f64,
 }
 
 impl Line {
-    /// The line with the least squares of distances from these points.
+    /// The least-squares line through these points.
     fn through(points: &[(f64, f64)]) -> Line {
         let sum =
             |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
@@ -207,7 +206,7 @@ impl Line {
         }
     }
 
-    /// How far the furthest of these points lies off.
+    /// The largest distance of these points from the line.
     fn off(&self, points: &[(f64, f64)]) -> f64 {
         points
             .iter()
@@ -228,7 +227,6 @@ mod tests {
         assert!(line.off(&points) < 1e-9);
         points[3].1 = 3.5;
         let line = Line::through(&points);
-        // By hand: slope 8, through the mean (0.15, 2).
         assert!((line.slope - 8.0).abs() < 1e-9 && (line.at_zero - 0.8).abs() < 1e-9);
         assert!((line.off(&points) - 0.4).abs() < 1e-9);
     }
@@ -246,7 +244,7 @@ mod tests {
         let straight = [(0.0, 0.5), (0.25, 1.5), (0.5, 2.5)];
         let (cost_ns, off_line) = slope(&straight).unwrap();
         assert!((cost_ns - 4.0).abs() < 1e-9 && off_line < 1e-9);
-        // Predicted wrongly without a cost, and with one that bends.
+        // Mispredictions without a cost, and costs that are not on a line.
         for costs in [[0.5, 0.5, 0.5], [0.5, 2.5, 2.5], [2.5, 1.5, 0.5]] {
             let bent = [(0.0, costs[0]), (0.25, costs[1]), (0.5, costs[2])];
             let failure = slope(&bent).unwrap_err();

@@ -1,10 +1,9 @@
-//! `cpu.call`: what a procedure call costs, by its arguments.
+//! `cpu.call`: a procedure call, by its arguments.
 
 use crate::prelude::*;
 use costof_os::cpu::calls::{ArgumentKind, call};
 
 words! {
-    /// What the arguments are.
     pub(crate) enum Arguments => ArgumentKind {
         /// 64-bit integers, in registers
         Int = "int",
@@ -25,9 +24,9 @@ point! {
     /// An iteration of the loop makes eight calls of a function in assembly that cannot be inlined.
     /// For each call the caller sets up all arguments by the platform's calling convention, and the
     /// callee adds them up; the sum is checked. Calls do not wait for each other, so this is a
-    /// throughput: what the core does in parallel to call and return costs nothing, and arguments
-    /// in registers may be free. The cost includes the arguments, the call, the return, one
-    /// addition for each argument, and an eighth of the loop.
+    /// throughput: whatever the core does in parallel costs nothing, and arguments in registers may
+    /// be free. The cost includes the arguments, the call, the return, one addition per argument,
+    /// and an eighth of the loop.
     ///
     /// # Predicted from
     /// the core clock; a call and a return every 2 to 6 cycles, and what copying arguments to the
@@ -39,9 +38,8 @@ point! {
     /// - System V ABI for AMD64, section 3.2.3; Procedure Call Standard for the Arm 64-bit
     ///   Architecture, section 6.8
     pub(crate) struct Call of "cpu.call" {
-        /// what the arguments are
         r#type: Arguments = words(),
-        /// how many arguments
+        /// number of arguments
         args: u64 = count(0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),
     }
 }
@@ -79,7 +77,6 @@ impl Measure for Call {
 }
 
 fn run(point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    // The axis goes to 7.
     let args = point.args as u8;
     let mut sum = 0;
     meter.repeatable("cost", |n| sum = call(point.r#type.into(), args, n));

@@ -1,4 +1,4 @@
-//! `cpu.clock`: what reading a clock costs, and its resolution.
+//! `cpu.clock`: reading a clock, and its resolution.
 
 use crate::expect::{cost_cycles, cost_ns};
 use costof_measure::meter::Meter;
@@ -15,7 +15,7 @@ use costof_os::cpu::tsc;
 use std::time::{Duration, Instant};
 
 words! {
-    /// Which clock, by which call.
+    /// The clock, and the call that reads it.
     pub(crate) enum Source {
         /// the CPU's counter, unordered: rdtsc; cntvct_el0 on aarch64
         Tsc = "tsc",
@@ -58,7 +58,7 @@ point! {
     /// - Intel SDM vol. 2, RDTSC; uops.info for its latency
     /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010
     pub(crate) struct Clock of "cpu.clock" {
-        /// which clock, by which call
+        /// the clock, and the call that reads it
         source: Source = words(),
     }
 }
@@ -69,7 +69,7 @@ impl Measure for Clock {
     const METRICS: &'static [Metric] = metrics! {
         /// one reading
         cost: Nanoseconds Lower,
-        /// the least step between two readings that differ; never below what a reading costs,
+        /// the smallest step between two readings that differ; never less than a reading costs,
         /// except where readings overlap
         resolution: Nanoseconds Lower,
     };
@@ -100,7 +100,7 @@ impl Measure for Clock {
         let (cycles, because) = match point.source {
             Source::Tsc => ((18.0, 60.0), "rdtsc is microcoded"),
             Source::TscFenced => ((30.0, 120.0), "rdtsc and two fences that drain the core"),
-            Source::MonotonicCoarse => ((5.0, 30.0), "the vDSO reads memory only"),
+            Source::MonotonicCoarse => ((5.0, 30.0), "the vDSO only reads memory"),
             Source::ThreadCpu => {
                 let because = "a system call that takes the run queue's lock and updates the \
                                thread's accounting";
@@ -141,26 +141,25 @@ fn run(point: &At<Clock>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the kernel's clock by clock_gettime.
 fn read_kernel(meter: &mut Meter<'_>, clock: ClockId) {
     let step_ns = || least_step(|| now_ns(clock));
     read(meter, step_ns, |n| clock_reads::clock_gettime(clock, n));
 }
 
-/// The resolution comes last: the code is cached then, and the core runs at its full clock.
+/// The resolution is measured last, when the code is cached and the core runs at its full clock.
 fn read(meter: &mut Meter<'_>, step_ns: impl FnOnce() -> f64, reads: impl FnMut(u64)) {
     meter.repeatable("cost", reads);
     meter.value("resolution", step_ns());
 }
 
-/// How many readings follow each other at once, each stored and nothing else.
+/// Readings taken back to back: each is stored, and nothing else is done.
 const READINGS: usize = 256;
-/// How many steps are looked at, and for how long (a coarse clock moves once a tick).
+/// Steps observed, and for how long: a coarse clock moves once a tick.
 const STEPS: usize = 10_000;
 const LOOKS: Duration = Duration::from_millis(20);
 
-/// The least positive difference between successive readings, in the clock's own unit. They are compared
-/// after each batch: whatever is done between two readings would be in their difference.
+/// The smallest positive difference between successive readings, in the clock's own unit. Readings
+/// are compared after each batch, because work between two readings would be in their difference.
 fn least_step(read: impl Fn() -> u64) -> f64 {
     let began = Instant::now();
     let mut readings = [0; READINGS];

@@ -1,4 +1,4 @@
-//! `cpu.frequency`: how fast the core really runs.
+//! `cpu.frequency`: the core's real clock.
 
 use costof_measure::core_clock::CoreClock;
 use costof_measure::meter::Meter;
@@ -19,8 +19,8 @@ point! {
     /// (1 cycle) give the clock. Multiplications (3 cycles on x86-64) must take a whole number of
     /// rotations within 2 %, or there is no answer. Additions of constants are not used, because
     /// newer cores can fold them. The chains run for the whole time of the point, and the median
-    /// counts. Every launch of every probe does the same for half a millisecond before and after it
-    /// measures; estimated core cycles come from that.
+    /// counts. Every launch of every probe does the same for half a millisecond before and after its
+    /// measurement; estimated core cycles are based on that.
     ///
     /// # Predicted from
     /// the advertised base and maximum frequency; where neither is known, the TSC's rate
@@ -37,9 +37,9 @@ impl Measure for Frequency {
         /// core cycles per second
         frequency: Hertz Neither,
         /// the multiply chain's time over the rotate chain's: a whole number (3 on x86-64, 2 or 3
-        /// on aarch64) where the two chains agree
+        /// on aarch64) if the two chains agree
         multiply_cycles: One Neither,
-        /// core cycles per tick of the clock that costof measures by, the TSC where it is trusted
+        /// core cycles per tick of the clock that costof uses: the TSC where it is trusted
         per_counter_tick: One Neither,
     };
     const ROLES: &'static [StartRole] = &[|_| role::<Frequency>(run)];
@@ -62,10 +62,10 @@ impl Measure for Frequency {
                 (base, 1.8 * base, because)
             }
             (None, Some((max, by))) => {
-                let because = format!("maximum by {by}; few cores work at less than half of it");
+                let because = format!("maximum by {by}; few cores run at less than half of it");
                 (0.5 * max, max, because)
             }
-            // The TSC ticks at about the frequency that a CPU is sold with.
+            // The TSC ticks at about the CPU's nominal frequency.
             (None, None) => {
                 let (tsc, by) = stated(&facts.cpu.tsc)?;
                 let because = format!("the TSC's rate by {by}; turbo doubles it at most");
@@ -90,11 +90,11 @@ fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     }
     ensure!(
         !measured.is_empty(),
-        "the two chains never agreed: the core clock changes all the time, or others use this core \
+        "the two chains never agreed: the core clock keeps changing, or something else uses this core \
          (see costof doctor)"
     );
     let tick_ns = clock.ns(1 << 20) / f64::from(1 << 20);
-    // One that was measured, of two in the middle the later one.
+    // One of the measured values: of the two in the middle, the later one.
     let middle = |value: fn(&CoreClock) -> f64| {
         let mut values: Vec<f64> = measured.iter().map(value).collect();
         values.sort_by(f64::total_cmp);

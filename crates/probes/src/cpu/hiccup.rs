@@ -1,4 +1,4 @@
-//! `cpu.hiccup`: for how long a CPU stands still for who uses it.
+//! `cpu.hiccup`: interruptions of a thread that has the CPU to itself.
 
 use crate::cpu::vm_exit;
 use crate::prelude::*;
@@ -6,35 +6,34 @@ use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::schedule::LEAST_LAUNCHES;
 use costof_os::sched::usage;
 
-/// For how long the clock is watched in a launch, whatever a point's time is:
-/// interrupts come some hundred times a second, and the rarer ones once, so the
-/// fewest launches that a point has watch it for a second together.
+/// How long a launch watches the clock, whatever the point's time. Interrupts come some hundred
+/// times a second, rarer events once; even the fewest launches watch for a second together.
 const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 
 pub(crate) static PROBE: Probe = Probe::new::<Hiccup>();
 
 point! {
-    /// How much of each second is lost to a thread that has the CPU to itself?
+    /// How much of each second does a thread lose that has the CPU to itself?
     ///
-    /// A thread does nothing but read the clock for a third of a second in each launch, so for a
-    /// second or more in all, and looks for gaps of more than a microsecond between two readings.
-    /// In a gap it did not run, because of interrupts (mostly the timer's), the hypervisor, or the
-    /// firmware. A reading takes some 20 ns, and the shortest interrupt about a microsecond. Gaps
-    /// in which the kernel counts a switch to another thread are kept apart. The loss is given as a
-    /// time, not as a share, because the share is below a thousandth on most machines; the longest
-    /// gap is what matters for a deadline.
+    /// A thread only reads the clock for a third of a second in each launch, a second or more in
+    /// all, and looks for gaps of more than a microsecond between two readings. In a gap the thread
+    /// did not run, because of interrupts (mostly the timer's), the hypervisor, or the firmware. A
+    /// reading takes some 20 ns, and the shortest interrupt about a microsecond. Gaps in which the
+    /// kernel counts a switch to another thread are reported separately. The loss is a time and not
+    /// a share, because the share is below a thousandth on most machines; the longest gap is what
+    /// matters for a deadline.
     ///
     /// # Predicted from
-    /// the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a
-    /// virtual machine two to four exits, as cpu.vm_exit measured them
+    /// the kernel's timer interrupts per second (CONFIG_HZ), each a few microseconds, and in a
+    /// virtual machine two to four exits (cpu.vm_exit)
     ///
     /// # Sources
-    /// - Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux
-    ///   6.11
+    /// - Linux Documentation/trace/osnoise-tracer.rst, whose threshold for a gap is 1 µs since
+    ///   Linux 6.11
     /// - D. Riddoch, sysjitter; G. Tene, jHiccup
     ///
     /// # Needs
-    /// - a clock that is read in less than a fifth of a microsecond
+    /// - a clock that is read in less than 200 ns
     pub(crate) struct Hiccup of "cpu.hiccup" {}
 }
 
@@ -44,12 +43,12 @@ impl Measure for Hiccup {
         lost: Nanoseconds Lower,
         /// gaps per second in which no other thread ran
         rate: Hertz Lower,
-        /// the longest gap of a launch, which watches for a third of a second
+        /// the longest gap of a launch, which lasts a third of a second
         longest: Nanoseconds Lower,
-        /// how long one gap lasts
+        /// the duration of a gap
         gap: Nanoseconds Lower,
-        /// the sum of those gaps in which another thread ran, per second watched: they are in none
-        /// of the others
+        /// the sum of the gaps in which another thread ran, per second watched; the other metrics
+        /// exclude them
         lost_to_threads: Nanoseconds Neither,
     };
     const AFTER: NameList = &["cpu.vm_exit"];
@@ -78,7 +77,7 @@ impl Measure for Hiccup {
     }
 }
 
-/// What was seen, in nanoseconds where it is a time.
+/// What was observed; times are in nanoseconds.
 #[derive(Default)]
 struct Seen {
     gaps: u64,

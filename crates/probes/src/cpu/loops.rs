@@ -1,4 +1,4 @@
-//! `cpu.loop`: what one iteration of a loop costs.
+//! `cpu.loop`: one iteration of a loop.
 
 use crate::prelude::*;
 use costof_os::cpu::loops;

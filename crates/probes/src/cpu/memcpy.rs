@@ -1,4 +1,4 @@
-//! `cpu.memcpy`: what copying memory costs.
+//! `cpu.memcpy`: copying memory.
 
 mod role;
 
@@ -10,14 +10,14 @@ use costof_os::memory::message::FIELDS;
 use role::Copying;
 
 const LINE_BYTES: u64 = 64;
-/// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
-/// equals an unfinished store in its last 12 bits waits for it on some CPUs: copies of up to
-/// 1 KiB from the same place would load just those.
+/// Where the destination begins in its arena. Both arenas begin at a huge page. On some CPUs a load
+/// waits for an unfinished store with the same last 12 address bits; without this offset every load
+/// of a copy up to 1 KiB would.
 const DESTINATION_AT: u64 = 1024 + LINE_BYTES;
-/// What an allocator adds to a field, at most, and the message's own list of them.
+/// The most that an allocator adds to a field, with the field's entry in its message's list.
 const FIELD_OVERHEAD_BYTES: u64 = 48;
 
-/// The sizes, the default first.
+/// The first is the default.
 const SIZES: &[u64] = &[
     1 << 10,
     64,
@@ -30,17 +30,19 @@ const SIZES: &[u64] = &[
 ];
 
 words! {
-    /// Where the source is before the copy; the destination is always the same, hence cached.
+    /// Whether the source is cached before the copy. The destination is always the same, hence
+    /// cached.
     pub(crate) enum Source {
-        /// always the same place, in the caches if it fits
+        /// always the same memory, cached if it fits
         Hot = "hot",
-        /// each time another place of a working set, after all others have been copied
+        /// each time another part of a working set, the one copied longest ago
         Cold = "cold",
     }
 }
 
 words! {
-    /// Which of the two begins at a cache line; the other begins one byte after one.
+    /// Which of the two begins at a cache line. The other begins one byte after the start of a
+    /// line.
     pub(crate) enum Align {
         /// source and destination
         Both = "both",
@@ -58,8 +60,8 @@ words! {
     pub(crate) enum Shape {
         /// one piece
         One = "one",
-        /// a message of 8 separately allocated fields, equal shares and the rest in the
-        /// last, into one buffer: its serialisation
+        /// a message of 8 separately allocated fields, in equal shares and the rest in the last,
+        /// copied into one buffer: its serialisation
         Message = "message",
     }
 }
@@ -67,45 +69,46 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Memcpy>();
 
 point! {
-    /// What does copying memory cost, by how much and from where?
+    /// What does copying memory cost, by size and by where the source is?
     ///
     /// The C library's memcpy is called with a length that the compiler does not know. Copies do
-    /// not wait for each other, so the cost of short ones is what they add, not how long one takes.
-    /// A hot source is one buffer that is copied again and again. Cold sources are all places of a
-    /// working set in memory, in an order in which neighbours are far apart, so no cache and no
-    /// prefetcher has them; for short copies, the cost includes TLB misses of 4 KiB pages. A cold
-    /// message's list of fields is cold too, and its fields were allocated in turn with those of
-    /// all other messages, so they lie far apart. The destination is one buffer. It begins 1,088
-    /// bytes further in its page than the hot source, so that in copies up to 1 KiB no load has the
-    /// same last 12 address bits as a store just before it. Every source has other bytes, and the
+    /// not wait for each other, so the cost of a short one is what it adds, not its latency. A hot
+    /// source is one buffer that is copied again and again. Cold sources are all parts of a working
+    /// set in memory, in an order in which neighbours are far apart, so no cache and no prefetcher
+    /// has them; for short copies, the cost includes TLB misses of 4 KiB pages. A cold message's
+    /// list of fields is cold too. Its fields were allocated in turn with those of all other
+    /// messages, so they are far apart. The destination is one buffer. It begins 1,088 bytes
+    /// further in its page than the hot source, so that in copies up to 1 KiB no load has the same
+    /// last 12 address bits as a store just before it. Every source has different bytes, and the
     /// destination must hold those of the last one.
     ///
     /// # Predicted from
-    /// usual bytes a cycle for the claimed cache that holds source and destination, at the core
-    /// clock that cpu.frequency measured; for cold sources the latency that memory.latency measured
-    /// in the cache that holds the working set; where none does, the read that memory.bandwidth and
-    /// the latency that memory.latency measured for main memory
+    /// usual bytes per cycle of the cache that holds source and destination (cpu.frequency); for
+    /// cold sources the latency of the cache that holds the working set (memory.latency); if none
+    /// does, main memory's read bandwidth (memory.bandwidth) and latency (memory.latency)
     ///
     /// # Sources
     /// - ISO/IEC 9899:2018, 7.24.2.1 (memcpy); glibc
     ///   sysdeps/x86_64/multiarch/memmove-vec-unaligned-erms.S
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
     ///   bw_mem bcopy
-    /// - Network I/O primitives, three course reports, 2026: a message of 8 fields, of which one
-    ///   hot buffer is sent again and again
+    /// - Network I/O primitives, three course reports, 2026: a message of 8 fields, sent repeatedly
+    ///   from one hot buffer
     ///
     /// # Needs
-    /// - for cold sources, as much free memory as the working set
+    /// - for cold sources, free memory of the working set
     pub(crate) struct Memcpy of "cpu.memcpy" {
-        /// the bytes that are copied at once
+        /// bytes per copy
         size: u64 = bytes(1..=1 << 30, SIZES),
-        /// where the source is before the copy; the destination is always the same, hence cached
+        /// whether the source is cached before the copy; the destination is always the same, hence
+        /// cached
         source: Source = words(),
-        /// which of the two begins at a cache line; the other begins one byte after one
+        /// which of the two begins at a cache line; the other begins one byte after the start of a
+        /// line
         align: Align = words(),
         /// what is copied
         shape: Shape = words(),
-        /// the memory from which cold sources come
+        /// the memory of cold sources
         working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
@@ -143,7 +146,7 @@ impl Measure for Memcpy {
         ]
     }
 
-    /// Each size from a working set that is beyond this machine's caches.
+    /// Each size from a working set larger than this machine's caches.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         Planned::all(SIZES.iter().map(|size| cold(facts, *size)))
     }
@@ -161,13 +164,16 @@ impl Measure for Memcpy {
         let calls = cycles(measured, (5.0 * pieces, 25.0 * pieces), "calls")?;
         let memory = |op: Op| {
             let ns = bytes / measured.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
-            let name = format!("to {} as much of main memory (memory.bandwidth)", op.word());
+            let name = format!(
+                "to {} as many bytes in main memory (memory.bandwidth)",
+                op.word()
+            );
             Some(Cost::new(ns, name))
         };
-        let latency = |size| measured_cost(measured, &latency::load(size), "for a load from there");
+        let latency = |size| measured_cost(measured, &latency::load(size), "for a load from it");
         let cached = |level: u32| {
             let (fast, slow, level) = RATES[level as usize - 1];
-            // One that begins behind a cache line touches two with every other vector.
+            // Every other vector of an unaligned copy touches two lines.
             let aligned = point.align == Align::Both;
             let slow = if aligned { slow } else { slow / 2.0 };
             cycles(measured, (bytes / fast, bytes / slow), level)
@@ -177,7 +183,7 @@ impl Measure for Memcpy {
             (None, _) => memory(Op::Copy)? * (0.7, 2.0),
             (Some(level), Source::Hot) => calls + cached(level)?,
             (Some(_), Source::Cold) => match level_of(Memcpy::memory_bytes(point), facts) {
-                // A working set that a cache holds comes from there, however cold it is called.
+                // A working set that fits into a cache comes from there, even if it is called cold.
                 Some(level) => {
                     let latency = latency(sizes::inside(facts, level)?)?;
                     calls + cached(level)? + latency * (0.0, pieces)
@@ -202,13 +208,13 @@ fn cold(facts: &Facts, size: u64) -> Memcpy {
     }
 }
 
-/// How far sources are apart in the working set: whole cache lines, and one
-/// more where they begin behind one.
+/// The distance of sources in the working set: whole cache lines, and one more if they begin after
+/// the start of a line.
 fn apart(point: &Memcpy) -> u64 {
     point.size.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
 
-/// From how many places is copied.
+/// Number of sources.
 fn places(point: &Memcpy) -> u64 {
     let bytes = match point.shape {
         Shape::Message => point.size,
@@ -220,7 +226,7 @@ fn places(point: &Memcpy) -> u64 {
     }
 }
 
-/// Where the source and the destination begin: one byte behind a cache line, or at one.
+/// Offsets of source and destination from a cache line: one byte or none.
 fn offsets(point: &Memcpy) -> (usize, usize) {
     let to = DESTINATION_AT as usize;
     match point.align {
@@ -231,14 +237,14 @@ fn offsets(point: &Memcpy) -> (usize, usize) {
     }
 }
 
-/// How many bytes are copied in a cycle, at most and at least, in each cache level.
+/// The highest and lowest rate of copying in each cache level, in bytes per cycle.
 const RATES: [(f64, f64, &str); 3] = [
     (64.0, 16.0, "the L1 cache"),
     (32.0, 8.0, "the L2 cache"),
-    (20.0, 4.0, "the claimed L3 cache"),
+    (20.0, 4.0, "the L3 cache that the CPU reports"),
 ];
 
-/// The first cache level into which so many bytes fit; `None` if none is so large.
+/// The first cache level that holds this many bytes; `None` if none does.
 fn level_of(bytes: u64, facts: &Facts) -> Option<u32> {
     (1..=3).find(|level| sizes::fit_into_level(bytes, facts, *level))
 }
@@ -305,7 +311,7 @@ mod tests {
                 Memcpy::predict(&cold.into(), &facts, &MeasuredRows::new(&measured)).unwrap();
             (prediction.low.round(), prediction.high.round())
         };
-        // A call of 5 to 25 cycles, and 20 to 4 bytes a cycle of 1 ns.
+        // A call of 5 to 25 cycles, and 20 to 4 bytes per cycle of 1 ns.
         assert_eq!(predicted(8 << 20), (5.0 + 50.0, 25.0 + 250.0 + 12.0));
         assert_eq!(
             predicted(128 << 20),

@@ -1,35 +1,36 @@
-//! `cpu.neighbour`: for how much of the time something else uses the core.
+//! `cpu.neighbour`: other use of the core.
 
 use crate::prelude::*;
 use costof_measure::visits;
 use costof_model::metric::CoreShare;
 
-/// For how long the gauge is read in a launch, whatever a point's time is: visits last from tens of
-/// microseconds to seconds, and the fewest launches watch for three quarters of a second together.
+/// How long a launch reads the gauge, whatever the point's time. Visits last from tens of
+/// microseconds to seconds, and even the fewest launches watch for three quarters of a second
+/// together.
 const WATCH_NS: f64 = 250e6;
-/// By how much the neighbour may have changed since an earlier row: it comes and goes by the second.
+/// By how much the neighbour may have changed since an earlier row: it comes and goes within
+/// seconds.
 const TIMES: f64 = 2.0;
 
 pub(crate) static PROBE: Probe = Probe::new::<Neighbour>();
 
 point! {
-    /// For how much of the time does something else use this core?
+    /// How much of the time does something else use this core?
     ///
-    /// Each launch reads the gauge of the core without pause for a quarter of a second. A reading
+    /// Each launch reads the gauge of the core continuously for a quarter of a second. A reading
     /// takes two to three microseconds: it is the number of core cycles per independent addition,
-    /// with the core clock from a chain of dependent multiplications. The readings have a floor
-    /// while the core is alone; another hardware thread takes execution slots from the additions
+    /// with the core clock from a chain of dependent multiplications. While the core is alone,
+    /// readings stay at a floor. Another hardware thread takes execution slots from the additions
     /// and does not slow the chain. A visit begins with the first of two readings in a row that are
     /// at least 1.15 times the floor, and ends before the first of two in a row that are not.
     /// Interrupted readings (2.5 times as long as the shortest, or below the floor) do not count:
-    /// what the kernel, the hypervisor or a preemption took is neither watched time nor a visit,
-    /// and neither begins nor ends one. What is taken is 1 minus the floor over the reading, as the
-    /// median of the readings of visits. A neighbour that waits for memory takes few slots, and is
-    /// not seen.
+    /// time that the kernel, the hypervisor or a preemption took is neither watched time nor part
+    /// of a visit. The metric taken is 1 minus the floor over the median reading of visits. A
+    /// neighbour that waits for memory takes few slots, and is not detected.
     ///
     /// # Predicted from
-    /// the share of batches during which the core was shared in what the run measured before;
-    /// nothing where a core of a bare machine runs one thread
+    /// the share of the run's earlier batches during which the core was shared; 0 on a bare machine
+    /// whose cores run one thread
     ///
     /// # Sources
     /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading
@@ -41,8 +42,8 @@ point! {
     /// - docs/decisions/2026-11-23-core-gauge.md
     ///
     /// # Needs
-    /// - a gauge whose floor is known: a design of core that costof knows, or a core that was alone
-    ///   at times
+    /// - a gauge with a known floor: a core design that costof knows, or a core that was alone at
+    ///   times
     pub(crate) struct Neighbour of "cpu.neighbour" {}
 }
 
@@ -50,13 +51,13 @@ impl Measure for Neighbour {
     const METRICS: &'static [Metric] = metrics! {
         /// the share of the time in which something else used the core, from 0 to 1
         shared: One Lower,
-        /// how long one visit lasts; at most a launch's quarter of a second is seen of it
+        /// the duration of a visit; at most a launch's quarter of a second of it is observed
         visit: Nanoseconds Lower,
-        /// the longest visit of a launch, as far as it was seen
+        /// the longest visit of a launch, as far as it was observed
         longest: Nanoseconds Lower,
-        /// the share of the core's execution slots that is taken during visits, from 0 to 1
+        /// the share of the core's execution slots that a visit takes, from 0 to 1
         taken: One Lower,
-        /// visits that begin, per second
+        /// visits that begin per second
         rate: Hertz Lower,
     };
     const AFTER: NameList = &["cpu.loop", "cpu.call"];
@@ -78,7 +79,7 @@ impl Measure for Neighbour {
         let is_bare = facts.virtualization.virtual_machine == Some(false);
         if is_bare && facts.cpu.smt_active == Some(false) {
             let because =
-                "each core of this machine runs one thread, and no other machine has part of it";
+                "each core of this machine runs one thread, and no other virtual machine shares it";
             return expect::between("shared", (0.0, 0.01), because);
         }
         let before = measured.rows(|_| true);
@@ -88,7 +89,7 @@ impl Measure for Neighbour {
         if before.is_empty() {
             return None;
         }
-        // Batches that were mixed had a neighbour for some of their time.
+        // Mixed batches had a neighbour for part of their time.
         let (least, most) = (mean(|core| core.shared), mean(|core| 1.0 - core.alone));
         let low = (least / TIMES).max(0.001);
         let high = (most * TIMES).clamp(2.0 * low, 1.0);
@@ -96,8 +97,8 @@ impl Measure for Neighbour {
             "shared",
             (low, high),
             format!(
-                "of the batches of {} points before, {:.1} % were shared and {:.1} % not alone; \
-                 half to twice that, as a neighbour comes and goes",
+                "of the batches of {} earlier points, {:.1} % were shared and {:.1} % not alone; \
+                 half to twice that, since a neighbour comes and goes",
                 before.len(),
                 100.0 * least,
                 100.0 * most,
@@ -109,8 +110,8 @@ impl Measure for Neighbour {
 fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let Some(gauge) = meter.gauge() else {
         unsupported!(
-            "the floor of the core's gauge is not known: its readings were scattered when the run \
-             began, and costof does not know this design of core"
+            "the floor of the core's gauge is not known: its readings varied too much when the \
+             run began, and costof does not know this core design"
         );
     };
     let mut longest_ns: f64 = 0.0;
@@ -119,7 +120,7 @@ fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.latency("visit", ns);
     });
     let Some(shared) = visits.shared() else {
-        fail!("every reading of the gauge was interrupted: the core was never watched");
+        fail!("every reading of the gauge was interrupted: no reading of the core is left");
     };
     meter.value("shared", shared);
     meter.value("longest", longest_ns);

@@ -1,4 +1,4 @@
-//! `cpu.snappy`: what compressing with Snappy costs.
+//! `cpu.snappy`: compressing with Snappy.
 
 mod role;
 
@@ -6,31 +6,27 @@ use crate::expect::cycles;
 use crate::prelude::*;
 use role::Compressor;
 
-/// All pieces together. More than a predictor of branches can learn by heart,
-/// little enough for a second or third level cache.
+/// All pieces together: more than a branch predictor can learn, and little enough for an L2 or L3
+/// cache.
 const ALL_BYTES: u64 = 1 << 20;
-/// The data are the same everywhere, so that ratio and cost can be compared.
+/// The data are the same on every machine, so that ratio and cost can be compared.
 const SEED: u64 = 1;
-/// What Snappy compresses at once, in bytes.
 const BLOCK: u64 = 64 << 10;
 
 words! {
-    /// What is compressed.
     pub(crate) enum Data {
         /// words of English, each as often as in prose, in random order
         Text = "text",
-        /// random bytes, in which there is nothing to find: Snappy looks at fewer and
-        /// fewer places, and copies
+        /// random bytes, which do not compress: Snappy tries fewer and fewer positions, and copies
         Random = "random",
     }
 }
 
 words! {
-    /// Which way.
     pub(crate) enum Direction {
         /// from data to Snappy's raw format
         Compress = "compress",
-        /// and back
+        /// from Snappy's raw format to data
         Decompress = "decompress",
     }
 }
@@ -41,39 +37,39 @@ point! {
     /// What does it cost to compress and decompress with Snappy?
     ///
     /// Pieces of one MiB of data take turns. Each is compressed as a whole in the raw format,
-    /// without framing, into an existing buffer. The data differ each time, because a CPU learns
-    /// all branches of a piece that is repeated. Compressor, tables and buffers are reused, as in a
-    /// server. The data come from a second- or third-level cache. Before the timed batches every
-    /// piece is decompressed and compared, and after them the last one.
+    /// without framing, into an existing buffer. Every piece has different data, because a CPU
+    /// learns all branches of a piece that is repeated. Compressor, tables and buffers are reused,
+    /// as in a server. The data come from an L2 or L3 cache. Before the timed batches every piece
+    /// is decompressed and compared, and after them the last one.
     ///
     /// # Predicted from
-    /// for text, what Snappy's authors measured on a CPU of 2011; for random bytes, how many
-    /// places Snappy looks at, at the core clock that cpu.frequency measured, and a copy
+    /// for text, what Snappy's authors measured on a CPU of 2011; for random bytes, the positions
+    /// that Snappy tries (cpu.frequency), and a copy
     ///
     /// # Sources
     /// - google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of
     ///   a Core i7 of 2011, for the slowest inputs
     /// - google/snappy, snappy.cc, heuristic match skipping; format_description.txt
-    /// - crate snap 1.1, the compressor that is used here
+    /// - crate snap 1.1, the compressor that is measured
     /// - CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should
     ///   Know: 3 µs with a cheap compressor
     pub(crate) struct Snappy of "cpu.snappy" {
-        /// bytes that are compressed at once, uncompressed
+        /// uncompressed bytes of a piece
         size: u64 = bytes(1 << 10..=ALL_BYTES, &[1 << 10, 4 << 10, 64 << 10, 1 << 20]),
         /// what is compressed
         data: Data = words(),
-        /// which way
+        /// compress or decompress
         direction: Direction = words(),
     }
 }
 
 impl Measure for Snappy {
     const METRICS: &'static [Metric] = metrics! {
-        /// one piece of the size
+        /// one piece
         cost: Nanoseconds Lower,
         /// uncompressed bytes per second, by the cost
         throughput: BytesPerSecond Higher,
-        /// how many times smaller the pieces become
+        /// uncompressed size over compressed size
         ratio: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency"];
@@ -92,11 +88,11 @@ impl Measure for Snappy {
 
     fn predict(point: &At<Snappy>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let size = point.size as f64;
-        // What is copied or cleared, in a cache.
+        // Bytes per cycle copied or cleared in a cache.
         const MOVES: (f64, f64) = (8.0, 40.0);
         let cost = match (point.data, point.direction) {
-            // Text is among the slowest inputs, which those figures are for; newer cores are 1.5 to 5
-            // times as fast.
+            // Text is among the slowest inputs, to which those figures refer; newer cores are 1.5
+            // to 5 times as fast.
             (Data::Text, direction) => {
                 let then = match direction {
                     Direction::Compress => 250e6,
@@ -109,8 +105,13 @@ impl Measure for Snappy {
             }
             (Data::Random, Direction::Compress) => {
                 let (looks, table_bytes) = fruitless_search(point.size);
-                let looks = cycles(measured, (4.0 * looks, 12.0 * looks), "places looked at")?;
-                looks + Cost::bytes(size + table_bytes, MOVES, "of data and tables moved")
+                let looks = cycles(measured, (4.0 * looks, 12.0 * looks), "positions tried")?;
+                looks
+                    + Cost::bytes(
+                        size + table_bytes,
+                        MOVES,
+                        "of data and tables copied or cleared",
+                    )
             }
         };
         cost.predict("cost")
@@ -121,12 +122,12 @@ impl Measure for Snappy {
     }
 }
 
-/// What Snappy does about data in which nothing comes twice: at how many places it looks, and how many
-/// bytes it clears for what it has seen where.
+/// What Snappy does with data without repetitions: the positions it tries, and the bytes of its
+/// hash table that it clears.
 ///
-/// The first 32 bytes of a block are looked at one by one, of the next 32 every second, of the next 32
-/// every third, and so on. The table has two bytes for each byte of the block, rounded up to a power of
-/// two, between 512 bytes and 32 KiB.
+/// The first 32 bytes of a block are tried one by one, every second of the next 32, every third of
+/// the next 32, and so on. The table has two bytes for each byte of the block, rounded up to a
+/// power of two, between 512 bytes and 32 KiB.
 fn fruitless_search(size: u64) -> (f64, f64) {
     let (mut looks, mut table_bytes) = (0.0, 0.0);
     let mut left = size;

@@ -1,4 +1,4 @@
-//! `cpu.vm_exit`: what leaving a virtual machine costs.
+//! `cpu.vm_exit`: leaving a virtual machine for its hypervisor.
 
 use crate::prelude::*;
 use costof_os::cpu::hypervisor::Hypervisor;
@@ -6,19 +6,17 @@ use costof_os::cpu::hypervisor::Hypervisor;
 pub(crate) static PROBE: Probe = Probe::new::<VmExit>();
 
 point! {
-    /// What does it cost to leave a virtual machine for its hypervisor and to come back?
+    /// What does it cost to exit from a virtual machine to its hypervisor and return?
     ///
-    /// cpuid is executed in a loop; no hypervisor leaves it to its guest. The leaf is the
-    /// hypervisor's own, 0x40000000: the answer holds the hypervisor's name, which the CPU does not
-    /// know, and is compared after the last one. The cost contains exit and entry, the table
-    /// look-up of the answer, and in a nested or confidential machine all levels that the exit
-    /// passes. Other exits cost about as much: an interrupt that is delivered, a timer that is set,
-    /// a doorbell of a virtual device; those that the hypervisor handles on its fast path cost
-    /// less.
+    /// cpuid is executed in a loop; every hypervisor intercepts it. The leaf is the hypervisor's
+    /// own, 0x40000000: its answer is the hypervisor's name, which the CPU does not know, and which
+    /// is compared after the last one. The cost includes exit and entry, looking up the answer in a
+    /// table, and in a nested or confidential machine all levels that the exit passes. Other exits
+    /// cost about as much: delivering an interrupt, setting a timer, notifying a virtual device.
+    /// Those on the hypervisor's fast path cost less.
     ///
     /// # Predicted from
-    /// the cycles that exit, entry and the emulation of cpuid usually take, at the core clock that
-    /// cpu.frequency measured
+    /// usual cycles of exit, entry and the emulation of cpuid (cpu.frequency)
     ///
     /// # Sources
     /// - Intel SDM volume 3, Instructions That Cause VM Exits Unconditionally
@@ -52,12 +50,11 @@ impl Measure for VmExit {
             measured,
             (1_300.0, 5_000.0),
             "exit and entry take 1,000 to 3,000 cycles, looking up the answer 300 to 2,000, unless \
-             the hypervisor is itself in a virtual machine",
+             the hypervisor itself runs in a virtual machine",
         )
     }
 }
 
-/// An exit and entry, as measured.
 pub(crate) fn measured_cost(measured: &MeasuredRows<'_>) -> Option<Cost> {
     expect::measured_cost(measured, &VmExit {}, "for a VM exit")
 }

@@ -2,30 +2,30 @@
 
 use crate::prelude::*;
 
-/// The word for the folder that [`costof_os::file::scratch`] chooses.
+/// The value that stands for the folder that [`costof_os::file::scratch`] chooses.
 pub(crate) const TEMPORARY: &str = "temporary";
 
-/// What reading and writing blocks measure.
+/// Metrics of reading and writing blocks.
 pub(crate) const BLOCK_METRICS: &[Metric] = metrics! {
-    /// one block: the time of many divided by their number
+    /// one block: the time of many, divided by their number
     cost: Nanoseconds Lower,
-    /// each block, from its request until it is complete, where that takes at least 100 clock
-    /// readings
+    /// one block, from its request until it is complete; measured where that takes at least 100
+    /// clock readings
     latency: Nanoseconds Lower,
     /// bytes of blocks divided by their time
     throughput: BytesPerSecond Higher,
-    /// CPU time of the thread that reads or writes, for each KiB
+    /// CPU time of the thread that reads or writes, per KiB
     cpu: Nanoseconds Lower,
-    /// bytes that came from the device, or with cache=direct went to it, for each that was read or
-    /// written: the smaller of /proc/self/io and the disk's own counter; over 1 where more was read
-    /// than requested; absent where neither counts
+    /// bytes that came from the device (with cache=direct, or went to it), divided by the bytes
+    /// read or written: the smaller of /proc/self/io and the disk's own counter; over 1 where more
+    /// was read than requested; absent where neither counts
     device_share: One Neither,
 };
 
 words! {
     /// Which block comes next.
     pub(crate) enum Pattern {
-        /// in random order, each once before any comes again (of up to 262,144 blocks)
+        /// in random order, each once before any comes again (up to 262,144 blocks)
         Random = "random",
         /// in order, and from the beginning again
         Sequential = "sequential",

@@ -7,12 +7,12 @@ use crate::derived::with_throughput;
 use crate::prelude::*;
 use role::Rereader;
 
-/// What is read at a time.
+/// The size of a read.
 const BLOCK: u64 = 1 << 20;
-/// Around up to so much, sizes are planned by default: a launch writes as much, and reads it a dozen
-/// times.
+/// The largest size planned by default, approximately: a launch writes this much, and reads it a
+/// dozen times.
 const MAX_PLANNED_BYTES: u64 = 4 << 30;
-/// Sizes, as shares of what the kernel and the limits leave for the cache.
+/// Sizes, as shares of the memory that the kernel and the limits leave for the cache.
 const SHARES: [f64; 12] = [
     0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
 ];
@@ -23,21 +23,22 @@ point! {
     /// Up to which size does a file that is read again come from memory?
     ///
     /// A file without a name is written, synced and evicted, so none of it is dirty, and the limit
-    /// on dirty pages (vm.dirty_ratio) cannot be what is found. It is read from beginning to end;
+    /// on dirty pages (vm.dirty_ratio) cannot distort the result. It is read from beginning to end;
     /// where the page cache then lacks some of it, it is evicted and read once more, so that what
     /// earlier points of the launch left there does not count. Then up to 512 MiB of it are read
     /// again from the beginning, in blocks of 1 MiB. The kernel evicts what was read longest ago:
     /// of a file that is larger than the cache, the beginning is gone, and reading it again evicts
     /// what comes next, so nothing comes from memory. At last the file is mapped (MADV_RANDOM), and
     /// 256 of its pages are touched at random: a minor fault where the page is in memory, a major
-    /// one where it is not. A launch writes the largest size once. If a control group, or the machine, leaves up to 4 GiB, the plan has
-    /// sizes around that. Otherwise they have to be named (--set size=), and the finding below the
-    /// table says which: they take minutes, and as much disk space as there is memory.
+    /// one where it is not. A launch writes the largest size once. If a control group, or the
+    /// machine, leaves up to 4 GiB, the plan has sizes around that. Otherwise the sizes have to be
+    /// named (--set size=); the finding below the table says which ones. They take minutes, and as
+    /// much disk space as there is memory.
     ///
     /// # Predicted from
-    /// what is available of memory, or the limit of the control group where that is less: below 0.8
-    /// of it the copy that cpu.memcpy has measured, above 1.15 of it a read of the device by its
-    /// kind, between either
+    /// available memory, or the limit of the control group where that is less: below 0.8 of it a
+    /// copy (cpu.memcpy), above 1.15 of it a read of the device by its kind, in between anything
+    /// from one to the other
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: files of 0.5 to 14 GB, 8 GB/s inside the cache,
@@ -51,7 +52,7 @@ point! {
     ///   (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit
     ///   makes it seconds
     pub(crate) struct CacheSize of "file.cache_size" {
-        /// bytes of the file; nothing is made that would fill its disk
+        /// bytes of the file; sizes that would fill its disk are refused
         size: u64 = bytes(4 << 20..=1 << 40, &[64 << 20]),
         dir: Text = axes::dir(),
     }
@@ -65,10 +66,10 @@ impl Measure for CacheSize {
         cost: Nanoseconds Lower,
         /// bytes of blocks divided by their time
         throughput: BytesPerSecond Higher,
-        /// bytes that came from the device for each that was read again: the smaller of /proc/self/io
-        /// and the disk's own counter; absent where neither counts
+        /// bytes that came from the device, divided by the bytes read again: the smaller of
+        /// /proc/self/io and the disk's own counter; absent where neither counts
         device_share: One Neither,
-        /// bytes of the file that were in the page cache when it had been read once, by
+        /// bytes of the file that were in the page cache after it had been read once, by
         /// cachestat(2) or mincore(2)
         cached: Bytes Neither,
         /// the first touch of a random page of the mapped file, after that
@@ -103,8 +104,8 @@ impl Measure for CacheSize {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        /// Below the first share of what may be cached everything comes from memory; above the second,
-        /// nothing.
+        /// Below the first share of the available memory everything comes from memory; above the
+        /// second, nothing.
         const ALL_OR_NOTHING: (f64, f64) = (0.8, 1.15);
         let share = point.size as f64 / facts.most_cached_bytes()? as f64;
         let memory = expect::cached(measured, BLOCK as f64)?;

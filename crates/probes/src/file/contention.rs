@@ -22,9 +22,9 @@ point! {
     /// ends, for whatever reason.
     ///
     /// # Predicted from
-    /// what file.read or os.page_fault has read from the same device, or times by its kind: as long
-    /// as one, or once for each process as long as file.read found that each of 16 reads in flight
-    /// takes, whichever is more; where that was not measured, anything up to once for each process
+    /// the longer of one read of the same device (file.read or os.page_fault, else by its kind) and
+    /// one read for each process, each as long as with 16 in flight (file.read); where that was not
+    /// measured, from one read to one for each process
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes
@@ -45,13 +45,13 @@ point! {
 
 impl Measure for Contention {
     const METRICS: &'static [Metric] = metrics! {
-        /// a direct read, from its request until it is complete: 1,000 of them a launch
+        /// a direct read, from its request until it is complete: 1,000 per launch
         latency: Nanoseconds Lower,
-        /// reads a second of each contender, on average
+        /// reads per second of each contender, on average
         rate: One Higher,
-        /// reads a second of all processes together, including the measured one
+        /// reads per second of all processes together, including the measured one
         rate_all: One Higher,
-        /// bytes that came from the device for each that the measured process read
+        /// bytes that came from the device, divided by those that the measured process read
         device_share: One Neither,
     };
     const AFTER: NameList = &["os.page_fault", "file.read"];

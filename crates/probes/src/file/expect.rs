@@ -15,12 +15,12 @@ const PAGE_BYTES: f64 = 4096.0;
 const CALLS: Range = Range(0.8, 2.5);
 /// Another request to the same device, compared with a fault that read a page.
 const OF_A_FAULT: Range = Range(0.5, 1.4);
-/// A read while several processes read, compared with one of several that one process has in flight.
+/// A read while several processes read, compared with one of several in flight of one process.
 const IN_A_QUEUE: Range = Range(0.5, 2.0);
 /// A write, compared with a read.
 const OF_A_READ: Range = Range(0.4, 2.5);
 
-/// To find a page of the page cache, of a large folio and of one alone.
+/// Finding a page of the page cache: in a large folio, or alone.
 const FIND_PAGE_NS: Range = Range(5.0, 150.0);
 
 /// Blocks that are read from a device, or written to it.
@@ -38,22 +38,22 @@ pub(super) fn call(measured: &MeasuredRows<'_>) -> Option<Cost> {
     Some(syscall::measured_cost(measured, syscall::Call::Read)? * CALLS)
 }
 
-/// A block of the page cache, found and copied by a call.
+/// A block of the page cache that a call finds and copies.
 pub(super) fn cached(measured: &MeasuredRows<'_>, block: f64) -> Option<Cost> {
     Some(call(measured)? + find(block) + copy(measured, block)?)
 }
 
-/// To find a block's pages in the page cache.
+/// Finding a block's pages in the page cache.
 pub(super) fn find(block: f64) -> Cost {
     Cost::new(FIND_PAGE_NS * pages(block), "to find pages")
 }
 
-/// How many pages of the page cache a block is.
+/// How many pages of the page cache a block has.
 pub(super) fn pages(block: f64) -> f64 {
     (block / PAGE_BYTES).max(1.0)
 }
 
-/// A copy from a cached source, or from one that is in memory, with TLB misses.
+/// A copy from a cached source, or from one in memory, with TLB misses.
 pub(super) fn copy(measured: &MeasuredRows<'_>, block: f64) -> Option<Cost> {
     let hot = memcpy_ns(measured, block, Source::Hot)?;
     let cold = memcpy_ns(measured, block, Source::Cold).unwrap_or(4.0 * hot);
@@ -61,8 +61,8 @@ pub(super) fn copy(measured: &MeasuredRows<'_>, block: f64) -> Option<Cost> {
     Some(Cost::new(range, "to copy the block"))
 }
 
-/// A request of few bytes to the device under the folder: by a direct read or a page fault that was
-/// measured on the same device, where there is one, else by its kind. None where neither is known.
+/// A small request to the device under the folder: by a direct read or a page fault that was
+/// measured on the same device, else by its kind. None where neither is known.
 pub(super) fn request(
     blocks: Blocks<'_>,
     facts: &Facts,
@@ -72,9 +72,8 @@ pub(super) fn request(
     request_as_measured(blocks, facts, from_runs)
 }
 
-/// The same while as many read as `all` says, each of them one block at a time: by what a direct read
-/// took on the same device in a full queue, where that was measured, else anything from all at once to
-/// one after the other.
+/// The same while `all` readers read, each one block at a time: by the direct reads measured on the
+/// same device with a full queue, else anything from all at once to one after the other.
 pub(super) fn contended_request(
     blocks: Blocks<'_>,
     all: f64,
@@ -128,7 +127,7 @@ fn measured_in_a_full_queue(measured: &MeasuredRows<'_>) -> Option<Cost> {
     ))
 }
 
-/// What a direct read of a random page takes with so many in flight, in nanoseconds.
+/// Duration of a direct read of a random page with that many in flight, in nanoseconds.
 fn measured_direct(measured: &MeasuredRows<'_>, depth: &str) -> Option<f64> {
     let direct = [
         ("cache", "direct"),
@@ -144,7 +143,7 @@ fn measured_fault(measured: &MeasuredRows<'_>) -> Option<Cost> {
     Some(Cost::new(ns, "for a page fault that read (os.page_fault)") * OF_A_FAULT)
 }
 
-/// Bytes a nanosecond of the device under the folder, slow and fast, by its kind.
+/// Bytes per nanosecond of the device under the folder, slow and fast, by its kind.
 pub(super) fn rates(dir: &str, facts: &Facts) -> Option<(f64, f64)> {
     match medium(dir, facts) {
         Medium::Rotational => Some((0.08, 0.3)),

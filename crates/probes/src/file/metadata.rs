@@ -43,9 +43,8 @@ point! {
     /// been made. A child process removes the folder when the probe ends, also when it is killed.
     ///
     /// # Predicted from
-    /// the system calls that os.syscall has measured: a read of a byte for stat, an open and close
-    /// of a file that is there for the others, with 1 to 30 times as much for what a file system
-    /// notes
+    /// system calls (os.syscall): reading a byte for stat, opening and closing an existing file for
+    /// the others, with 1 to 30 times as much for the file system's own records
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -83,7 +82,7 @@ impl Measure for Metadata {
         let cost = match point.call {
             // A name to look up, and 144 bytes to copy.
             Call::Stat => read * (1.0, 6.0),
-            // An inode to find, and a folder and a journal to note it in.
+            // An inode to find, and a folder and a journal to record it in.
             Call::Create => open * (2.0, 30.0),
             Call::Rename | Call::Unlink => open * (1.0, 30.0),
         };
@@ -135,8 +134,9 @@ impl RoleAt<Metadata> for Namer {
                 let mut names = cell.borrow_mut();
                 let provided = match call {
                     Call::Create => names.clear(),
-                    // It uses nothing up: files of the batch before, not ones just made, which a
-                    // first stat finds colder and, since Linux 6.13, has to mark.
+                    // stat uses nothing up. It gets files of the batch before: just made ones would
+                    // be colder at the first stat and, since Linux 6.13, the kernel has to mark
+                    // them.
                     Call::Stat => names.provide(most),
                     Call::Rename => names.provide_to_rename(most),
                     Call::Unlink => names.provide(n),

@@ -14,19 +14,17 @@ use costof_os::file::reads::{self, Reader};
 use costof_os::memory::arena::base_page_bytes;
 use std::cell::RefCell;
 
-/// The file of the headlines, and the default: more than caches hold, and soon written.
+/// The file of the headlines, and the default: larger than caches, and quickly written.
 const SIZE: u64 = 64 << 20;
 /// The file over which a seek is measured.
 const SEEK_SIZE: u64 = 1 << 30;
-/// Reads that are stamped between two checks of the time, for each that is in flight.
+/// Reads between two checks of the time, for each one in flight.
 const STAMPED: u64 = 16;
-/// The fewest reads of a batch for each that is in flight, so that how it begins and ends hardly
-/// counts.
+/// The fewest reads of a batch for each one in flight, so that its beginning and end hardly count.
 const BATCH_PER_DEPTH: f64 = 32.0;
-/// The most stretches of a cold file that are read in order, for a point in a round.
+/// The most stretches of a cold file that are read in order, per point and round.
 const STRETCHES: u64 = 64;
-/// What is read once more and compared, byte by byte: so many blocks, fewer where those come to so
-/// many bytes.
+/// Blocks that are read once more and compared byte by byte, and their most bytes together.
 const COMPARED: u64 = 64;
 const COMPARED_BYTES: u64 = 4 << 20;
 /// What to set instead where a file cannot be read past the page cache.
@@ -35,10 +33,10 @@ const NOT_DIRECT: &str = "--set dir= for another folder, or another value of --s
 words! {
     /// Where the file is before it is read.
     pub(crate) enum Cache {
-        /// in the page cache, all of it, which is verified
+        /// in the page cache, all of it; this is verified
         Warm = "warm",
-        /// on its device, read into the page cache: evicted before (POSIX_FADV_DONTNEED), which is
-        /// verified
+        /// on its device, and read into the page cache: evicted before (POSIX_FADV_DONTNEED), which
+        /// is verified
         Cold = "cold",
         /// on its device, read past the page cache (O_DIRECT)
         Direct = "direct",
@@ -48,22 +46,23 @@ words! {
 words! {
     /// How a block is read.
     pub(crate) enum Engine {
-        /// pread(2), one call a block
+        /// pread(2), one call per block
         Pread = "pread",
-        /// io_uring, one io_uring_enter(2) for what is to be read next
+        /// io_uring, one io_uring_enter(2) for all reads that are due
         IoUring = "io_uring",
-        /// a copy from a shared mapping, whose pages are mapped before where cache=warm
+        /// a copy from a shared mapping; with cache=warm, its pages are mapped before
         Mmap = "mmap",
     }
 }
 
 words! {
-    /// The pages of what is read into, not of the file.
+    /// The pages of the reader's memory, not of the file.
     pub(crate) enum Pages {
-        /// the smallest: a request names each stretch of them that happens to lie together, so that large
-        /// direct reads differ from process to process
+        /// the smallest: a request names each contiguous stretch of them, so large direct reads
+        /// differ from process to process
         Base = "4KiB",
-        /// transparent huge pages, verified in smaps: a block lies together, and a request names it once
+        /// transparent huge pages, verified in smaps: a block is contiguous, and a request names it
+        /// once
         Huge = "2MiB",
     }
 }
@@ -85,9 +84,9 @@ point! {
     /// memory, and a disk from its own: device_share only shows that the reads left this kernel.
     ///
     /// # Predicted from
-    /// warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20
-    /// to 150 ns a page to find it; from a device: the page that os.page_fault has read from the
-    /// same one, or times by its kind; cold: what finding room for the pages and copying them adds
+    /// warm: a system call (os.syscall) and a copy (cpu.memcpy), with 20 to 150 ns per page to find
+    /// it; from a device: a page of the same one (os.page_fault), or times by its kind; cold: in
+    /// addition finding room for the pages and copying them
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -112,7 +111,7 @@ point! {
         engine: Engine = words(),
         /// reads in flight at once, by io_uring; one for the others
         depth: u64 = count(1..=64, &[1]),
-        /// the pages of the memory that is read into
+        /// the pages of the reader's memory
         pages: Pages = words(),
         dir: Text = axes::dir(),
     }
@@ -133,14 +132,12 @@ impl Measure for Read {
 
     fn relations() -> Vec<Relation> {
         vec![
-            // Of several in flight, a device may copy more than one core does.
-            Relation::because(
-                "one read waits for the device, and in the page cache for memory alone",
-            )
-            .these("cache", Cache::Direct.word())
-            .these("depth", 1)
-            .those("cache", Cache::Warm.word()),
-            Relation::because("what is on the device is read into the page cache first")
+            // With several in flight, a device may copy more than one core does.
+            Relation::because("one read waits for the device, the other only for memory")
+                .these("cache", Cache::Direct.word())
+                .these("depth", 1)
+                .those("cache", Cache::Warm.word()),
+            Relation::because("data on the device is read into the page cache first")
                 .these("cache", Cache::Cold.word())
                 .those("cache", Cache::Warm.word()),
         ]
@@ -220,7 +217,7 @@ struct Reading {
     /// Made once, for all points of the launch.
     target: Option<TargetFile>,
     reader: Option<Reader>,
-    /// Which share of what was read in the timed batches came from the device.
+    /// The share of the bytes read in the timed batches that came from the device.
     share: Option<f64>,
 }
 
@@ -255,7 +252,7 @@ impl RoleAt<Read> for Reading {
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let depth = point.depth;
         let batch = Batch::new(point, reader);
-        // Preparing and reading take turns.
+        // Preparing and reading alternate.
         let reader = RefCell::new(reader);
         let failed = RefCell::new(FirstError::default());
         let read = |n: u64| failed.borrow_mut().note(reader.borrow_mut().read(n));
@@ -323,7 +320,7 @@ impl RoleAt<Read> for Reading {
 fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reader, Failure> {
     let (size, block, is_random) = (point.size, point.block, point.pattern.jumps());
     let order = match point.cache {
-        // Only one block of a page is read where the page must not be in memory.
+        // Only one block per page is read where the page must not be in memory.
         Cache::Cold if is_random => {
             let apart = block.max(base_page_bytes() as u64);
             target_file::random_order(size, block, apart, random)
@@ -354,7 +351,7 @@ fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reade
     })
 }
 
-/// Has all of the file in the page cache, and its mapping's pages mapped.
+/// Brings all of the file into the page cache, and maps its mapping's pages.
 fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failure> {
     target.read_into_cache(size)?;
     target.check("read", reader.read(reader.blocks()))?;
@@ -362,13 +359,13 @@ fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failu
     target.require_cached(size)
 }
 
-/// Has none of the file in the page cache.
+/// Evicts all of the file from the page cache.
 fn evict(target: &TargetFile, reader: &Reader) -> Result<(), Failure> {
     target.check("evict", reader.unmap_pages())?;
     target.evict()
 }
 
-/// How long it takes, by this meter's clock.
+/// The duration, by this meter's clock.
 fn time_ns(meter: &Meter<'_>, operation: impl FnOnce()) -> f64 {
     let clock = meter.clock();
     let start = clock.start();

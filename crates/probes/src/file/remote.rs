@@ -36,19 +36,19 @@ point! {
     /// and LOOKUP. A READ is then encoded once and sent with another offset each time, and its
     /// reply is read where it was received, so only the kernel copies a block. Each reply must have
     /// the call's xid and all bytes of the block. No memory of this machine holds the file: each
-    /// block crosses the link. The server's memory may: what is read is read before, for up to half
-    /// of the point's time, so a file of a few MiB comes from the server's memory, and of a large
-    /// one as much as the time allows. A path on a mounted remote file system (nfs, cifs, sshfs and
-    /// other FUSE, 9p, virtiofs, ceph …) is read by pread with O_DIRECT, past this machine's page
-    /// cache, so the measurement includes its client in the kernel. Calls that do nothing take
-    /// turns with the reads, four times in each launch. The kernels at both ends time the
-    /// handshake: no process of the server takes part. `device_share` is unknown here: a server
-    /// does not say whether its data came from its disk or its memory. If --set path=… holds a
-    /// comma, write it as %2C in a URL.
+    /// block crosses the link. The server's memory may hold it, because the point reads before it
+    /// measures, for up to half of its time: all of a file of a few MiB, and as much of a larger
+    /// one as the time allows. A path on a mounted remote file system (nfs, cifs, sshfs and other
+    /// FUSE, 9p, virtiofs, ceph …) is read by pread with O_DIRECT, past this machine's page cache,
+    /// so the measurement includes its client in the kernel. Calls that do nothing alternate with
+    /// the reads, four times in each launch. The kernels at both ends time the handshake: no
+    /// process of the server takes part. `device_share` is unknown here: a server does not say
+    /// whether its data came from its disk or its memory. If --set path=… holds a comma, write it
+    /// as %2C in a URL.
     ///
     /// # Predicted from
-    /// an NFS call that does nothing, and how fast blocks arrive with several in flight, as
-    /// file.remote_call has measured both: the link's rate, or the server's
+    /// an NFS call that does nothing, and the rate of blocks with several in flight, limited by the
+    /// link or the server (both file.remote_call)
     ///
     /// # Sources
     /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs
@@ -64,31 +64,31 @@ point! {
         path: Text = path(),
         /// which block comes next
         pattern: Pattern = words(),
-        /// bytes that one call reads
+        /// bytes per call
         block: usize = bytes(512..=MAX_BLOCK_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
         /// bytes of the file that are read, from its beginning; 0: all of it
         size: u64 = bytes(0..=1 << 40, &[0]),
-        /// calls in flight at a time, each for a block of its own; 1 for a mounted path
+        /// calls in flight at the same time, each for another block; 1 for a mounted path
         depth: usize = count(1..=64, &[1, 16]),
     }
 }
 
 impl Measure for Remote {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before a block is requested until it is complete; with several in flight, including
-        /// what it waits for the others
+        /// from before a block is requested until it is complete; with several in flight, this
+        /// includes waiting for the others
         latency: Nanoseconds Lower,
         /// bytes of the file that arrived
         throughput: BytesPerSecond Higher,
-        /// an NFS call that does nothing, between the reads, one at a time: the median; of a
-        /// mounted path, asking the server for the file's attributes
+        /// an NFS call that does nothing, between the reads, one at a time: the median; for a
+        /// mounted path, a request for the file's attributes
         null_call: Nanoseconds Lower,
-        /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
-        /// in flight: the link's round trip, without a process of the server
+        /// a TCP handshake with the server's kernel, as this machine's kernel timed it, while
+        /// nothing else is in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
-        /// the same while the reads are in flight: where it takes longer, packets wait in the link
+        /// the same while reads are in flight: where it takes longer, packets queue in the link
         handshake_loaded: Nanoseconds Lower,
-        /// CPU time of the reading thread for each KiB
+        /// CPU time of the reading thread per KiB
         cpu: Nanoseconds Lower,
     };
     const AFTER: NameList = &["file.remote_call"];
@@ -112,9 +112,9 @@ impl Measure for Remote {
     }
 }
 
-/// The largest block: the most that most servers send for one call.
+/// The largest block: most servers send no more per call.
 const MAX_BLOCK_BYTES: u64 = 1 << 20;
-/// The word for no path at all.
+/// The value that stands for no path.
 const UNSET: &str = "unset";
 
 /// The axis `path`.

@@ -43,10 +43,9 @@ point! {
     /// device tells the truth cannot be seen: a virtual disk may be in its host's memory.
     ///
     /// # Predicted from
-    /// what file.read or os.page_fault has read from the same device, or times by its kind: 1 or 2
-    /// such requests for the data, up to 4 more for a journal; until the device has emptied its
-    /// cache, by its kind: up to 5 ms of flash, 10 ms of a virtual disk, two turns of one that
-    /// turns
+    /// requests to the same device (file.read or os.page_fault, else by its kind): 1 or 2 for the
+    /// data, up to 4 more for a journal; flushing the device's cache, by its kind: up to 5 ms for
+    /// flash, 10 ms for a virtual disk, two turns of a rotational disk
     ///
     /// # Sources
     /// - fsync(2), open(2) on O_DSYNC; Linux Documentation/block/writeback_cache_control.rst,
@@ -68,15 +67,15 @@ point! {
 
 impl Measure for Sync {
     const METRICS: &'static [Metric] = metrics! {
-        /// the write and the call that makes it durable, together, each stamped
+        /// the write and the call that makes it durable, together; each is stamped
         latency: Nanoseconds Lower,
-        /// the write alone, each stamped; with dsync it is all
+        /// the write alone; each is stamped; with dsync the write is everything
         write: Nanoseconds Lower,
-        /// bytes that went to the device for each that was written: the smaller of /proc/self/io and
-        /// the disk's own counter; absent where neither counts
+        /// bytes that went to the device, divided by those written: the smaller of /proc/self/io
+        /// and the disk's own counter; absent where neither counts
         device_share: One Neither,
-        /// how often the device was told to flush its own cache, for each write, by the disk's counter
-        /// for all processes (Linux 5.5): 0 where it reports that it has no cache
+        /// flushes of the device's own cache per write, by the disk's counter for all processes
+        /// (Linux 5.5): 0 where it reports that it has no cache
         flushes: One Neither,
     };
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
@@ -102,10 +101,10 @@ impl Measure for Sync {
             jump: true,
         };
         let request = expect::request(blocks, facts, measured)?;
-        // A write of the data, and one more where its place in the file is written too.
+        // A write of the data, and another one where its place in the file is written too.
         let mut cost = (request.clone() * (1.0, 2.0)).named("to write the data");
-        // To commit a journal, or write a log, after that. A file's times change once a tick: not every
-        // fsync finds a new one to write.
+        // Then committing a journal or writing a log. A file's times change once per tick: not
+        // every fsync finds a new one to write.
         let journal = match (point.r#where, point.call) {
             (Where::Append, _) => (1.0, 4.0),
             (Where::Overwrite, Call::Fsync) => (0.0, 4.0),
@@ -121,7 +120,7 @@ impl Measure for Sync {
 fn flush(dir: &str, facts: &Facts) -> Cost {
     match target_file::medium(dir, facts) {
         Medium::Rotational => Cost::new((2e6, 24e6), "until a disk has turned once or twice"),
-        // By capacitors that keep it, or by programming its cells.
+        // By capacitors that keep the data, or by programming its cells.
         Medium::Flash => Cost::new((0.0, 5e6), "until flash has emptied its cache"),
         // Not at all, or by an fsync of the host on a disk of any kind.
         Medium::Virtual | Medium::Memory | Medium::Unknown => {

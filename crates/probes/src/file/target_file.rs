@@ -14,29 +14,29 @@ use costof_os::sched::usage;
 use std::io;
 use std::path::Path;
 
-/// From this share on all bytes came from the device, or went there.
+/// At or above this share, all bytes came from the device, or went there.
 pub(super) const ALL: f64 = 0.99;
 
-/// File systems on several disks, or that share one with others in a way of their own: the counters of
-/// the first disk do not show everything.
+/// File systems on several disks, or that share a disk in a way of their own: the counters of the
+/// first disk do not show everything.
 const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
 
 /// The most blocks of a random order, so that their list stays small compared with the caches.
 const MAX_RANDOM_BLOCKS: u64 = 1 << 18;
 
-/// A latency is measured where it is so many times the cost of reading the clock.
+/// A latency is measured if it is this many times the cost of reading the clock.
 const CLOCK_READS: f64 = 100.0;
 
 /// A file that the launch has made, and what it lies on.
 #[derive(Debug)]
 pub(super) struct TargetFile {
     pub(super) data: DataFile,
-    /// As its points name it.
+    /// The folder, as the points name it.
     dir: String,
     /// `vda (virtual)`.
     pub(super) name: String,
     pub(super) medium: Medium,
-    /// The disk whose counters show what the file system has it do.
+    /// The disk under the file system, whose counters show what it was told to do.
     disk: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl TargetFile {
         self.data.folder().display().to_string()
     }
 
-    /// Makes the file so long, all of it on its device.
+    /// Makes the file this long, all of it on its device.
     ///
     /// # Errors
     ///
@@ -156,7 +156,8 @@ impl TargetFile {
         self.check("write", extended)
     }
 
-    /// Reads the file's first `size` bytes, so that they are in the page cache where it has room.
+    /// Reads the file's first `size` bytes, so that they are in the page cache as far as it has
+    /// room.
     ///
     /// # Errors
     ///
@@ -218,8 +219,8 @@ impl TargetFile {
         Ok(())
     }
 
-    /// The result of a call that was to do `what` with the file; a failure names both. On measured paths:
-    /// a success costs nothing.
+    /// The result of a call that was to do `what` with the file; a failure names both. For measured
+    /// paths: success costs nothing.
     ///
     /// # Errors
     ///
@@ -235,7 +236,7 @@ impl TargetFile {
         Failure::unsupported(format!("cannot {what} a file in {folder}: {error}"))
     }
 
-    /// What devices have done so far, when this process has read or written `bytes` of the file.
+    /// The devices' counters after this process has read or written `bytes` of the file.
     pub(super) fn counters(&self, bytes: u64) -> Counters {
         let disk = self.disk.as_deref();
         Counters {
@@ -248,7 +249,7 @@ impl TargetFile {
         }
     }
 
-    /// Which share of the bytes that this process has read since then, `bytes` by now, came from a
+    /// The share of the bytes that this process has read since then (now `bytes`) that came from a
     /// device: none where no counter shows it.
     pub(super) fn share_read(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters(bytes);
@@ -256,7 +257,7 @@ impl TargetFile {
         share(by_process, grown(since.disk, now.disk), bytes - since.bytes)
     }
 
-    /// The same of the bytes that it has written.
+    /// The same for the bytes that it has written.
     pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters(bytes);
         let by_process = grown(since.process_written, now.process_written)?;
@@ -270,22 +271,22 @@ impl TargetFile {
     }
 }
 
-/// What devices have done so far.
+/// Counters of devices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters {
-    /// What this process has read or written of the file.
+    /// Bytes of the file that this process has read or written.
     bytes: u64,
-    /// For this process, as the kernel accounts it.
+    /// The kernel's accounting of this process.
     process: Option<u64>,
     process_written: Option<u64>,
-    /// The disk under the file, for everybody.
+    /// The counters of the disk under the file, which count all processes.
     disk: Option<u64>,
     disk_written: Option<u64>,
     flushes: Option<u64>,
 }
 
-/// What both agree on: what the process has caused, and not more than the disk has done. Where no disk
-/// is known, a process without any may be one that is not accounted.
+/// The smaller of both: bytes that the process has caused, and no more than the disk has moved.
+/// Where no disk is known, a process with none may be one that is not accounted.
 fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
     let moved = match by_disk {
         Some(by_disk) => by_process.min(by_disk),
@@ -300,11 +301,11 @@ fn grown(then: Option<u64>, now: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(then?))
 }
 
-/// Reports which share of the bytes the device had part in, where that is known.
+/// Reports the device's share of the bytes, where that is known.
 ///
 /// # Errors
 ///
-/// If that is not all of them: what `reason` says of the share.
+/// If the share is below [`ALL`], with `reason` of the share.
 pub(super) fn require_all_by_device(
     share: Option<f64>,
     meter: &mut Meter<'_>,
@@ -330,7 +331,7 @@ pub(super) fn quarter_of_time(meter: &Meter<'_>) -> u64 {
     (meter.time_ns() / 4.0 / meter.cost_ns("cost").unwrap_or(1.0)) as u64
 }
 
-/// Reports the CPU time of this thread for each KiB of so many bytes that an operation moves.
+/// Reports the CPU time of this thread per KiB, where an operation moves `bytes`.
 ///
 /// # Errors
 ///
@@ -347,15 +348,15 @@ pub(super) fn report_cpu<E>(
     Ok(())
 }
 
-/// Checks that the last block that was read is what stands there in the file.
+/// Checks that the last block that was read is the one in the file.
 ///
 /// # Errors
 ///
-/// If it is not.
+/// If it differs.
 pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
     let (offset, bytes) = reader.last();
     if !is_content(bytes, offset) {
-        fail!("the block at {offset} was not read as it was written");
+        fail!("the block at {offset} differs from what was written");
     }
     Ok(())
 }
@@ -385,13 +386,13 @@ pub(super) fn order(pattern: Pattern, size: u64, block: u64, random: &mut Rng) -
     }
 }
 
-/// Blocks of a file at random, one alone in each `apart` bytes.
+/// Blocks of a file in random order, one in each `apart` bytes.
 pub(super) fn random_order(size: u64, block: u64, apart: u64, random: &mut Rng) -> Order {
     let chosen = sample(size / apart, random).into_iter();
     Order::from_offsets(chosen.map(|number| number * apart).collect(), block)
 }
 
-/// As many of the first numbers as an order has, at random, none twice.
+/// As many of the first numbers as an order has, in random order, none twice.
 fn sample(numbers: u64, random: &mut Rng) -> Vec<u64> {
     let mut chosen: Vec<u64> = if numbers <= 4 * MAX_RANDOM_BLOCKS {
         (0..numbers).collect()
@@ -417,14 +418,14 @@ fn no_file(dir: &str, error: &io::Error) -> Failure {
     })
 }
 
-/// What the default folder lies on, as headlines name it: `vda (virtual)`.
+/// The disk under the default folder, as headlines name it: `vda (virtual)`.
 pub(super) fn temporary_name(facts: &Facts) -> String {
     let folder = facts.temporary_folder.as_deref();
     let storage = folder.and_then(|folder| facts.storage_of(folder));
     storage.map_or_else(|| "its disk".to_owned(), |storage| storage.name())
 }
 
-/// What a folder lies on, by the facts.
+/// The disk under a folder, by the facts.
 pub(super) fn medium(dir: &str, facts: &Facts) -> Medium {
     let folder = match dir {
         TEMPORARY => facts.temporary_folder.as_deref(),
@@ -444,7 +445,7 @@ mod tests {
         assert_eq!(share(4096, Some(0), 4096), Some(0.0));
         assert_eq!(share(0, Some(8192), 4096), Some(0.0));
         assert_eq!(share(2048, None, 4096), Some(0.5));
-        // A network's file system may account nothing.
+        // A network file system may account nothing.
         assert_eq!(share(0, None, 4096), None);
         assert_eq!(share(0, Some(0), 0), None);
     }

@@ -11,7 +11,7 @@ use costof_model::typed::At;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is read from devices is counted for the whole process, so one test at a time reads.
+/// Reads from devices are counted for the whole process, so only one test reads at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONLY: Mutex<()> = Mutex::new(());
     ONLY.lock().unwrap_or_else(PoisonError::into_inner)

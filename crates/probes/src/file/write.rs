@@ -11,7 +11,7 @@ use role::Writing;
 words! {
     /// Where the block goes.
     pub(crate) enum Cache {
-        /// into the page cache, over a block that is there: the device gets it later
+        /// into the page cache, over an existing block: the device gets it later
         Warm = "warm",
         /// to the device, past the page cache (O_DIRECT); the device may keep it in a cache of its own
         Direct = "direct",
@@ -26,14 +26,14 @@ point! {
     /// pwrite(2) overwrites the blocks of a file without a name (O_TMPFILE) that was written and
     /// synced before, so the file system does not have to find room. Each write carries its number,
     /// and what was written last is read back and compared. With cache=warm, all of the file is
-    /// read before, and a write is a copy and a page that is marked dirty. The kernel writes pages
-    /// back later; a file that is larger than what may be dirty (vm.dirty_ratio) would measure the
+    /// read before, and a write is a copy, plus marking a page dirty. The kernel writes pages back
+    /// later; a file larger than the limit on dirty pages (vm.dirty_ratio) would measure the
     /// device.
     ///
     /// # Predicted from
-    /// warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500
-    /// ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct:
-    /// what file.read or os.page_fault has read from the same device, or times by its kind
+    /// warm: a system call (os.syscall), a copy (cpu.memcpy), 30 to 500 ns to mark a page, and 50
+    /// to 2,500 ns for the file system's record of a write; direct: a request to the same device
+    /// (file.read or os.page_fault), or times by its kind
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd
@@ -80,10 +80,10 @@ impl Measure for Write {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        /// To make a page dirty.
+        /// Marking a page dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
-        /// What a file system does for a write whatever its length: a lock, the file's time, a journal
-        /// that learns of the write.
+        /// A file system's work for a write of any length: a lock, the file's time, a journal's
+        /// record of the write.
         const NOTE_NS: Range = Range(50.0, 2500.0);
         let block = point.block as f64;
         let cost = if point.is_direct() {

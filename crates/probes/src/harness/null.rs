@@ -13,11 +13,11 @@ point! {
     /// An empty batch is timed as every batch is: a reading of the clock that the work waits for,
     /// an indirect call that does nothing, a reading that waits for the work. Many such empty
     /// batches are the operation of an outer batch. A batch of any probe lasts at least 1,000 times
-    /// what a reading of the clock costs and holds many operations, so this cost stays below 0.2 %
+    /// as long as a reading of the clock and holds many operations, so this cost stays below 0.2 %
     /// of what is printed. Nothing is subtracted.
     ///
     /// # Predicted from
-    /// two fenced readings of the clock, which cpu.clock has measured
+    /// two fenced readings of the clock (cpu.clock)
     ///
     /// # Sources
     /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010: the

@@ -9,11 +9,11 @@ use std::str::FromStr;
 pub enum Address {
     /// A host, by its name or address, and a port.
     Ip(String, u16),
-    /// A path.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// The longest path: `sun_path` has 108 bytes with the zero behind it (unix(7)).
+/// The longest path: `sun_path` has 108 bytes, including the terminating zero (unix(7)).
 const PATH_MOST_BYTES: usize = 107;
 
 impl fmt::Display for Address {

@@ -1,4 +1,4 @@
-//! How many senders the receiver serves at a time, and how much of its memory they may hold.
+//! How many senders the receiver serves at the same time, and how much of its memory they may use.
 
 use super::Refusal;
 use crate::copy::send::axes::{CopySend, Pattern};
@@ -6,10 +6,10 @@ use costof_model::typed::At;
 use costof_model::unit::display_bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much memory all clients that are served may hold at this end.
+/// The most memory of all clients together at this end.
 pub(super) const MEMORY_MOST_BYTES: u64 = 4 << 30;
 
-/// What is taken by clients.
+/// What the clients use.
 #[derive(Debug)]
 pub(super) struct Admission {
     clients_most: u64,
@@ -17,10 +17,10 @@ pub(super) struct Admission {
     promised_bytes: AtomicU64,
 }
 
-/// The place of a client that is served, and its memory.
+/// A client's place, and its memory.
 pub(super) type Slot<'a> = (Taken<'a>, Taken<'a>);
 
-/// An amount of something, until this is dropped: also where its holder panics.
+/// An amount of something, until this is dropped, by a panic too.
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
     from: &'a AtomicU64,
@@ -36,7 +36,7 @@ impl Admission {
         }
     }
 
-    /// Room for one more client, which holds so much memory.
+    /// Room for one more client, which needs `bytes` of memory.
     pub(super) fn client(&self, bytes: u64) -> Result<Slot<'_>, Refusal> {
         let (wants, most) = (display_bytes(bytes), display_bytes(MEMORY_MOST_BYTES));
         if bytes > MEMORY_MOST_BYTES {
@@ -65,7 +65,7 @@ impl Admission {
 }
 
 impl<'a> Taken<'a> {
-    /// Takes it unless that would be more than the most: then, how much is taken already.
+    /// Takes the amount, unless that exceeds the limit; then returns how much is taken already.
     fn new(from: &'a AtomicU64, amount: u64, most: u64) -> Result<Taken<'a>, u64> {
         let more = |taken: u64| taken.checked_add(amount).filter(|taken| *taken <= most);
         from.fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
@@ -79,14 +79,15 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// How much memory the receiver holds for a client, about. Only for an echo it has messages of its own.
+/// Approximate memory that the receiver needs for a client. Only an echo needs messages of its own.
 pub(super) fn held_bytes(point: &At<CopySend>) -> u64 {
-    /// What a thread receives into, its marks, and its bursts where it asks for them.
+    /// A thread's buffer, its marks, and its bursts where it asks for them.
     const THREAD_BYTES: u64 = 24 << 20;
     if point.pattern == Pattern::Echo {
         return point.memory_bytes();
     }
-    // Of datagrams it knows the first word and the place of each: 24 bytes, of 64 or more.
+    // Of each datagram the receiver knows the first word and its place: 24 bytes, for datagrams of
+    // 64 or more.
     let first_words = if point.transport().is_datagrams() {
         point.size.saturating_mul(point.shape().count as u64) / 2
     } else {
@@ -99,7 +100,7 @@ pub(super) fn held_bytes(point: &At<CopySend>) -> u64 {
 mod tests {
     use super::*;
 
-    /// What the largest messages need, of many threads.
+    /// Memory for the largest messages of many threads.
     fn held(pattern: Pattern) -> u64 {
         let sent = CopySend {
             pattern,
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(is_wrong(MEMORY_MOST_BYTES + 1), Some(true));
         let first = admission.client(half + 1);
         assert!(first.is_ok());
-        // One that is refused has taken nothing.
+        // A refused client has taken nothing.
         assert_eq!((is_wrong(half), is_wrong(half)), (Some(false), Some(false)));
         let second = admission.client(1);
         assert!(second.is_ok());

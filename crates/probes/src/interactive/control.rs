@@ -1,4 +1,4 @@
-//! The control connection beside the messages: lines of bounded length, in bounded time.
+//! The control connection besides the messages: lines of bounded length, in bounded time.
 
 use super::Address;
 use costof_os::net::socket::{self, is_passing};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How long a read waits before it checks whether to go on.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the peer may take nothing.
+/// How long the peer may accept nothing.
 const STALLED: Duration = Duration::from_secs(10);
-/// In how many seconds a peer is missed that has gone silently, as where its power failed.
+/// Seconds after which a silent peer counts as lost, for example after a power failure.
 const LOST_SECONDS: u32 = 30;
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -27,9 +27,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A control connection.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Of TCP too: std reads and writes all stream sockets alike.
+    /// The socket, also of TCP: std reads and writes all stream sockets alike.
     socket: UnixStream,
-    /// Loopback's where it is a Unix socket.
+    /// The local address; loopback's for a Unix socket.
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
     /// The peer, for people.
@@ -37,8 +37,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Connects, unless `stop` is set before. Neither resolving a name nor connecting can be interrupted, so
-    /// a thread does both; it may go on after a stop, without effect.
+    /// Connects, unless `stop` is set before. Neither resolving a name nor connecting can be
+    /// interrupted, so a thread does both; after a stop it may go on, without effect.
     ///
     /// # Errors
     /// `Interrupted` where `stop` is set; those of resolving and connecting.
@@ -102,14 +102,14 @@ impl Control {
         (&self.socket).write_all(bytes)
     }
 
-    /// Ends it at once, also where another thread reads from it.
+    /// Ends it at once, even while another thread reads from it.
     pub(super) fn hang_up(&self) {
         // It may have ended already.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Sends no more, and lets the peer read what was sent: a socket that is closed with something
-    /// unread in it discards that.
+    /// Ends sending, but lets the peer read what was sent: closing a socket with unread data would
+    /// discard that.
     pub(super) fn end(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
         const MOST_READS: u32 = 64;
@@ -141,11 +141,11 @@ impl Lines<'_> {
         }
     }
 
-    /// The next line without its end, as long as it is `wanted`.
+    /// The next line without its end, waiting as long as `wanted` says.
     ///
     /// # Errors
     /// `UnexpectedEof` where the peer has gone, `InvalidData` for a line longer than `most` bytes,
-    /// `Interrupted` where it is not wanted any more.
+    /// `Interrupted` where it is no longer wanted.
     pub(super) fn next(&mut self, most: usize, wanted: impl Fn() -> bool) -> io::Result<Vec<u8>> {
         let mut searched = 0;
         loop {
@@ -190,7 +190,7 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let invalid = |why: String| io::Error::new(ErrorKind::InvalidInput, why);
     if port == 0 {
         return Err(invalid(
-            "nobody listens at port 0 (the one that the receiver shows)".to_owned(),
+            "nothing listens at port 0 (use the port that the receiver shows)".to_owned(),
         ));
     }
     let mut failed = invalid("this host has no address".to_owned());
@@ -208,7 +208,7 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: ListenerSocket,
-    /// With the port that the kernel chose, where it was to be any.
+    /// The address, with the port that the kernel chose where any was asked for.
     pub(super) address: Address,
 }
 
@@ -244,7 +244,7 @@ impl Listener {
             ListenerSocket::Tcp(listener) => Control::tcp(listener.accept()?.0),
             ListenerSocket::Unix(listener) => Control::unix(listener.accept()?.0),
         };
-        // One that has gone meanwhile is as one that never came.
+        // A sender that has already gone counts as one that never came.
         control.map_err(|_| ErrorKind::ConnectionAborted.into())
     }
 }
@@ -269,7 +269,7 @@ fn with_the_way_out(error: io::Error, port: u16) -> io::Error {
                 .to_owned()
         }
         ErrorKind::PermissionDenied => {
-            "ports below 1024 are the administrator's (another port)".to_owned()
+            "ports below 1024 need root (choose another port)".to_owned()
         }
         _ => return error,
     };

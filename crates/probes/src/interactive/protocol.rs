@@ -1,8 +1,9 @@
-//! What the ends send each other: the sender a line that names the protocol, the receiver a challenge, the
-//! sender its answer, which proves that it has the token; then JSON, one message a line.
+//! The messages between the ends. The sender sends a line that names the protocol, the receiver a
+//! challenge, and the sender its answer, which proves that it has the token. Then follows JSON, one
+//! message per line.
 //!
-//! The token itself is never sent. The answer is the HMAC of the challenge with the token as its key, and
-//! each challenge is used once, so that an answer that somebody has seen is of no use.
+//! The token itself is never sent. The answer is the HMAC of the challenge with the token as its
+//! key. Each challenge is used once, so an overheard answer is useless.
 //!
 //! Source: RFC 2104, HMAC; FIPS 180-4, SHA-256.
 
@@ -13,17 +14,17 @@ use costof_model::protocol::{Offers, Report};
 use hmac_sha256::HMAC;
 use serde::{Deserialize, Serialize};
 
-/// The longest lines that are accepted of a sender: the first one, and the others.
+/// The longest lines that are accepted from a sender: the first one, and the others.
 pub(super) const FIRST_MOST_BYTES: usize = 512;
 pub(super) const LINE_MOST_BYTES: usize = 64 << 10;
-/// And of a receiver: a report may have a histogram.
+/// The longest line from a receiver: a report may have a histogram.
 pub(super) const REPLY_MOST_BYTES: usize = 4 << 20;
 
 /// The first line of a sender. A newer costof sends another number.
 pub(super) const FIRST_LINE: &str = "costof send 2";
-/// What the first line of every release begins with.
+/// The beginning of the first line, for every release.
 pub(super) const MAGIC: &str = "costof send ";
-/// What a challenge begins with; a number that is used once follows it.
+/// The beginning of a challenge, followed by a number that is used once.
 pub(super) const CHALLENGE: &str = "costof challenge ";
 
 /// The answer to a challenge: 64 hexadecimal digits; nothing where the sender has no token.
@@ -35,7 +36,7 @@ pub(super) fn answer(token: Option<&str>, challenge: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where an end is, so that both know whether they are on one machine.
+/// Where an end runs, so that both know whether they are on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The machine's boot.
@@ -44,7 +45,7 @@ pub(super) struct Place {
     pub(super) namespace: Option<String>,
 }
 
-/// What a sender sends.
+/// Messages of a sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(super) enum Request {
@@ -55,32 +56,32 @@ pub(super) enum Request {
         /// Where it is.
         place: Place,
     },
-    /// It has sent all.
+    /// All messages were sent.
     Done {
-        /// So many messages.
+        /// How many.
         messages: u64,
     },
-    /// It could not.
+    /// Sending failed.
     Failed {
         /// Why.
         reason: String,
     },
 }
 
-/// What a receiver sends.
+/// Messages of a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// It does not accept that, or not from this sender.
+    /// The request is not accepted, or not from this sender.
     Refused {
-        /// Why, and the way out.
+        /// The reason, and what to do about it.
         reason: String,
-        /// Whether the request is wrong; else it may succeed later.
+        /// Whether the request is wrong; otherwise it may succeed later.
         wrong: bool,
     },
     /// Begin.
     Begin {
-        /// Where its role can be called.
+        /// Where its role listens.
         offers: Offers,
         /// What each flow sends first.
         token: String,

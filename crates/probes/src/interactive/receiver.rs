@@ -1,7 +1,8 @@
-//! The end that listens: it receives what any client sends, several at a time, until it is stopped.
+//! The end that listens: it receives messages from any client, several at a time, until it is
+//! stopped.
 //!
-//! Each connection has a thread of its own, so that one that sends nothing, or goes in the middle of a
-//! message, holds up nobody.
+//! Each connection has a thread of its own, so a client that sends nothing, or vanishes in the
+//! middle of a message, holds up no other.
 
 use super::admission::{Admission, Slot};
 use super::control::{Control, Lines, Listener};
@@ -18,12 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, scope, sleep};
 use std::time::{Duration, Instant};
 
-/// How long a sender has for the token and for what it will send.
+/// How long a sender may take for the token and its request.
 const GREETING: Duration = Duration::from_secs(10);
-/// How often it is checked whether somebody connects, and how long nobody is accepted after a failure.
+/// How often to check for a new connection, and the pause after a failure to accept one.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// In this time so many connections that are refused are reported; the others are counted.
+/// Only this many refused connections are reported in this time; the others are counted.
 const REFUSALS_TIME: Duration = Duration::from_secs(10);
 const REFUSALS_MOST: u64 = 10;
 
@@ -47,10 +48,10 @@ struct Refusals {
     count: u64,
 }
 
-/// What the user is to know.
+/// What the user should know.
 #[derive(Debug)]
 pub enum Event {
-    /// A sender that is not served, and why.
+    /// A sender that is refused, and why.
     Refused {
         /// Its address.
         from: String,
@@ -68,7 +69,7 @@ pub enum Event {
     },
     /// A client that has ended.
     Ended(Box<Served>),
-    /// Something went wrong here that no client learns of.
+    /// A failure at this end that no client learns of.
     Trouble(String),
 }
 
@@ -81,27 +82,28 @@ pub struct Served {
     pub from: String,
     /// Why it ended before it was done.
     pub early: Option<String>,
-    /// What it sent, and this end's half of what was measured.
+    /// What it sent, and what this end measured.
     pub outcome: Outcome,
 }
 
 /// Why a connection is not served.
 pub(super) enum Rejection {
-    /// It is not from a costof, or sends nothing: it learns nothing of what listens.
+    /// It is not a costof, or sends nothing: it learns nothing about this end.
     Stranger(String),
     /// The sender gets the reason.
     Refused(Refusal),
 }
 
-/// Called with everything that happens.
+/// Called with every event.
 pub(super) type Observer<'a> = &'a (dyn Fn(Event) + Sync);
 
 impl Receiver {
-    /// Listens for so many clients at a time, whose messages come to ports between these, or any where
-    /// they are 0. Senders must send the token, if there is one.
+    /// Listens for up to `clients_most` clients at the same time, whose messages come to a port of
+    /// the range `data_ports`, or to any port if both are 0. Senders must prove that they have the
+    /// token, if there is one.
     ///
     /// # Errors
-    /// Why nobody can listen there.
+    /// If it cannot listen at this address.
     pub fn open(
         address: &Address,
         token: Option<String>,
@@ -125,12 +127,13 @@ impl Receiver {
         })
     }
 
-    /// Where it listens: at which port, where it was to be any.
+    /// The address at which it listens, with the port that the kernel chose where any was asked
+    /// for.
     pub fn address(&self) -> Address {
         self.listener.address.clone()
     }
 
-    /// Serves until `stop` is set; clients that are served then are asked to end.
+    /// Serves until `stop` is set; then asks the clients to end.
     pub fn serve(&self, stop: &AtomicBool, observe: Observer<'_>) {
         scope(|scope| {
             while !stop.load(Ordering::Acquire) {
@@ -153,11 +156,11 @@ impl Receiver {
                 };
                 let (waiter, gives_way) = self.waiting.enter(control);
                 if let Some(control) = gives_way {
-                    // Who is only slow learns why. There is room for that in its socket.
+                    // A costof that is only slow learns why. The socket has room for that.
                     let _ = control.send(&Reply::refused(&Refusal::Nothing(TOO_MANY.to_owned())));
                     control.hang_up();
                 }
-                // Also where no thread can be started, its place is given back.
+                // If no thread can be started, its place is given back, too.
                 let started = Builder::new()
                     .spawn_scoped(scope, move || self.connected(waiter, stop, observe));
                 if let Err(error) = started {
@@ -168,7 +171,7 @@ impl Receiver {
         self.count_refusals(Duration::ZERO, observe);
     }
 
-    /// Serves a connection if it may be.
+    /// Serves a connection if it is admitted.
     fn connected(&self, waiter: Waiter<'_>, stop: &AtomicBool, observe: Observer<'_>) {
         let control = &Arc::clone(&waiter.control);
         let mut lines = Lines::new(control);
@@ -203,7 +206,7 @@ impl Receiver {
         }
     }
 
-    /// Reports how many were refused without being reported, after so long.
+    /// Reports how many were refused without a report, after this time.
     fn count_refusals(&self, after: Duration, observe: Observer<'_>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if refusals.since.elapsed() < after {
@@ -214,7 +217,7 @@ impl Receiver {
             since: Instant::now(),
             count: 0,
         };
-        // A terminal that does not read must not keep others from connecting.
+        // Must not be held: a terminal that does not read would keep others from connecting.
         drop(refusals);
         if more > 0 {
             let what = if more == 1 {
@@ -226,8 +229,8 @@ impl Receiver {
         }
     }
 
-    /// What a sender will send, if it has sent the token and there is room for one more client, which
-    /// is taken.
+    /// What a sender will send, if it has the token and there is room for one more client; takes
+    /// that room.
     fn admitted(
         &self,
         lines: &mut Lines<'_>,
@@ -250,7 +253,7 @@ impl Receiver {
         let workload = workload.ok_or_else(|| Rejection::wrong(OTHER_RELEASE))?;
         let is_unix = matches!(self.listener.address, Address::Unix(_));
         if is_unix != workload.is_unix() {
-            return Err(Rejection::wrong("Unix sockets go with unix:PATH alone"));
+            return Err(Rejection::wrong("Unix sockets need unix:PATH"));
         }
         workload
             .check()
@@ -286,14 +289,14 @@ fn check_first_line(first: &[u8]) -> Result<(), Rejection> {
     Err(if first.starts_with(MAGIC.as_bytes()) {
         Rejection::wrong(OTHER_RELEASE)
     } else {
-        Rejection::Stranger("it is no `costof send`".to_owned())
+        Rejection::Stranger("it is not a `costof send`".to_owned())
     })
 }
 
 const TOO_MANY: &str = "too many connections waited at the receiver (try again)";
 
 impl Rejection {
-    /// Tells the sender, if it is one.
+    /// Tells the sender, if it is a costof.
     pub(super) fn tell(&self, control: &Control) {
         if let Rejection::Refused(refusal) = self
             && control.send(&Reply::refused(refusal)).is_ok()

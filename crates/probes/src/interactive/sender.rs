@@ -1,4 +1,4 @@
-//! The end that sends: until so many messages have gone, the time is up, or it is stopped.
+//! The end that sends: until all messages are sent, the time is up, or it is stopped.
 
 use super::control::{Control, Lines};
 use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MOST_BYTES, Reply, Request, answer};
@@ -18,11 +18,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-/// How long the receiver has to reply, and to report what arrived.
+/// How long the receiver may take to reply, and to report what arrived.
 const REPLY: Duration = Duration::from_secs(15);
-/// The same where sending has failed: the receiver may know why.
+/// The same after sending failed: the receiver may know why.
 const REASON: Duration = Duration::from_secs(2);
-/// Where nothing but a number of messages ends it: as good as never.
+/// A duration that is never reached, where only the number of messages ends it.
 const EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// What is to be sent, and where to.
@@ -30,38 +30,38 @@ const EVER: Duration = Duration::from_secs(365 * 86_400);
 pub struct Sending<'a> {
     /// Where the receiver listens.
     pub address: &'a Address,
-    /// Its token; none where it is open.
+    /// The receiver's token; none with --open.
     pub token: Option<&'a str>,
-    /// As [`super::asked`] gives it.
+    /// As [`super::asked`] returns it.
     pub asked: Asked,
     /// Messages of each connection, if they end it.
     pub messages: Option<u64>,
     /// How long, if that ends it.
     pub duration: Option<Duration>,
-    /// Set by whoever wants it to end.
+    /// Set by the caller to end it.
     pub stop: &'a AtomicBool,
 }
 
-/// What was sent.
+/// The result of sending.
 #[derive(Debug)]
 pub struct Sent {
-    /// What, and what both ends measured.
+    /// What was sent, and what both ends measured.
     pub outcome: Outcome,
     /// Whether the receiver has ended it.
     pub ended_by_receiver: bool,
 }
 
-/// What the receiver has replied while messages went.
+/// The receiver's replies while messages were sent.
 #[derive(Default)]
 struct Replies {
     ended: bool,
     arrived: Option<(Result<Report, Failure>, u64)>,
 }
 
-/// Sends messages, and measures that.
+/// Sends messages and measures that.
 ///
 /// # Errors
-/// Where nothing could be sent, and what to do about it.
+/// If nothing could be sent; with what to do about it.
 pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
     let address = sending.address;
     let control =
@@ -105,7 +105,7 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
     session.send(lines, token, &offers_at(offers, control.remote))
 }
 
-/// Proves to the receiver that this end has the token, and says what it will send.
+/// Proves to the receiver that this end has the token, and sends the request.
 fn greet(
     control: &Control,
     lines: &mut Lines<'_>,
@@ -114,7 +114,8 @@ fn greet(
     wanted: impl Fn() -> bool,
 ) -> io::Result<Reply> {
     let greeted = control.write(format!("{FIRST_LINE}\n").as_bytes());
-    // A receiver that refuses says why before it hangs up, also where not all was sent.
+    // A receiver that refuses says why before it hangs up, even if this end has not sent
+    // everything.
     let first = lines.next(REPLY_MOST_BYTES, &wanted);
     let first = first.map_err(|error| greeted.err().unwrap_or(error))?;
     let Some(challenge) = str::from_utf8(&first)
@@ -136,7 +137,7 @@ struct Session<'a> {
     workload: Workload,
     this_end: ThisEnd,
     control: &'a Control,
-    /// Set when the user, or the receiver, wants it to end, or the receiver has gone.
+    /// Set when the user or the receiver wants it to end, or the receiver has gone.
     stop: Arc<AtomicBool>,
 }
 
@@ -153,7 +154,7 @@ impl Session<'_> {
                     until.get().is_none_or(|until| Instant::now() < *until)
                 };
                 let replies = await_replies(&mut lines, wanted, &self.stop);
-                // Whatever came last, nothing more is to be waited for.
+                // Whatever came last, nothing more will come.
                 self.stop.store(true, Ordering::Release);
                 replies
             });
@@ -231,8 +232,9 @@ impl Session<'_> {
     }
 }
 
-/// As long as it is there, replies are awaited; then as long as the receiver may still know why
-/// something has failed, unless another time was set. So nobody waits forever if this end panics.
+/// While this exists, replies are awaited without a limit; then as long as the receiver may still
+/// know why something failed, unless another time was set. So if this end panics, nothing waits
+/// forever.
 struct Patience<'a>(&'a OnceLock<Instant>);
 
 impl Patience<'_> {
@@ -248,7 +250,7 @@ impl Drop for Patience<'_> {
     }
 }
 
-/// Reads what the receiver replies until it has reported what arrived, or has gone.
+/// Reads the receiver's replies until it has reported what arrived, or has gone.
 fn await_replies(lines: &mut Lines<'_>, wanted: impl Fn() -> bool, stop: &AtomicBool) -> Replies {
     let mut replies = Replies::default();
     loop {
@@ -266,7 +268,7 @@ fn await_replies(lines: &mut Lines<'_>, wanted: impl Fn() -> bool, stop: &Atomic
     }
 }
 
-/// Without what no receiver of this probe measures.
+/// Removes metrics that no receiver of this probe measures.
 fn of_probe(info: &ProbeInfo, mut report: Report) -> Report {
     report.metrics.retain(|metric| {
         let declared = info.metrics.iter().map(|metric| &*metric.name);
@@ -276,8 +278,8 @@ fn of_probe(info: &ProbeInfo, mut report: Report) -> Report {
     report
 }
 
-/// The receiver's offers at the address by which it was reached: behind a translation of addresses it
-/// knows itself by another one, and nobody else may be sent to.
+/// The receiver's offers at the address by which it was reached: behind address translation it
+/// knows another address of itself, and messages must not go to anybody else.
 fn offers_at(mut offers: Offers, peer: IpAddr) -> Offers {
     if let Ok(Endpoint::Ip(mut addresses)) = rendezvous::offered::<Endpoint>(&offers) {
         for address in &mut addresses {
@@ -309,7 +311,7 @@ fn lost(address: &Address, error: &io::Error) -> Refusal {
             format!("what listens at {address} is not a `costof send --listen` of this release")
         }
         ErrorKind::Interrupted => format!("the receiver at {address} does not answer"),
-        _ => format!("the receiver at {address} is lost: {error}"),
+        _ => format!("lost the receiver at {address}: {error}"),
     })
 }
 

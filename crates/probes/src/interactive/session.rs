@@ -1,4 +1,4 @@
-//! A client that is served, from when it was admitted.
+//! A client that is served, from its admission on.
 
 use super::control::{Control, Lines};
 use super::protocol::{LINE_MOST_BYTES, Reply, Request};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-/// How long a sender has to end when it is asked to.
+/// How long a sender may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// How a session ended.
@@ -70,7 +70,7 @@ impl Session<'_> {
         let bytes = role.count();
         if !matches!(end, End::Gone(_)) {
             let report = measured.clone();
-            // A sender that does not read it any more has gone after all was done.
+            // If the sender no longer reads this, it left after everything was done.
             if self.control.send(&Reply::Arrived { report, bytes }).is_ok() {
                 self.control.end();
             }
@@ -95,7 +95,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The role, where the sender can connect to it, and by which token.
+    /// The role, where the sender can connect to it, and with which token.
     fn prepare(&self) -> Result<(Box<dyn LocalEnd>, Offers, String), Failure> {
         let token = token().or_fail("no random bytes for a token")?;
         let Receiver {
@@ -116,7 +116,7 @@ impl Session<'_> {
         Ok((role, offers, token))
     }
 
-    /// Waits until the sender is done, has gone, or has been asked to end and does not; or until nothing
+    /// Waits until the sender is done, has gone, or ignores the request to end; or until nothing
     /// more is received.
     fn until_done(
         &self,

@@ -1,6 +1,6 @@
-//! Connections that have not been admitted yet. If too many wait, one has to give way to the next: a
-//! stranger rather than one that has the token, of the network that has most of them, the first that
-//! came. So a sender that has the token is admitted however many others say nothing.
+//! Connections that have not been admitted yet. If too many wait, one has to give way to the next:
+//! a stranger before one that has the token, from the network that has most of them, the earliest
+//! first. So a sender that has the token is admitted however many silent connections there are.
 //!
 //! Source: sshd_config(5) on MaxStartups and PerSourceMaxStartups.
 
@@ -31,7 +31,7 @@ pub(super) struct Waiter<'a> {
 }
 
 impl Waiting {
-    /// Lets a connection wait. Returns the one that has to give way to it, too, if there is one.
+    /// Lets a connection wait. Also returns the one that has to give way to it, if there is one.
     pub(super) fn enter(&self, control: Control) -> (Waiter<'_>, Option<Arc<Control>>) {
         let control = Arc::new(control);
         let mut callers = self.lock();
@@ -54,7 +54,7 @@ impl Waiting {
 }
 
 impl Waiter<'_> {
-    /// It has proved that it has the token.
+    /// Notes that it has proved that it has the token.
     pub(super) fn has_token(&self) {
         let mut callers = self.waiting.lock();
         if let Some(own) = callers.iter_mut().find(|caller| self.is(caller)) {
@@ -78,7 +78,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// Which one has to go.
+/// Which one has to give way.
 fn gives_way(callers: &[Caller]) -> usize {
     let alike = |one: &Caller| {
         let alike =
@@ -89,7 +89,7 @@ fn gives_way(callers: &[Caller]) -> usize {
     (0..callers.len()).min_by_key(rank).unwrap_or(0)
 }
 
-/// What one owner of addresses usually has: an address of IPv4, or 64 bits of IPv6.
+/// What one owner of addresses usually has: one IPv4 address, or 64 bits of IPv6.
 fn network(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(address) => u32::from(address).into(),
@@ -130,7 +130,7 @@ mod tests {
             let (waiter, gives_way) = waiting.enter(pair().0);
             assert_eq!(gives_way.is_some(), number >= MOST);
             assert!(!waiter.gave_way());
-            // Those that have the token and say nothing give way, too.
+            // Those that have the token and stay silent give way, too.
             waiter.has_token();
             waiters.push(waiter);
             assert!(waiting.lock().len() <= MOST);

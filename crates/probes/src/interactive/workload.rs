@@ -1,4 +1,4 @@
-//! What people send: messages of `copy.send`, or reliable datagrams as `rudp.loss` sends them.
+//! What users can send: messages of `copy.send`, or reliable datagrams as `rudp.loss` sends them.
 
 use super::admission;
 use crate::copy::send::axes::{self as fields, CopySend, Over};
@@ -22,18 +22,18 @@ use costof_os::net::random_loss;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What carries reliable datagrams: a word for people, and rudp.loss's own.
+/// Protocols of reliable datagrams: the user's word, and the value of rudp.loss.
 const DATAGRAMS: [(&str, Stack); 2] = [("rudp", Stack::Rudp), ("study-datagrams", Stack::Study)];
 /// The shortest time after which the study's protocol may retransmit.
 const MIN_RETRY: Duration = Duration::from_millis(1);
 
-/// Words for what carries reliable datagrams, with what they are.
+/// The words for the protocols of reliable datagrams, each with an explanation.
 pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
     let words = DATAGRAMS.iter();
     words.map(|(word, stack)| (*word, stack.choice().about))
 }
 
-/// The probe whose messages go over this: a value of copy.send's axis `over`, or a word for datagrams.
+/// The probe that sends over this: a value of copy.send's axis `over`, or a word of [`datagrams`].
 pub fn probe_over(over: &str) -> &'static ProbeInfo {
     match stack(over) {
         Some(_) => &rudp::loss::PROBE.info,
@@ -41,31 +41,31 @@ pub fn probe_over(over: &str) -> &'static ProbeInfo {
     }
 }
 
-/// What is sent over this word for datagrams.
+/// The protocol that this word names.
 pub(super) fn stack(over: &str) -> Option<Stack> {
     let found = DATAGRAMS.iter().find(|(word, _)| *word == over);
     found.map(|(_, stack)| *stack)
 }
 
-/// What no axis says of datagrams.
+/// Conditions of datagrams that are not axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// After how many nanoseconds the study's protocol retransmits; by default its own second.
+    /// After how many nanoseconds the study's protocol retransmits; its default is a second.
     pub retry_ns: Option<u64>,
     /// The share of datagrams that the receiver loses.
     pub drop: f64,
 }
 
 impl Conditions {
-    /// These, with a share that is lost.
+    /// With a share of lost datagrams.
     pub fn new(retry: Option<Duration>, drop: f64) -> Conditions {
         let retry_ns = retry.map(|retry| retry.as_nanos() as u64);
         Conditions { retry_ns, drop }
     }
 }
 
-/// What is to be sent, before it is known over which link.
+/// A request, before its link is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The id of the probe.
@@ -78,7 +78,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// At these axes of this probe.
+    /// This probe at these axes.
     pub(super) fn new(info: &ProbeInfo, axes: Axes, conditions: Conditions) -> Asked {
         Asked {
             probe: info.id.to_string(),
@@ -88,7 +88,7 @@ impl Asked {
         }
     }
 
-    /// As it goes over this link; none where this build has no such probe, method or point.
+    /// The workload over this link; none where this build has no such probe, method or point.
     pub(super) fn over(&self, link: &Link) -> Option<Workload> {
         let Asked {
             axes, conditions, ..
@@ -110,7 +110,7 @@ impl Asked {
     }
 }
 
-/// Points of rudp.loss, with what no axis says.
+/// Points of rudp.loss, with conditions that are not axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Datagrams {
     loss: Loss,
@@ -129,14 +129,14 @@ impl From<&Datagrams> for Transfer {
     }
 }
 
-/// What is sent, for people.
+/// What is sent, as shown to people.
 #[derive(Clone, Debug)]
 pub struct What {
     /// The probe.
     pub info: &'static ProbeInfo,
     /// The point.
     pub point: Point,
-    /// What no axis says.
+    /// Conditions that are not axes.
     pub conditions: Conditions,
 }
 
@@ -196,7 +196,7 @@ impl Workload {
         self.point().link == Link::Remote.to_string()
     }
 
-    /// What cannot be sent on any machine.
+    /// Refuses what cannot be sent on any machine.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self {
             Workload::Fields(point) => fields::check(point),
@@ -207,7 +207,7 @@ impl Workload {
         }
     }
 
-    /// How much memory the receiver holds for it, about.
+    /// Approximate memory that the receiver needs for it.
     pub(super) fn held_bytes(&self) -> u64 {
         match self {
             Workload::Fields(point) => admission::held_bytes(point),
@@ -216,7 +216,7 @@ impl Workload {
         }
     }
 
-    /// What the receiver's and the sender's reports say together.
+    /// One report from the receiver's and the sender's.
     pub(super) fn derive(&self, reports: Vec<Report>) -> Report {
         match self {
             Workload::Fields(point) => CopySend::derive(point, reports),
@@ -241,7 +241,7 @@ impl Workload {
         })
     }
 
-    /// The end that sends it for so long, or until it ends by something else.
+    /// The end that sends it for this long, or until something else ends it.
     pub(super) fn sending(
         &self,
         launch: &Launch,
@@ -269,7 +269,7 @@ fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
         .iter()
         .all(|(_, stack)| *stack != point.loss.stack)
     {
-        "only rudp and study-datagrams are sent by hand (--over, not --set stack=)"
+        "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"
     } else if retry_ns.is_some() && point.loss.stack != Stack::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry_ns.is_some_and(|ns| ns < MIN_RETRY.as_nanos() as u64) {
@@ -288,7 +288,7 @@ pub(super) trait LocalEnd: Send {
     /// As [`RoleAt::run`].
     fn run(&mut self, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
-    /// Messages that were sent, or bytes that have arrived, also where that failed.
+    /// Messages sent or bytes received, even after a failure.
     fn count(&self) -> u64;
 }
 
@@ -311,7 +311,7 @@ impl<P: Send, R: RoleAt<P> + Counts + Send> LocalEnd for Started<P, R> {
     }
 }
 
-/// What a role counts for people.
+/// The count of a role, as shown to people.
 trait Counts {
     fn count(&self) -> u64;
 }

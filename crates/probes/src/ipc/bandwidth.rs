@@ -1,4 +1,4 @@
-//! `ipc.bandwidth`: how many bytes a second reach another process.
+//! `ipc.bandwidth`: how many bytes per second reach another process.
 
 use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
@@ -13,8 +13,8 @@ words! {
         Pipe = "pipe",
         /// a pair of Unix stream sockets with the usual buffers
         Unix = "unix",
-        /// a ring of 256 KiB in memory that both see; who waits spins, or yields where both share a
-        /// CPU
+        /// a ring of 256 KiB in memory that both see; the end that waits spins, or yields where
+        /// both share a CPU
         SharedMemory = "shared_memory",
     }
 }
@@ -22,7 +22,7 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
-    /// How many bytes a second can one process hand to another?
+    /// How many bytes per second can one process hand to another?
     ///
     /// One process writes messages from one buffer as fast as it can; a fork of it reads them into
     /// a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and ends when the
@@ -31,9 +31,8 @@ point! {
     /// with contents of their own.
     ///
     /// # Predicted from
-    /// two copies at what caches give, at the same time where each end has a CPU; system
-    /// calls as os.syscall and context switches as os.context_switch have measured them, up to one
-    /// every 64 KiB
+    /// two copies from and to caches, at the same time where each end has a CPU; system calls
+    /// (os.syscall) and context switches (os.context_switch), up to one every 64 KiB
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -71,7 +70,7 @@ impl Measure for Bandwidth {
     }
 
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
-        // A message at each end, and what lies between them.
+        // A message at each end, and the channel between them.
         2 * point.size + (1 << 20)
     }
 
@@ -85,9 +84,8 @@ impl Measure for Bandwidth {
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
         let bytes = point.size as f64;
-        // Within one CPU's caches, and from one CPU to another, where about ten lines of 64 B are on
-        // their way at a time, for 30 to 150 ns each; both copies at the same time or one after the
-        // other.
+        // Within one CPU's caches, or from one CPU to another, with about ten lines of 64 B in
+        // flight, for 30 to 150 ns each; the two copies overlap or follow each other.
         let mut cost = match point.cpus {
             Cpus::Same | Cpus::OneThread => {
                 Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches")
@@ -102,7 +100,7 @@ impl Measure for Bandwidth {
         cost.predict_throughput(bytes)
     }
 
-    /// Bytes a second, from the time of a message.
+    /// Bytes per second, from the time of a message.
     fn derive(point: &At<Bandwidth>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         if point.cpus == Cpus::Same {
@@ -115,13 +113,12 @@ impl Measure for Bandwidth {
 }
 
 impl Bandwidth {
-    /// The ends look awake for each other, where they have a CPU each.
     fn spins(&self) -> bool {
         self.over == Over::SharedMemory && self.cpus == Cpus::Cross
     }
 
-    /// So many messages at least make a batch. The first ones find an empty channel and the last ones
-    /// nobody behind them, which shows in a batch of a few.
+    /// The fewest messages of a batch. The first ones find an empty channel, and the last ones have
+    /// no message behind them, which shows in a batch of a few.
     fn group(&self) -> u64 {
         const BYTES: u64 = 4 << 20;
         const MESSAGES: u64 = 1024;
@@ -146,7 +143,7 @@ impl Setup<Bandwidth> for Sender {
         } else {
             keep(point.cpus, point.wake, &launch.cpus)?
         };
-        // The axis ends at what a flow takes.
+        // The axis ends at what a flow accepts.
         let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
         Ok(Sender {
@@ -163,7 +160,7 @@ impl Setup<Bandwidth> for Sender {
 
     fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let arrived = self.flow.check().map_err(broken)?;
-        ensure!(arrived, "other bytes arrived than were sent");
+        ensure!(arrived, "the received bytes differ from those sent");
         Ok(())
     }
 }

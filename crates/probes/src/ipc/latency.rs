@@ -43,10 +43,9 @@ point! {
     /// reading. An end that spins reads without a pause instruction.
     ///
     /// # Predicted from
-    /// context switches as os.context_switch has measured them, on the same CPUs and as
-    /// awake; where it spins, system calls as os.syscall has measured them, and a cache line's way
-    /// there and back as sync.core_to_core has, else 60 to 300 ns; two copies at each end at 5 to
-    /// 20 GB/s
+    /// context switches on the same CPUs, kept awake in the same way (os.context_switch); with
+    /// wait=spin, system calls (os.syscall) and a cache line's round trip (sync.core_to_core, else
+    /// 60 to 300 ns); two copies at each end at 5 to 20 GB/s
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -127,7 +126,7 @@ impl Setup<Latency> for TokenExchange {
             between: Between::Processes,
             over: point.over.into(),
             wait: point.wait.into(),
-            // The axis ends at what the exchange takes.
+            // The axis ends at what the exchange accepts.
             size: point.size,
             cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
@@ -148,7 +147,8 @@ impl Setup<Latency> for TokenExchange {
     }
 }
 
-/// Two context switches, by what does more for a message than a pipe, or less.
+/// Two context switches, scaled by how much more or less than a pipe the channel does for a
+/// message.
 fn blocking(point: &At<Latency>, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let times = match point.over {
         Over::Pipe => Range(0.8, 1.25),
@@ -165,7 +165,7 @@ fn spinning(point: &At<Latency>, facts: &Facts, measured: &MeasuredRows<'_>) -> 
     let line = core_to_core::to_the_neighbour(facts, measured)
         .unwrap_or_else(|| Cost::new((60.0, 300.0), "for a line to another core and back"));
     if point.over == Over::SharedMemory {
-        // A message of more than the word's byte lies behind it, in a line of its own.
+        // A message of more than one byte lies behind the word, in a line of its own.
         let high = if point.size == 1 { 1.6 } else { 3.2 };
         return Some(line * (0.8, high));
     }

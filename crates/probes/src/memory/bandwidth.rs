@@ -1,4 +1,4 @@
-//! `memory.bandwidth`: how many bytes a second are read, written or copied in order.
+//! `memory.bandwidth`: bytes per second that are read, written or copied in order.
 
 mod kernels;
 mod predict;
@@ -10,13 +10,12 @@ use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::{Kernels, kernels};
 use team::Team;
 
-/// Larger sizes are streamed in blocks of at most this many bytes, so that a
-/// batch need not go through all of the memory.
+/// Larger sizes are streamed in blocks of at most this size, so that a batch need not cover all of
+/// the memory.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// How much a kernel streams in each trial, in each thread: its size, and not less or
-/// more than this. Of a size that is beyond the caches it is as much as most last
-/// levels hold, since until those have to write back what the kernel before left in
-/// them, stores through a cache look cheaper than they are.
+/// Limits on what a kernel streams in each trial, in each thread. The maximum is as much as most
+/// last-level caches hold: until those have to write back what the previous kernel left in them,
+/// cached stores look cheaper than they are.
 const TRIAL_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 words! {
@@ -26,9 +25,9 @@ words! {
         Read = "read",
         /// every byte is stored, through the caches
         Write = "write",
-        /// every byte is stored past the caches, so that no line is read first
+        /// every byte is stored, bypassing the caches, so that no line is read first
         WriteNontemporal = "write_nontemporal",
-        /// every byte of one area is stored into a second one, each byte counted once
+        /// every byte of one area is stored into another, and counted once
         Copy = "copy",
     }
 }
@@ -36,30 +35,28 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
-    /// How many bytes a second can be read, written or copied in order, by the amount of memory in
-    /// use?
+    /// How many bytes per second can be read, written or copied in order, by the amount of memory
+    /// in use?
     ///
     /// Loops in assembly, of several widths and with 4 or 8 vectors an iteration, go through memory
-    /// in ascending order and start again at its beginning; for larger sizes they go on from block
-    /// to block, so that a byte comes again only after all others. In each launch, every kernel
-    /// that may be used is tried five times, each time through the size (at least 4 MiB, at most 32
-    /// MiB) after an untimed pass; the one with the fastest median is measured. vector_bytes and
-    /// nontemporal say which kind it was, and the axis kernel chooses one. All that is read is
+    /// in ascending order and start again at its beginning. Larger sizes are processed block by
+    /// block, so that a byte is reused only after all others. In each launch, every permitted
+    /// kernel is tried five times, each time through the size (at least 4 MiB, at most 32 MiB)
+    /// after an untimed pass; the one with the fastest median is measured. vector_bytes and
+    /// nontemporal report its kind, and the axis kernel chooses one. All bytes that are read are
     /// added up, and the sum is checked; what is written or copied is checked afterwards. No
-    /// written byte is zero, because some machines move lines of zeroes three times as fast. The
-    /// number counts what the program moves. More crosses the bus: a written line is first read and
-    /// later written back (write-allocate), so a write moves twice, and a copy three times what is
-    /// counted, unless its stores are non-temporal or it is a large rep, which many CPUs treat
-    /// alike. Threads start each batch together, and the last one ends it. A size is used up to its
-    /// last whole KiB. 1 MiB that is read again comes from a cache; 1 MiB from memory is the cost
+    /// written byte is zero, because some machines move lines of zeroes three times as fast.
+    /// The number counts the program's bytes. More crosses the bus: a written line is first read
+    /// and later written back (write-allocate), so a write moves twice, and a copy three times as
+    /// much, unless its stores are non-temporal or it is a large rep, which many CPUs treat alike.
+    /// Threads start each batch together, and the last one ends it. A size is used up to its last
+    /// whole KiB. 1 MiB that is read again comes from a cache; for 1 MiB from memory, take the cost
     /// of the largest size.
     ///
-    /// # Predicted from
-    /// the cache sizes that the CPU claims and usual bytes a cycle for each level at the core
-    /// clock that cpu.frequency measured; for main memory the lines that a core keeps in flight and
-    /// the latency that memory.latency measured on 2 MiB pages, or on 4 KiB pages less up to a
-    /// third of it, which may be TLB misses; at most what the memory modules can by the firmware's
-    /// word
+    /// the cache sizes that the CPU reports and usual bytes per cycle of each level
+    /// (cpu.frequency); for main memory the lines that a core keeps in flight and the latency on 2
+    /// MiB pages, or on 4 KiB pages less up to a third for TLB misses (memory.latency); at most the
+    /// bandwidth of the memory modules by the firmware
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -71,16 +68,16 @@ point! {
     /// - CS 739 mini-project 1: read 1 MB sequentially from memory 97 µs
     ///
     /// # Needs
-    /// - as much free memory as the size, for each thread, and twice that for a copy; for 2MiB,
-    ///   transparent huge pages not set to never
+    /// - free memory of the size for each thread, twice that for a copy; for 2MiB, transparent huge
+    ///   pages not set to never
     pub(crate) struct Bandwidth of "memory.bandwidth" {
         /// what is done to memory
         op: Op = words(),
-        /// the memory that each thread goes through over and over; a copy has two areas of this
+        /// the memory that each thread streams through repeatedly; a copy has two areas of this
         /// size
         size: u64 = bytes(4 << 10..=1 << 40, &[128 << 20, 16 << 10, 256 << 10, 4 << 20]),
         threads: u64 = threads::axis(
-            "how many do it at the same time, each on a CPU and in memory of its own",
+            "threads at the same time, each with its own CPU and memory",
             &[1, 2],
         ),
         pages: Pages = Pages::axis(),
@@ -94,11 +91,11 @@ impl Measure for Bandwidth {
         /// bytes read, written or copied, all threads together; a copied byte counts once (as
         /// lmbench and mbw count; STREAM counts it twice)
         throughput: BytesPerSecond Higher,
-        /// each thread streaming one block: the whole size, or of more than 1 MiB about 1 MiB
+        /// each thread streaming one block: the whole size, or about 1 MiB of a larger one
         cost: Nanoseconds Lower,
-        /// bytes that an instruction of the kernel moves; 1 for rep
+        /// bytes per instruction of the kernel; 1 for rep
         vector_bytes: Bytes Neither,
-        /// 1 where the kernel's stores are non-temporal, else 0
+        /// 1 where the kernel's stores are non-temporal, otherwise 0
         nontemporal: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency", "memory.latency"];
@@ -134,8 +131,8 @@ impl Measure for Bandwidth {
         .into()
     }
 
-    /// Each cache that the CPU claims, more threads up to its CPUs, and
-    /// the kernels of writing and copying that it has.
+    /// Each cache that the CPU reports, more threads up to its CPUs, and the kernels of writing and
+    /// copying that it has.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let caches =
             (1..=3).filter_map(|level| Some(stream(Op::Read, sizes::inside(facts, level)?)));
@@ -183,14 +180,14 @@ impl Measure for Bandwidth {
         predict::predict(point, facts, measured)
     }
 
-    /// Adds the throughput: what all threads move in the median time of a block.
+    /// Adds the throughput: the bytes of all threads in the median time of a block.
     fn derive(point: &At<Bandwidth>, reports: Vec<Report>) -> Report {
         let (block_bytes, _) = blocks(point);
         derived::with_throughput(reports, block_bytes.saturating_mul(point.threads))
     }
 }
 
-/// One thread's stream through so much memory, by the fastest kernel.
+/// One thread streaming through `size` bytes with the fastest kernel.
 pub(crate) fn stream(op: Op, size: u64) -> Bandwidth {
     Bandwidth {
         op,
@@ -199,17 +196,15 @@ pub(crate) fn stream(op: Op, size: u64) -> Bandwidth {
     }
 }
 
-/// What one thread needs.
 fn arena_bytes(point: &Bandwidth) -> u64 {
     Stream::arena_bytes(point.op.into(), point.size)
 }
 
-/// What all threads need.
 fn memory_bytes(point: &Bandwidth) -> u64 {
     arena_bytes(point).saturating_mul(point.threads)
 }
 
-/// The blocks of a size: how large and how many.
+/// The size and number of blocks.
 fn blocks(point: &Bandwidth) -> (u64, u64) {
     let size = point.size;
     let blocks = size.div_ceil(BLOCK_BYTES_MAX);
@@ -217,14 +212,13 @@ fn blocks(point: &Bandwidth) -> (u64, u64) {
     (size / blocks / grain * grain, blocks)
 }
 
-/// How much a kernel streams in each trial, in each thread.
 fn trial_bytes(point: &Bandwidth) -> u64 {
     point.size.clamp(TRIAL_BYTES.0, TRIAL_BYTES.1)
 }
 
 struct Streaming {
     cpus: Vec<usize>,
-    /// What the largest point of the block that fits needs in each thread.
+    /// Bytes per thread of the largest point of the block that fits.
     largest: u64,
     team: Option<Team>,
 }
@@ -233,7 +227,7 @@ impl Streaming {
     fn start(launch: &Launch) -> Streaming {
         let points = launch.points.iter();
         let points = points.filter_map(|point| Bandwidth::read(&point.axes));
-        // Those that do not fit are refused one by one.
+        // Points that do not fit are refused one by one.
         let fitting = points.filter(|point| arenas::fits(memory_bytes(point)));
         let largest = fitting.map(|point| arena_bytes(&point)).max();
         Streaming {

@@ -1,4 +1,4 @@
-//! `memory.latency`: what a load that depends on the one before costs.
+//! `memory.latency`: a load that depends on the one before.
 
 mod predict;
 mod role;
@@ -7,7 +7,7 @@ use crate::arenas::Pages;
 use crate::prelude::*;
 use role::Chase;
 
-/// Sizes of a run without others: the default first, then a curve with three points an octave.
+/// The default first, then a curve with three points an octave.
 const SIZES: &[u64] = &sizes::kib([
     131_072, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024,
     1280, 1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384, 20_480, 24_576,
@@ -16,17 +16,16 @@ const SIZES: &[u64] = &sizes::kib([
 ]);
 
 words! {
-    /// In which order the elements are visited.
     pub(crate) enum Pattern {
         /// one random cycle through all elements (Sattolo), which no prefetcher can predict
         Random = "random",
-        /// random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and
-        /// prefetchers that watch a region help
+        /// random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and region
+        /// prefetchers help
         PageLocal = "page_local",
-        /// ascending, which prefetchers predict: shows what they hide
+        /// ascending, which prefetchers predict: shows how much they hide
         Strided = "strided",
-        /// from one quarter of the memory to the next, ascending in each, as a course's chase did:
-        /// prefetchers that follow several streams predict it
+        /// from one quarter of the memory to the next, ascending in each, as a course's pointer
+        /// chase did: prefetchers that follow several streams predict it
         Quarters = "quarters",
     }
 }
@@ -34,21 +33,19 @@ words! {
 pub(crate) static PROBE: Probe = Probe::new::<Latency>();
 
 point! {
-    /// What does a load cost that waits for the one before it, by the amount of memory in use?
+    /// What does a load cost that depends on the one before it, by the amount of memory in use?
     ///
     /// The loads follow a chain of pointers: each load gives the address of the next, so none
     /// overlap. A lap visits every element once. Before anything is timed, the memory is touched,
-    /// and a lap is walked and checked; with more than 2 Mi elements, 2 Mi loads are walked
-    /// instead. One arena serves all points of a block. The smallest pages are requested with
+    /// and a lap is walked and checked; of more than 2 Mi elements, only 2 Mi are
+    /// visited. One arena serves all points of a block. The smallest pages are requested with
     /// MADV_NOHUGEPAGE, huge ones with MADV_HUGEPAGE; if less than nine tenths of a huge arena are
     /// on huge pages, the point is absent. For large sizes on 4 KiB pages, the cost includes TLB
     /// misses.
     ///
-    /// # Predicted from
-    /// the cache sizes that the CPU claims, usual cycles for each level at the core clock
-    /// that cpu.frequency measured, and 60 to 180 ns for main memory; in ascending order what
-    /// prefetchers leave of that: little of lines that follow each other, from little to all of
-    /// lines further apart
+    /// the cache sizes that the CPU reports, usual cycles for each level (cpu.frequency), and 60 to
+    /// 180 ns for main memory; in ascending order less what prefetchers hide: most of it for
+    /// adjacent lines, between nothing and most of it for lines further apart
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -58,9 +55,9 @@ point! {
     /// - Linux Documentation/admin-guide/mm/transhuge.rst
     ///
     /// # Needs
-    /// - as much free memory as the size; for 2MiB, transparent huge pages not set to never
+    /// - free memory of the size; for 2MiB, transparent huge pages not set to never
     pub(crate) struct Latency of "memory.latency" {
-        /// the memory that is visited again and again
+        /// the memory that is visited repeatedly
         size: u64 = bytes(4 << 10..=1 << 40, SIZES),
         pages: Pages = Pages::axis(),
         /// in which order the elements are visited
@@ -74,8 +71,7 @@ impl Measure for Latency {
     const METRICS: &'static [Metric] = metrics! {
         /// one load
         cost: Nanoseconds Lower,
-        /// the share of the arena on huge pages, by smaps (in a virtual machine, the guest's half
-        /// of it)
+        /// the share of the arena on huge pages, by smaps (in a virtual machine, the guest's share)
         huge_share: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency"];
@@ -89,13 +85,13 @@ impl Measure for Latency {
 
     fn relations() -> Vec<Relation> {
         vec![
-            Relation::because("what does not fit into more memory fits into no less of it")
+            Relation::because("more memory in use means no fewer cache misses")
                 .these("pattern", Pattern::Random.word())
                 .rises_with("size"),
         ]
     }
 
-    /// Inside each level that the CPU claims, and far beyond the last.
+    /// One size inside each cache level that the CPU reports, and one far beyond the last.
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let cached = (1..=3).filter_map(|level| {
             let label = format!("L{level} cache reference");
@@ -116,7 +112,6 @@ impl Measure for Latency {
     }
 }
 
-/// A random load in so much memory, on small pages.
 pub(crate) fn load(size: u64) -> Latency {
     Latency {
         size,

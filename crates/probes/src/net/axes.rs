@@ -1,10 +1,10 @@
-//! What probes of messages between two ends vary.
+//! The axes of messages between two ends.
 
 use costof_exchange::rendezvous;
 use costof_exchange::transport;
 
 costof_model::words! {
-    /// What goes between two ends.
+    /// What carries messages between two ends.
     pub(crate) enum Over {
         /// a TCP connection with TCP_NODELAY
         Tcp = "tcp",
@@ -18,9 +18,9 @@ costof_model::words! {
 costof_model::words! {
     /// How an end waits for a message.
     pub(crate) enum Wait {
-        /// in the kernel
+        /// blocked in the kernel
         Block = "block",
-        /// by asking again and again
+        /// polling without pause
         Spin = "spin",
     }
 }

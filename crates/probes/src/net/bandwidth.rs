@@ -1,4 +1,4 @@
-//! `net.bandwidth`: how many bytes a second reach the receiver over a link.
+//! `net.bandwidth`: bytes per second that reach the receiver over a link.
 
 mod predict;
 
@@ -22,24 +22,23 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
-    /// How many bytes a second reach the receiver over a link?
+    /// How many bytes per second reach the receiver over a link?
     ///
     /// One end connects and writes blocks of one size from the same buffer. The other reads up to
-    /// 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round trips or
-    /// more. Flow by flow they run on every second of the run's CPUs, so that the ends share none
-    /// if there are enough, or in order if each end has a machine of its own. Every quarter of a
-    /// millisecond each end records how far it is, and its threads' CPU time
-    /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, because windows and buffers grow
-    /// meanwhile. Payload counts, headers do not; a datagram that arrives twice counts twice. Every
+    /// 128 KiB at once, whatever the size, for 300 ms or more, and over TCP for 40 round trips or
+    /// more. The flows of an end use every second CPU of the run, so that the ends share none if
+    /// there are enough, or all CPUs in order if each end has a machine of its own. Every quarter
+    /// of a millisecond each end records its progress and its threads' CPU time
+    /// (CLOCK_THREAD_CPUTIME_ID). The first third is discarded, because windows and buffers still
+    /// grow. Payload counts, headers do not; a datagram that arrives twice counts twice. Every
     /// block begins with its number. The receiver compares the number of the first block in each
     /// piece of a stream, the first 64 bytes after the number and the last 8 of each datagram, and
     /// at the end the whole last piece. Buffers have the kernel's default size, which TCP lets
-    /// grow. The sender leads: it is the client's end, and the only end on a link that discards.
-    ///
+    /// grow. The sender is the client, and the only end on a link that discards.
     /// # Predicted from
-    /// two copies as memory.bandwidth has measured them, at the same time or one after the other,
-    /// and the protocol's part of each packet in system calls as os.syscall has; on links with a
-    /// rate, that rate less headers
+    /// two copies, at the same time or one after the other (memory.bandwidth), and the protocol's
+    /// work for each packet in system calls (os.syscall); on links with a rate, that rate less
+    /// headers
     ///
     /// # Sources
     /// - iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream
@@ -47,15 +46,15 @@ point! {
     /// - CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote
     ///
     /// # Needs
-    /// - congestion_control: that the kernel has it, and lets this user choose it
+    /// - congestion_control: a kernel that has it, and allows this user to choose it
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
-        /// what carries them
+        /// what carries the blocks
         over: Over = words(),
-        /// bytes of each write, and of a datagram, which has 65507 at most
+        /// bytes of each write, or of a datagram (65507 at most)
         size: usize =
             bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
-        /// how many go at the same time, each with a connection and a thread at both ends
+        /// connections at the same time, each with a thread at both ends
         flows: usize = count(1..=64, &[1, 2, 4]),
         congestion_control: CongestionControl = CongestionControl::axis(),
     }
@@ -63,40 +62,40 @@ point! {
 
 impl Measure for Bandwidth {
     const METRICS: &'static [Metric] = metrics! {
-        /// payload that arrived, by the receiver's clock, all flows together, stalls included
+        /// payload received, by the receiver's clock, all flows together, stalls included
         throughput: BytesPerSecond Higher,
-        /// 1 KiB of it, in each of up to 24 windows of equally many KiB
+        /// the time for 1 KiB, in each of up to 24 windows of equally many KiB
         cost: Nanoseconds Lower,
-        /// CPU time of the sending threads for 1 KiB
+        /// CPU time of the sending threads per KiB
         cpu_sender: Nanoseconds Lower,
-        /// CPU time of the receiving threads for 1 KiB
+        /// CPU time of the receiving threads per KiB
         cpu_receiver: Nanoseconds Lower,
-        /// of both ends' CPUs in soft interrupts for 1 KiB, by the kernel's ticks; on these
-        /// CPUs others' count too
+        /// CPU time in soft interrupts per KiB, on both ends' CPUs, by the kernel's ticks; includes
+        /// the soft interrupts of other processes on these CPUs
         softirq: Nanoseconds Lower,
-        /// how far off that may be: a tick of /proc/stat on each of these CPUs
+        /// the possible error of softirq: a tick of /proc/stat on each of these CPUs
         softirq_error: Nanoseconds Lower,
         /// share of the time for which the sending threads ran: 1 where their CPUs are the
-        /// limit
+        /// bottleneck
         sender_running: One Neither,
         /// share of the time for which the receiving threads ran: 1 where their CPUs are the
-        /// limit
+        /// bottleneck
         receiver_running: One Neither,
         /// payload that TCP retransmitted, as a share of all that it sent
         retransmissions: One Lower,
         /// datagrams that did not arrive, as a share of those sent
         lost: One Lower,
-        /// of which the receiver's socket had no room for, as a share of those sent
+        /// the lost datagrams for which the receiver's socket had no room, as a share of those sent
         lost_in_queue: One Lower,
-        /// how many those are in a launch
+        /// their number in a launch
         dropped_in_queue: One Lower,
         /// the largest packet, IP header included
         mtu: Bytes Neither,
         /// payload of TCP's largest segment
         segment: Bytes Neither,
-        /// the sender's socket's, at the end, as the kernel counts it
+        /// the sender's socket buffer at the end, as the kernel counts it
         send_buffer: Bytes Neither,
-        /// the receiver's socket's, at the end
+        /// the receiver's socket buffer at the end
         receive_buffer: Bytes Neither,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "memory.bandwidth"];
@@ -112,7 +111,6 @@ impl Measure for Bandwidth {
         duration(point.over, 0.0, round_trip).as_nanos() as f64
     }
 
-    /// A buffer of each end, and what lies between them.
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
         (point.flows * (2 * point.size + (8 << 20))) as u64
     }
@@ -141,7 +139,7 @@ impl Measure for Bandwidth {
     }
 }
 
-/// What cannot be measured anywhere.
+/// Refuses what cannot be measured anywhere.
 fn check(point: &Bandwidth) -> Result<(), Failure> {
     let reason = if point.over == Over::Udp && point.size > DATAGRAM_MOST_BYTES {
         "a datagram has 65507 B of payload at most (--set size=65507)"
@@ -153,7 +151,6 @@ fn check(point: &Bandwidth) -> Result<(), Failure> {
     Err(Failure::unsupported(reason))
 }
 
-/// Receives, and reports how much arrived.
 struct Receiving {
     rendezvous: Rendezvous,
     cpus: Processors,
@@ -198,19 +195,17 @@ impl RoleAt<Bandwidth> for Receiving {
         };
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
-        // Until the controller stops it when the sender is done: what a link has lost never arrives.
+        // The controller stops it when the sender is done: what a link has lost never arrives.
         each(&mut flows, &self.cpus, |flow| {
             flow.receive(point.size, stop)
         })
         .map_err(|error| broken(&error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
-            return Err(Failure::error(
-                "the bytes that arrived are not those that were sent",
-            ));
+            return Err(Failure::error("the received bytes differ from those sent"));
         }
         let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
         let settled = windows::settled(&checkpoints)
-            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+            .ok_or_else(|| Failure::error("too little arrived to measure a rate"))?;
         meter.value("throughput", windows::throughput(&checkpoints, settled));
         for (kib, ns) in windows::windows(&checkpoints, settled) {
             meter.batch_done("cost", kib, ns);
@@ -225,7 +220,6 @@ impl RoleAt<Bandwidth> for Receiving {
     }
 }
 
-/// What the receiver's sockets have counted.
 fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> {
     meter.value("receive_buffer", f64::from(flows[0].buffer_bytes()?));
     let datagrams = flows.iter().map(Receiver::datagrams);
@@ -237,7 +231,6 @@ fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> 
     Ok(())
 }
 
-/// Sends as fast as it can.
 struct Sending {
     rendezvous: Rendezvous,
     cpus: Processors,
@@ -286,7 +279,7 @@ impl RoleAt<Bandwidth> for Sending {
         each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
         let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
         let settled = windows::settled(&checkpoints)
-            .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
+            .ok_or_else(|| Failure::error("too little was sent to measure a rate"))?;
         let used = windows::used(&checkpoints, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
@@ -305,7 +298,6 @@ impl RoleAt<Bandwidth> for Sending {
     }
 }
 
-/// What the sender's sockets have counted.
 fn report_sender(flows: &[Sender], meter: &mut Meter<'_>) -> io::Result<()> {
     meter.value("send_buffer", f64::from(flows[0].buffer_bytes()?));
     if let Some(mtu) = flows[0].mtu_bytes()? {
@@ -324,11 +316,11 @@ fn report_sender(flows: &[Sender], meter: &mut Meter<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// How long to send, where a point is to be measured for `point_ns`.
+/// How long to send, for a point that is to be measured for `point_ns`.
 fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
     let round_trip = match over {
         Over::Tcp => round_trip,
-        // They have no window that grows.
+        // They have no congestion window.
         Over::Udp | Over::Unix => Duration::ZERO,
     };
     flows::duration(point_ns, MIN_DURATION, round_trip)

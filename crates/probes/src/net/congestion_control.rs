@@ -5,13 +5,13 @@ use costof_model::typed::{AxisOf, Words, words};
 use std::io;
 
 costof_model::words! {
-    /// By what TCP decides how much may be in flight.
+    /// TCP's congestion control.
     pub(crate) enum CongestionControl {
-        /// the kernel's own choice
+        /// the kernel's default
         Default = "default",
         /// CUBIC (RFC 9438)
         Cubic = "cubic",
-        /// BBR, as the kernel has it
+        /// BBR, in the kernel's version
         Bbr = "bbr",
         /// NewReno (RFC 6582)
         Reno = "reno",
@@ -19,9 +19,8 @@ costof_model::words! {
 }
 
 impl CongestionControl {
-    /// The axis.
     pub(crate) fn axis() -> AxisOf<CongestionControl> {
-        words().about("by what TCP decides how much may be in flight")
+        words().about("TCP's congestion control")
     }
 
     /// Its name in the kernel; none for the default.
@@ -30,7 +29,7 @@ impl CongestionControl {
     }
 }
 
-/// The failure where an error means that this control is not available.
+/// The failure to report if the error means that this control is not available.
 pub(crate) fn refused(control: Option<&str>, error: &io::Error) -> Option<Failure> {
     let control = control?;
     let reason = match error.kind() {
@@ -40,7 +39,7 @@ pub(crate) fn refused(control: Option<&str>, error: &io::Error) -> Option<Failur
              may add it)"
         ),
         io::ErrorKind::PermissionDenied => format!(
-            "only the administrator may use the congestion control {control} here \
+            "only the administrator may choose the congestion control {control} here \
              (net.ipv4.tcp_allowed_congestion_control)"
         ),
         _ => return None,

@@ -1,4 +1,4 @@
-//! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
+//! `net.connect`: setting up a TCP connection and tearing it down.
 
 use crate::ends::Cpus;
 use crate::net::path::{self, TCP_HEADERS};
@@ -18,20 +18,21 @@ use std::time::Instant;
 pub(crate) static PROBE: Probe = Probe::new::<Connect>();
 
 point! {
-    /// How long does it take to set up a TCP connection, and to tear it down?
+    /// How long does it take to set up a TCP connection and to tear it down?
     ///
     /// The client connects and closes, then connects again and tears that connection down with
     /// shutdown(), recv() and close(), so that the server is done with both before the next pair.
     /// The first connect() of the two, its close(), and the whole tear-down are stamped; socket()
     /// is not. The server waits in poll(), accepts, reads until the client is done, and closes. No
     /// byte is sent. Both ends send FIN, and the client's ports stay in TIME-WAIT for a minute.
-    /// SO_LINGER of 0 would avoid that, but by a reset, which is another way to end. So at most
-    /// 4,000 connections are made to a port, and each launch listens on another one. On loopback,
-    /// connect() contains what both kernels do for three packets, and waking the server.
+    /// SO_LINGER of 0 would avoid that, but by a reset, which is another way to end a connection.
+    /// So a port has at most 4,000 connections, and each launch listens on another port. On
+    /// loopback, connect() includes what both ends' kernels do for three packets, and waking the
+    /// server.
     ///
     /// # Predicted from
-    /// a spinning TCP round trip as net.rtt has measured it, and waking the server as
-    /// os.context_switch has; one round trip of what the link holds up
+    /// a spinning TCP round trip (net.rtt), waking the server (os.context_switch), and one round
+    /// trip of the link's delays
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback,
@@ -50,17 +51,17 @@ point! {
 
 impl Measure for Connect {
     const METRICS: &'static [Metric] = metrics! {
-        /// the client's connect(): until the other end's kernel has agreed
+        /// the client's connect(): until the handshake is complete
         latency: Nanoseconds Lower,
         /// the client's close() of a new connection, which sends FIN and returns
         close: Nanoseconds Lower,
-        /// the client's shutdown() of a new connection, recv() until the other end is done too, and
+        /// the client's shutdown() of a new connection, recv() until the server has closed too, and
         /// close()
         tear_down: Nanoseconds Lower,
-        /// the server's accept() of a connection that is there; those of warming up too, of which
-        /// it knows nothing
+        /// the server's accept() of a connection that is ready; includes connections of the
+        /// warm-up, which the server cannot distinguish
         accept: Nanoseconds Lower,
-        /// the server's close(), after the client has said that it is done; those of warming up too
+        /// the server's close(), after the client's FIN; includes connections of the warm-up
         server_close: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
@@ -94,8 +95,9 @@ impl Measure for Connect {
         ];
         let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
         let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.0, 3.0);
-        let packets = packets
-            .named("three packets rather than two, a port to find and a socket for the other end");
+        let packets = packets.named(
+            "three packets instead of two, choosing a port and creating the server's socket",
+        );
         let wakes = context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.0, 1.0);
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
@@ -105,7 +107,6 @@ impl Measure for Connect {
     }
 }
 
-/// Accepts, and closes what the client is done with.
 struct Server(peers::Acceptor);
 
 impl RoleAt<Connect> for Server {
@@ -143,11 +144,11 @@ fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
 
 struct Client(Connector);
 
-/// Connections to one port: few enough that ports do not run out.
+/// Few enough connections to one port that ports do not run out.
 const CONNECTIONS_MOST: u64 = 4_000;
-/// Pairs before those that count.
+/// Pairs of the warm-up.
 const WARM_UP: u64 = 10;
-/// Those that count. One more connection is for the token, and one to see how long it takes.
+/// One more connection is for the token, and one to see how long it takes.
 const PAIRS_MOST: u64 = (CONNECTIONS_MOST - 2) / 2 - WARM_UP;
 
 impl RoleAt<Connect> for Client {
@@ -177,7 +178,7 @@ impl RoleAt<Connect> for Client {
     }
 }
 
-/// Two connections, one closed, the other torn down until both ends are done.
+/// Two connections: one is closed, the other torn down until both ends are done.
 fn pair(to: &SocketAddr, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let socket = Unconnected::open(to).map_err(|error| cannot_connect(&error))?;
     let connected = meter.time("latency", || socket.connect(to));
@@ -198,7 +199,7 @@ fn connect(to: &SocketAddr) -> Result<Connection, Failure> {
 fn cannot_connect(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => Failure::unsupported(
-            "no port is left to connect from: those of the last minute's connections are in \
+            "no local port is free: connections of the last minute are in \
              TIME-WAIT (net.ipv4.ip_local_port_range says how many there are)",
         ),
         _ => broken(error),

@@ -1,5 +1,5 @@
-//! What carries messages that are answered one at a time. All that the probes know of such a transport
-//! is here: its word, its properties, what it adds to a round trip, and how its two ends are made.
+//! The transports of messages that are answered one at a time: their words, properties, cost beyond
+//! a socket's, and two ends. No other file of the probes knows such a transport.
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
@@ -27,7 +27,7 @@ words! {
         /// the protocol of the study of reliable datagrams: a numbered datagram, retransmitted
         /// after a second
         Study = "study",
-        /// plain datagrams, to compare the others with
+        /// plain UDP datagrams, as a baseline
         Udp = "udp",
     }
 }
@@ -43,13 +43,11 @@ impl From<Stack> for Transport {
 }
 
 impl Stack {
-    /// The axis.
     pub(crate) fn axis() -> AxisOf<Stack> {
         words().about("what carries the message")
     }
 }
 
-/// What carries the messages of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Socket(Over),
@@ -68,7 +66,7 @@ impl Transport {
         }
     }
 
-    /// The longest message, where each is one datagram.
+    /// The longest message, if each message is one datagram.
     fn datagram_limit(self) -> Option<usize> {
         match self {
             Transport::Study => Some(MAX_MESSAGE_BYTES),
@@ -78,7 +76,7 @@ impl Transport {
     }
 }
 
-/// What a client and a server have to agree on to exchange messages.
+/// The parameters on which a client and a server agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Exchange {
     pub(crate) transport: Transport,
@@ -91,13 +89,12 @@ pub(crate) struct Exchange {
 
 /// A point at which a client and a server exchange messages.
 pub(crate) trait Exchanges {
-    /// Which messages, and how.
     fn exchange(&self) -> Exchange;
 
-    /// Refuses what the exchange alone does not refuse.
+    /// Refuses points that the exchange itself does not refuse.
     ///
     /// # Errors
-    /// Why the point cannot be, wherever it is tried.
+    /// Why the point cannot be measured anywhere.
     fn check(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -126,7 +123,6 @@ impl Exchanges for Exchange {
 }
 
 impl Exchange {
-    /// Bytes of headers of a packet.
     pub(crate) fn headers(&self) -> u64 {
         match self.transport.over() {
             Over::Udp => UDP_HEADERS,
@@ -134,7 +130,6 @@ impl Exchange {
         }
     }
 
-    /// Where its ends run.
     pub(crate) fn placement(&self) -> Placement {
         Placement {
             cpus: self.cpus,
@@ -148,13 +143,13 @@ impl Exchange {
         self.wait == Wait::Block
     }
 
-    /// How many ends wait in the kernel, one message at a time.
+    /// How many ends wait in the kernel, with one message at a time.
     pub(crate) fn waiting_ends(&self) -> f64 {
         let waits = self.blocks() && self.cpus != Cpus::OneThread;
         if waits { 2.0 } else { 0.0 }
     }
 
-    /// How long the link may hold up a round trip; nothing where nothing is known of it.
+    /// How long the link may delay a round trip; 0 for an unknown link.
     pub(crate) fn may_take(&self, link: &str) -> Duration {
         path::may_take(link, self.size as u64, self.headers())
     }
@@ -184,7 +179,7 @@ impl Exchange {
         }
     }
 
-    /// What the transport adds to a round trip by its socket.
+    /// What the transport adds to a round trip of its socket.
     pub(crate) fn added(&self, link: &str, measured: &MeasuredRows<'_>) -> Option<Cost> {
         match self.transport {
             Transport::Socket(_) | Transport::Study => Some(Cost::default()),
@@ -192,7 +187,7 @@ impl Exchange {
         }
     }
 
-    /// A round trip, from the time of one over the socket below.
+    /// Predicts a round trip from one of the socket below.
     pub(crate) fn round_trip(
         &self,
         link: &str,
@@ -214,7 +209,7 @@ impl Exchange {
         }
     }
 
-    /// A socket to the server, and what keeps the CPU awake.
+    /// Connects a socket to the server. The second value keeps the CPU awake.
     ///
     /// # Errors
     /// Why the server cannot be reached.
@@ -256,10 +251,10 @@ impl Exchange {
         }
     }
 
-    /// Accepts the client, unless the launch has ended before, and runs the server's end.
+    /// Accepts the client, unless the launch has already ended, and runs the server's end.
     ///
     /// # Errors
-    /// Why no client came; those of the end.
+    /// Why no client connected; those of the end.
     pub(crate) fn accept(
         &self,
         link: &str,
@@ -311,7 +306,7 @@ impl Exchange {
         }
     }
 
-    /// Runs the server's end over a stamped socket to the client, which knows the token.
+    /// Runs the server's end over a stamped socket to the client that knows the token.
     ///
     /// # Errors
     /// Why the ends do not connect; those of the end.
@@ -333,7 +328,8 @@ impl Exchange {
     }
 }
 
-/// What an end does with its transport: compiled for each of them, so that nothing timed is dispatched.
+/// What an end does with its transport. It is compiled for each transport, so that nothing timed is
+/// dispatched.
 pub(crate) trait End {
     /// # Errors
     /// Why the exchange has failed.
@@ -362,11 +358,11 @@ fn run_if_accepted<T: transport::Transport>(
     }
 }
 
-/// How the library rudp behaves on this link with messages no longer than `message_bytes`: by datagrams
-/// that the link carries whole, of which there is none that is known of remote ones but Ethernet's.
+/// The configuration of rudp on this link for messages up to `message_bytes`: datagrams that the
+/// link carries whole. For a remote link that is assumed to be Ethernet.
 fn config(link: &str, message_bytes: usize) -> Config {
-    /// How many messages on their way to an end are held for it, and at least so many bytes: messages
-    /// are small, and there are many.
+    /// Messages in flight to an end that rudp buffers, besides a minimum in bytes: messages are
+    /// small and many.
     const WINDOW_MESSAGES: u64 = 2;
     const MIN_WINDOW_BYTES: u64 = 1 << 20;
     let defaults = Config::default();
@@ -382,7 +378,7 @@ fn config(link: &str, message_bytes: usize) -> Config {
     }
 }
 
-/// Over stamped sockets all transports send datagrams as long as IP carries, which it cuts.
+/// Over stamped sockets all transports send datagrams as long as IP allows, which IP fragments.
 fn stamped_config(link: &str, message_bytes: usize) -> Config {
     Config {
         datagram_bytes: DATAGRAM_MOST_BYTES,
@@ -390,14 +386,14 @@ fn stamped_config(link: &str, message_bytes: usize) -> Config {
     }
 }
 
-/// Datagrams that a message of so many bytes is sent in by the library.
+/// Datagrams of the library for a message of this size.
 fn datagrams(link: &str, size: usize) -> u64 {
     let config = config(link, size);
     (size as u64).div_ceil(config.datagram_bytes as u64).max(1)
 }
 
-/// What the library adds to a UDP round trip of so many bytes: at each end a datagram's state, tag and
-/// copy, and system calls that say more.
+/// What the library adds to a UDP round trip of this size: at each end a datagram's state, tag and
+/// copy, and longer system calls.
 fn library(link: &str, size: usize, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let (handled, size) = (4.0 * datagrams(link, size) as f64, size as f64);

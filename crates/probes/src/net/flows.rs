@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-/// How long a transfer lasts at least. What a KiB takes of a CPU falls in the first 0.1 s, in which
-/// buffers grow, by about a tenth.
+/// The shortest transfer. In the first 0.1 s buffers grow, and the CPU time per KiB falls by about
+/// a tenth.
 pub(crate) const MIN_DURATION: Duration = Duration::from_millis(300);
-/// And at most.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(15);
-/// In round trips, so that its rate is found in the part that does not count: slow start takes ten to
-/// fill 16 MiB from ten segments. How soon a link is filled is known too late to plan with.
+/// The shortest transfer in round trips, so that its rate settles in the part that does not count:
+/// slow start takes ten to grow from ten segments to 16 MiB. How soon a link is filled is known too
+/// late for planning.
 const ROUND_TRIPS: u32 = 40;
 
 /// How long a transfer lasts that is to be measured for `point_ns`.
@@ -23,12 +23,12 @@ pub(crate) fn duration(point_ns: f64, least: Duration, round_trip: Duration) -> 
         .min(MAX_DURATION)
 }
 
-/// The CPUs of the flows of one end, in their order; `None` if they may run anywhere.
+/// The CPUs of an end's flows, in order; empty if the flows may run anywhere.
 pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {
-    /// Those of a role: on one machine every second one, since the other role has the same rotated by
-    /// one; where the roles are on two machines, each has all of its own.
+    /// A role's CPUs. On one machine they are every second one, because the other role has the same
+    /// list rotated by one. On two machines each role has all of its own.
     pub(crate) fn new(cpus: &[usize], rendezvous: &Rendezvous) -> Processors {
         if rendezvous.apart {
             return Processors(cpus.to_vec());
@@ -41,13 +41,13 @@ impl Processors {
         self.0.iter().copied().cycle().nth(flow)
     }
 
-    /// Those that so many flows use.
+    /// The CPUs that the first `flows` flows use.
     pub(crate) fn used(&self, flows: usize) -> BTreeSet<usize> {
         self.0.iter().copied().take(flows).collect()
     }
 }
 
-/// Does the work of all flows at the same time, the first in this thread, each on its CPU.
+/// Runs all flows at the same time, each on its CPU, the first in this thread.
 pub(crate) fn each<F: Send, T: Send>(
     flows: &mut [F],
     cpus: &Processors,
@@ -82,7 +82,6 @@ pub(crate) fn each<F: Send, T: Send>(
 pub(in crate::net) mod tests {
     use super::*;
 
-    /// The CPUs of a role's flows, where the launch has these.
     pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
         let rendezvous = Rendezvous {
             address: std::net::Ipv4Addr::LOCALHOST.into(),

@@ -1,19 +1,19 @@
-//! Which share of messages is lost. A lost one is waited for much longer than an answer takes, so
-//! whoever stops when the time is over most likely stops at a loss, and finds too many: how many are
-//! sent is fixed before the first of them.
+//! The share of messages that are lost. Waiting for a lost message takes much longer than an
+//! answer, so a measurement that stops when its time is over tends to stop at a loss and
+//! overestimates losses. The number of messages is therefore fixed beforehand.
 
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 
-/// How long the lost ones may take in a launch, on top of the point's time, in nanoseconds.
+/// How long losses may take in a launch beyond the point's time, in nanoseconds.
 const LOST_MOST_NS: f64 = 10e9;
 
-/// Sends as many messages as the meter has time for where each takes `each_ns`, or fewer where so
-/// many are lost that waiting for them takes too long, and says which share was lost. `is_lost` sends
-/// one, records what it took, and says whether it was lost.
+/// Sends as many messages as the meter has time for at `each_ns` each, or fewer if waiting for
+/// losses takes too long. Returns the share that was lost. `is_lost` sends a message, records its
+/// latency, and returns whether it was lost.
 ///
 /// # Errors
-/// The first one of `is_lost`.
+/// The first error of `is_lost`.
 pub(crate) fn share_lost(
     meter: &mut Meter<'_>,
     each_ns: f64,
@@ -26,8 +26,8 @@ pub(crate) fn share_lost(
     let (mut sent, mut lost) = (0_u64, 0_u64);
     meter.repeat(count, |meter| {
         let is_lost = is_lost(meter)?;
-        // The one during which the time ran out was most likely lost: it is not counted, unless
-        // there is no other.
+        // The message during which the time ran out was most likely lost, so it is not counted
+        // unless it is the only one.
         if sent == 0 || clock.ns(clock.end().saturating_sub(start)) < time_ns {
             sent += 1;
             lost += u64::from(is_lost);
@@ -91,7 +91,7 @@ mod tests {
                     assert!(clock.0.get() as f64 <= time_ns + LOST_MOST_NS + lost_ns);
                 }
                 let share = sum / f64::from(LAUNCHES);
-                // Four times the binomial standard error of all that was sent.
+                // Four times the binomial standard error.
                 let error = 4.0 * (loss * (1.0 - loss) / f64::from(sent)).sqrt();
                 assert!(
                     (share - loss).abs() < error,

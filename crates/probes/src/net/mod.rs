@@ -1,4 +1,4 @@
-//! Between two ends of a link.
+//! Probes of the network between two ends of a link.
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;

@@ -1,4 +1,4 @@
-//! What is known of a link before anything has gone over it.
+//! What is known of a link before anything is sent over it.
 
 use costof_model::cost::{Cost, Range};
 use costof_model::link::Link;
@@ -6,32 +6,31 @@ use std::time::Duration;
 
 /// The header of an IP packet over IPv4, in bytes.
 pub(crate) const IP_HEADER: u64 = 20;
-/// With TCP's 20 and 12 of timestamps; with the 8 of UDP or ICMP.
+/// With TCP's 20 bytes and 12 of timestamps; with the 8 of UDP or ICMP.
 pub(crate) const TCP_HEADERS: u64 = IP_HEADER + 32;
 pub(crate) const UDP_HEADERS: u64 = IP_HEADER + 8;
 /// The largest packet on veth and emulated links, in bytes.
 pub(crate) const MTU: u64 = 1500;
-/// What passing a packet on takes whatever makes an emulated link, there and back, in nanoseconds:
-/// two wake-ups, of a timer or a process, which a virtual machine takes longer for.
+/// The time that an emulated link's own processing adds to a round trip, in nanoseconds: two
+/// wake-ups of a timer or a process, which take longer in a virtual machine.
 const EMULATED_NS: Range = Range(1e3, 250e3);
 
-/// The link of this name.
 fn parse(link: &str) -> Option<Link> {
     link.parse().ok()
 }
 
-/// Whether nothing is asked of the link: it takes as long as the kernel takes.
+/// Whether the link adds nothing to what the kernel takes.
 pub(crate) fn is_plain(link: &str) -> bool {
     !matches!(parse(link), Some(Link::Emulated { .. }))
 }
 
-/// The delays of the link there and back, in nanoseconds; 0 where none is known.
+/// The link's delays in both directions, in nanoseconds; 0 if unknown.
 pub(crate) fn delays_ns(link: &str) -> f64 {
     let delays = parse(link).and_then(|link| link.round_trip_ns());
     delays.map_or(0.0, |(ns, _)| ns)
 }
 
-/// How long so many bytes take at the link's rate there, in nanoseconds; 0 where it has none.
+/// The time to send this many bytes at the link's rate, in nanoseconds; 0 without a rate.
 pub(crate) fn sending_ns(link: &str, bytes: u64) -> f64 {
     match parse(link) {
         Some(Link::Emulated { up, .. }) => up.rate.map_or(0.0, |rate| bytes as f64 * 8e9 / rate),
@@ -39,7 +38,7 @@ pub(crate) fn sending_ns(link: &str, bytes: u64) -> f64 {
     }
 }
 
-/// Whether the link loses packets, either way.
+/// Whether the link loses packets in either direction.
 pub(crate) fn loses(link: &str) -> bool {
     match parse(link) {
         Some(Link::Emulated { up, down }) => up.loss + down.loss > 0.0,
@@ -47,8 +46,8 @@ pub(crate) fn loses(link: &str) -> bool {
     }
 }
 
-/// What the link adds to a round trip of `bytes` bytes each way: nothing where it holds nothing up; `None` if
-/// it is a network of which nothing is known.
+/// What the link adds to a round trip of `bytes` bytes each way; 0 if it adds no delay. `None` for
+/// a network of which nothing is known.
 pub(crate) fn cost(link: &str, bytes: u64, headers: u64) -> Option<Cost> {
     if parse(link) == Some(Link::Remote) {
         return None;
@@ -67,42 +66,40 @@ pub(crate) fn cost(link: &str, bytes: u64, headers: u64) -> Option<Cost> {
             cost += Cost::new(on_the_wire as f64 * 8e9 / rate, name);
         }
     }
-    Some(cost + Cost::new(EMULATED_NS, "for what emulates the link"))
+    Some(cost + Cost::new(EMULATED_NS, "for the link's emulator"))
 }
 
-/// How long the link may hold up a round trip of `bytes` bytes each way; nothing where nothing is
-/// known of it.
+/// How long the link may delay a round trip of `bytes` bytes each way; 0 if unknown.
 pub(crate) fn may_take(link: &str, bytes: u64, headers: u64) -> Duration {
     let cost = cost(link, bytes, headers).unwrap_or_default();
     Duration::from_nanos(cost.range.1 as u64)
 }
 
-/// How many round trips a launch has time for, over however slow a link: three launches have a dozen
-/// of them, and the rest of a run's minute is for what takes less.
+/// Round trips for which a launch has time, however slow the link: three launches have a dozen.
 const ROUND_TRIPS: f64 = 4.0;
-/// But no longer than this, in nanoseconds: a worker that does not answer is taken for hung.
+/// The longest point, in nanoseconds: a worker that does not answer in time is considered hung.
 const LASTS_MOST_NS: f64 = 20e9;
 
-/// How long a point is measured at least, so that some round trips of `bytes` bytes each way fit,
-/// in nanoseconds; 0 where nothing is known of the link.
+/// The shortest time of a point, in nanoseconds, so that some round trips of `bytes` bytes each way
+/// fit; 0 if nothing is known of the link.
 pub(crate) fn least_ns(link: &str, bytes: u64, headers: u64) -> f64 {
     let Range(low, high) = cost(link, bytes, headers).unwrap_or_default().range;
     lasts_ns((low + high) / 2.0)
 }
 
-/// How long is measured over a link on which a round trip took as long as this, in nanoseconds.
+/// How long to measure over a link with this round trip, in nanoseconds.
 pub(crate) fn lasts_ns(round_trip_ns: f64) -> f64 {
     (ROUND_TRIPS * round_trip_ns).min(LASTS_MOST_NS)
 }
 
-/// What slow start adds at most to a TCP round trip of `bytes` bytes each way: a connection begins with
-/// ten packets (RFC 6928) and has twice as many with each round trip.
+/// The most that slow start adds to a TCP round trip of `bytes` bytes each way: a connection begins
+/// with ten packets (RFC 6928) and doubles them with each round trip.
 pub(crate) fn slow_start(link: &str, bytes: u64) -> Cost {
     const FIRST: u64 = 10 * (MTU - TCP_HEADERS);
     if bytes <= FIRST {
         return Cost::default();
     }
-    // After n round trips, FIRST * (2^n - 1) bytes are there.
+    // After n round trips, FIRST * (2^n - 1) bytes have arrived.
     let rounds = (bytes as f64 / FIRST as f64 + 1.0).log2().ceil() - 1.0;
     let name = format!("for {rounds} more round trips each way until the window holds {bytes} B");
     Cost::new((0.0, 2.0 * rounds * delays_ns(link)), name)
@@ -115,7 +112,7 @@ mod tests {
     #[test]
     fn a_slow_link_has_time_for_some_round_trips() {
         let least_ms = |link| (least_ns(link, 56, TCP_HEADERS) / 1e6).round();
-        // 4 times 190 ms, what makes the link, and 108 B at its rate.
+        // 4 times 190 ms, the emulator's time, and 108 B at the link's rate.
         assert_eq!(least_ms("wan"), 761.0);
         assert_eq!(least_ms("lan"), 1.0);
         assert_eq!(least_ms("up.delay=50ms"), 201.0);

@@ -1,4 +1,4 @@
-//! What a receiver and a sender report, in one.
+//! Merges the reports of a receiver and a sender.
 
 use crate::derived;
 use crate::ends::Cpus;
@@ -6,13 +6,13 @@ use costof_model::metric::Data;
 use costof_model::protocol::Report;
 use costof_model::rows::State;
 
-/// Names of what the roles count for [`joined()`]: datagrams.
+/// The counts of datagrams that the roles report to [`joined()`].
 pub(crate) const SENT: &str = "datagrams_sent";
 pub(crate) const ARRIVED: &str = "datagrams_arrived";
 pub(crate) const DROPPED: &str = "datagrams_dropped";
 
-/// The receiver's report and the sender's in one; soft interrupts of both ends together. What was
-/// sent is known at one end, and what of it arrived at the other.
+/// Merges the receiver's report and the sender's; soft interrupts of both ends are added. One end
+/// knows how much was sent, the other how much arrived.
 pub(crate) fn joined(reports: Vec<Report>) -> Report {
     let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
     if sender.state != State::Ok || report.state != State::Ok {
@@ -37,7 +37,7 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     {
         // A duplicate arrives twice.
         derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        // Of several datagrams that came at once the socket counts one, and says nothing then.
+        // Several datagrams that arrive at once count as one drop, so the count says nothing then.
         if let Some(dropped) = dropped {
             derived::add(&mut report, "lost_in_queue", dropped / sent);
             derived::add(&mut report, "dropped_in_queue", dropped);
@@ -46,7 +46,7 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     report
 }
 
-/// Ends that share a CPU take it from each other: that is what was measured, and no disturbance.
+/// Forgets disturbances if the ends share a CPU: taking it from each other is what was measured.
 pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
     if cpus == Cpus::Same {
         derived::forget_disturbances(&mut report);
@@ -54,7 +54,7 @@ pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
     report
 }
 
-/// Takes a number out of a report.
+/// Removes a number from a report.
 pub(crate) fn take(report: &mut Report, name: &str) -> Option<f64> {
     let at = report
         .metrics

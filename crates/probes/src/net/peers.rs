@@ -1,5 +1,5 @@
-//! Where the two ends of an exchange run, and how they find each other: an [`Acceptor`] listens, a
-//! [`Connector`] connects to it, and leads.
+//! Where the two ends of an exchange run, and how they find each other: an [`Acceptor`] listens,
+//! and a [`Connector`] connects to it and leads.
 
 use crate::ends::{self, Cpus};
 use crate::net::path;
@@ -18,7 +18,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
-/// Where an end of a point runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placement {
     pub(crate) cpus: Cpus,
@@ -28,7 +27,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Of an end that waits in the kernel.
+    /// For an end that waits in the kernel.
     pub(crate) fn blocking(cpus: Cpus, wake: Wake) -> Placement {
         Placement {
             cpus,
@@ -38,17 +37,15 @@ impl Placement {
     }
 }
 
-/// One end of a launch.
 struct Local {
     rendezvous: Rendezvous,
-    /// This end's CPUs. Those of both ends begin with different ones where there are several;
-    /// the leading role's first is the other's last.
+    /// This end's CPUs. If there are several, the two ends' lists begin with different ones: the
+    /// leading role's first is the other's last.
     cpus: Vec<usize>,
     leads: bool,
 }
 
 impl Local {
-    /// As the launch says it.
     fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
         Ok(Local {
             rendezvous: rendezvous::with_receiver(launch)?,
@@ -57,8 +54,8 @@ impl Local {
         })
     }
 
-    /// Moves this thread where the point's end runs, and keeps that CPU awake as the point
-    /// says: each end its own, since they may be of two machines.
+    /// Moves this thread to the CPU of the point's end, and keeps that CPU awake if the point wants
+    /// it. Each end does this for itself, since the ends may be on two machines.
     fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
         let Placement { cpus, wake, blocks } = placement;
         let shares = cpus != Cpus::Cross;
@@ -80,7 +77,7 @@ impl Local {
         if shares && path::is_plain(link) {
             ends::keep(cpus, wake, &self.cpus)
         } else if shares && !self.leads {
-            // Over a link that holds packets up, a CPU of both ends is idle too: the other end
+            // Over a link with delays, a CPU shared by both ends would idle too: the other end
             // keeps it awake.
             Ok(Awake::Unchanged)
         } else {
@@ -89,17 +86,16 @@ impl Local {
     }
 }
 
-/// The end that listens.
 pub(crate) struct Acceptor {
     local: Local,
     ready: Option<(Listener, Awake)>,
 }
 
 impl Acceptor {
-    /// Where the launch says.
+    /// Prepares to listen where the launch says.
     ///
     /// # Errors
-    /// A launch that does not is a bug of the controller.
+    /// A launch without a rendezvous, which is a bug of the controller.
     pub(crate) fn start(launch: &Launch) -> Result<Acceptor, Failure> {
         Ok(Acceptor {
             local: Local::new(launch, false)?,
@@ -107,7 +103,8 @@ impl Acceptor {
         })
     }
 
-    /// Runs where the point's end does, and listens for so many flows. What the other end has to know.
+    /// Moves to the point's CPU, and listens for `flows` connections. Returns what the other end
+    /// must know.
     ///
     /// # Errors
     /// Why it cannot run there, or not listen.
@@ -124,11 +121,11 @@ impl Acceptor {
         Ok(offers)
     }
 
-    /// What keeps the CPU awake, and what `accept` makes of the client. `None` if the launch has ended
-    /// before.
+    /// Accepts the client by `accept`. The first value keeps the CPU awake. `None` if the launch
+    /// has already ended.
     ///
     /// # Errors
-    /// Why no client came.
+    /// Why no client connected.
     pub(crate) fn accept<T>(
         &mut self,
         meter: &Meter<'_>,
@@ -139,11 +136,11 @@ impl Acceptor {
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
-    /// The client's first connection, and where further ones come to: only from where the client connected
-    /// that knows the token. `None` if the launch has ended before.
+    /// The client's first connection, and a listener for further ones, which must come from the
+    /// client's address and know the token. `None` if the launch has already ended.
     ///
     /// # Errors
-    /// Why no client came.
+    /// Why no client connected.
     pub(crate) fn accept_many(
         &mut self,
         meter: &Meter<'_>,
@@ -162,17 +159,16 @@ impl Acceptor {
     }
 }
 
-/// The end that connects, and leads.
 pub(crate) struct Connector {
     local: Local,
     ready: Option<(Offers, Awake)>,
 }
 
 impl Connector {
-    /// Where the launch says.
+    /// Prepares to connect where the launch says.
     ///
     /// # Errors
-    /// A launch that does not is a bug of the controller.
+    /// A launch without a rendezvous, which is a bug of the controller.
     pub(crate) fn start(launch: &Launch) -> Result<Connector, Failure> {
         Ok(Connector {
             local: Local::new(launch, true)?,
@@ -180,7 +176,7 @@ impl Connector {
         })
     }
 
-    /// Runs where the point's end does, knows where the other one listens, and offers nothing.
+    /// Moves to the point's CPU, and remembers where the other end listens.
     ///
     /// # Errors
     /// Why it cannot run there.
@@ -195,8 +191,8 @@ impl Connector {
         Ok(Offers::new())
     }
 
-    /// What keeps the CPU awake, and what `connect` makes of the server's address and the
-    /// token.
+    /// Connects by `connect`, which is given the server's address and the token. The first value
+    /// keeps the CPU awake.
     ///
     /// # Errors
     /// Why the server cannot be reached.
@@ -211,11 +207,11 @@ impl Connector {
         Ok((awake, connected))
     }
 
-    /// What keeps the CPU awake, and what `open` makes of this end's address and the token. It is
-    /// for a role that opens both ends itself.
+    /// Opens both ends in this role by `open`, which is given this end's address and the token. The
+    /// first value keeps the CPU awake.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// Why they cannot be opened.
     pub(crate) fn alone<T>(
         &mut self,
         open: impl FnOnce(IpAddr, &[u8]) -> io::Result<T>,

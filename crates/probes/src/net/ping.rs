@@ -21,23 +21,22 @@ point! {
     /// How long does the other end's kernel take to answer a ping?
     ///
     /// One ICMP echo request at a time goes to the other end's address, and its reply is compared
-    /// with it. This is what ping(8) does, but without its pause, and stamped by this process, not
-    /// by the kernel. The other end's kernel answers when it receives the request, without waking a
+    /// with it. ping(8) does the same, but pauses between requests, and uses the kernel's stamps.
+    /// The other end's kernel answers when it receives the request, without waking a
     /// process, so this takes less than net.rtt. On loopback, all of it happens inside the sending
     /// call. The number of requests is fixed before, because a measurement that stops when its time
     /// is over tends to stop at a loss. However slow a link is, a launch has time for four. The other
     /// end needs no costof: `costof run net.ping --to HOST` pings any host, by its name or address.
     ///
-    /// # Predicted from
-    /// system calls as os.syscall has measured them; what the link holds up, and bytes over its
-    /// rate
+    /// system calls (os.syscall), the link's delays, and bytes over its rate
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote
     /// - ping(8); RFC 792; RFC 4443; icmp(7)
     ///
     /// # Needs
-    /// - an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)
+    /// - an ICMP socket: net.ipv4.ping_group_range must include the user's group, or root
+    ///   (CAP_NET_RAW)
     pub(crate) struct Ping of "net.ping" {
         /// bytes that the echo carries after its header of 8
         size: usize = bytes(0..=DATAGRAM_MOST_BYTES as u64, &[56, 1024]),
@@ -48,10 +47,10 @@ point! {
 
 impl Measure for Ping {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before the echo request is sent until its reply is there
+        /// from just before the echo request is sent until its reply has arrived
         latency: Nanoseconds Lower,
-        /// the share of requests that had no reply within a second, or twice the round trip of an
-        /// emulated link; they have no latency
+        /// the share of requests without a reply within a second, or within twice the round trip of
+        /// an emulated link; they have no latency
         lost: One Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall"];
@@ -74,7 +73,7 @@ impl Measure for Ping {
 
     fn predict(point: &At<Ping>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let calls = syscall::measured_cost(measured, syscall::Call::Read)? * (8.0, 50.0);
-        // A reply is made of the request in place; the message is copied in and out.
+        // The kernel turns the request into the reply in place; the message is copied in and out.
         let copies = Cost::bytes(point.size as f64, (1.0, 10.0), "copied");
         let link = path::cost(&point.link, point.size as u64, UDP_HEADERS)?;
         (calls.named("through ICMP and IP, there and back") + copies + link).predict("latency")
@@ -85,7 +84,7 @@ impl Measure for Ping {
     }
 }
 
-/// The kernel answers for it: it says where.
+/// The kernel answers. This role only offers its address.
 struct Server(Rendezvous);
 
 impl RoleAt<Ping> for Server {
@@ -102,9 +101,9 @@ struct Client {
     pinger: Option<(IpAddr, Pinger)>,
 }
 
-/// After how long a reply is taken for lost, at least.
+/// The shortest time after which a reply is considered lost.
 const LOST: Duration = Duration::from_secs(1);
-/// How many in a row, before anything was answered, say that none will be.
+/// After this many losses in a row before any reply, none will come.
 const LOST_FIRST: u32 = 3;
 
 impl RoleAt<Ping> for Client {
@@ -124,7 +123,7 @@ impl RoleAt<Ping> for Client {
         let lost_after = lost_after(point);
         let (address, mut pinger) = self.pinger.take().expect("it is prepared");
         let mut failed: Option<io::Error> = None;
-        // Whether an echo came back.
+        // Whether a reply arrived.
         let mut echo = || -> bool {
             let answered = failed.is_none().then(|| pinger.echo(lost_after));
             match answered {
@@ -159,7 +158,7 @@ fn lost_after(point: &At<Ping>) -> Duration {
     LOST.max(2 * path::may_take(&point.link, point.size as u64, UDP_HEADERS))
 }
 
-/// The latency of those that have a reply, and the share of those that have none.
+/// Reports the latencies of replies, and the share of requests without one.
 fn pings(
     meter: &mut Meter<'_>,
     each_ns: f64,
@@ -182,7 +181,7 @@ fn echo_ns(echo: &mut impl FnMut() -> bool) -> Option<f64> {
     echo().then(|| start.elapsed().as_nanos() as f64)
 }
 
-/// Where no link that costof makes may have lost them, the next launch would have no answer either.
+/// Losses that no link of costof explains: the next launch would have no answer either.
 fn no_answer(point: &At<Ping>, address: IpAddr, lost_after: Duration) -> Failure {
     let reason = format!(
         "{address} did not answer {LOST_FIRST} pings within {} s each (a firewall may drop them, or no \
@@ -199,14 +198,12 @@ fn no_answer(point: &At<Ping>, address: IpAddr, lost_after: Duration) -> Failure
 fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::PermissionDenied => Failure::unsupported(format!(
-            "an ICMP socket to {address} cannot be had: {error} (sysctl net.ipv4.ping_group_range=\"0 \
+            "cannot open an ICMP socket to {address}: {error} (sysctl net.ipv4.ping_group_range=\"0 \
              2147483647\" permits it to all users; root needs nothing)"
         )),
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-            Failure::unsupported(format!(
-                "{address} cannot be reached: {error} (`ip route get {address}` shows the way there)"
-            ))
-        }
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Failure::unsupported(
+            format!("cannot reach {address}: {error} (`ip route get {address}` shows the route)"),
+        ),
         _ => Failure::error(format!("cannot ping {address}: {error}")),
     }
 }

@@ -18,7 +18,6 @@ use costof_os::net::timestamps::SwitchedOn;
 use std::io;
 use std::time::Duration;
 
-/// The end that answers.
 pub(crate) struct ServerRole(Acceptor);
 
 impl ServerRole {
@@ -29,7 +28,7 @@ impl ServerRole {
     }
 }
 
-/// Answers messages until the leading role has measured.
+/// Answers messages until the leading role is done.
 struct Serve<'a>(&'a Exchange);
 
 impl End for Serve<'_> {
@@ -63,7 +62,7 @@ impl<P: Exchanges> RoleAt<P> for ServerRole {
 /// Listens for the client of an exchange.
 ///
 /// # Errors
-/// What cannot be at this point; those of [`Acceptor::listen`].
+/// What cannot be measured at this point; those of [`Acceptor::listen`].
 pub(crate) fn listen<P: Exchanges>(
     acceptor: &mut Acceptor,
     point: &At<P>,
@@ -74,17 +73,15 @@ pub(crate) fn listen<P: Exchanges>(
     acceptor.listen(&point.link, exchange.placement(), exchange.over().into(), 1)
 }
 
-/// How a client measures a point.
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
 
-/// The end that sends messages and receives their answers.
 pub(crate) struct ClientRole<P> {
     connector: Connector,
     measure: MeasureAt<P>,
 }
 
 impl<P> ClientRole<P> {
-    /// Measures so.
+    /// A client that measures by `measure`.
     ///
     /// # Errors
     /// Those of [`Connector::start`].
@@ -113,7 +110,7 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
 
 /// A role on a socket whose packets the kernel stamps.
 pub(crate) struct Stamping<R> {
-    /// During the launch, from before any CPU is kept awake.
+    /// Held for the whole launch. Switched on before any CPU is kept awake.
     stamps: io::Result<SwitchedOn>,
     role: R,
 }
@@ -146,18 +143,18 @@ impl<P, R: RoleAt<P>> RoleAt<P> for Stamping<R> {
     }
 }
 
-/// A failure to have packets stamped.
+/// The failure to report if packets cannot be stamped.
 pub(crate) fn no_stamps(error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
     ))
 }
 
-/// Answers one message after the other until the leading role has measured: the client may have gone
-/// before. `answer` returns without a message every so often.
+/// Answers one message after the other until the leading role is done; the client may leave
+/// earlier. `answer` returns regularly even without a message.
 ///
 /// # Errors
-/// Why no more could be answered, unless the client has gone.
+/// Why no more could be answered, unless the client has left.
 pub(crate) fn serve(
     meter: &mut Meter<'_>,
     mut answer: impl FnMut(&mut Meter<'_>) -> io::Result<()>,
@@ -165,7 +162,7 @@ pub(crate) fn serve(
     let mut ended: Option<io::Error> = None;
     while !meter.is_stopped() {
         match ended {
-            // The client has what it wants, and the controller is about to say so.
+            // The client is done, and the controller is about to stop this role.
             Some(_) => std::thread::sleep(Duration::from_millis(1)),
             None => ended = answer(meter).err(),
         }
@@ -176,17 +173,19 @@ pub(crate) fn serve(
     }
 }
 
-/// Whether few exchanges fit into a point's time, judging by the first one. Such a point has no warm-up.
+/// Whether only few exchanges fit into a point's time, judging by the first one. Such a point has
+/// no warm-up.
 pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
     const EXCHANGES_PER_POINT: f64 = 20.0;
     first_ns * EXCHANGES_PER_POINT >= meter.time_ns()
 }
 
-/// Makes exchanges that do not count, unless they are [slow](is_slow), and returns how long the shortest
-/// took, in nanoseconds. `first_ns` is the time of the first one, which has been made. `exchange` makes
-/// one more and returns its time, or `None` if its time says nothing.
+/// Makes exchanges that do not count, unless they are [slow](is_slow). Returns the shortest time of
+/// one, in nanoseconds. `first_ns` is the time of an earlier exchange. `exchange` makes one more
+/// and returns its time, or `None` if its time says nothing.
 ///
 /// # Errors
+/// The first error of `exchange`.
 /// The first error of `exchange`.
 pub(crate) fn warm_up(
     first_ns: f64,
@@ -203,7 +202,7 @@ pub(crate) fn warm_up(
     Ok(least_ns)
 }
 
-/// What this thread uses for its messages.
+/// This thread's CPU time for its messages.
 pub(crate) struct CpuTime {
     began_ns: u64,
     pub(crate) messages: u64,
@@ -217,8 +216,8 @@ impl CpuTime {
         }
     }
 
-    /// Adds what each message took as a metric, where the end waits in the kernel: one that spins uses
-    /// all of its CPU.
+    /// Reports the CPU time per message, if the end waits in the kernel. A spinning end uses its
+    /// whole CPU.
     pub(crate) fn report(&self, metric: &'static str, exchange: &Exchange, meter: &mut Meter<'_>) {
         let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(self.began_ns);
         if exchange.blocks() && self.messages > 0 {
@@ -230,7 +229,7 @@ impl CpuTime {
 /// A socket whose packets are stamped.
 ///
 /// # Errors
-/// That the kernel does not stamp them.
+/// The kernel does not stamp them.
 pub(crate) fn stamped(
     socket: Socket,
     stamp: fn(Socket) -> io::Result<Stamped>,

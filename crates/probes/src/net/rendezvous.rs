@@ -6,38 +6,36 @@ use costof_model::protocol::{Launch, Offers, Rendezvous};
 use std::fmt::Display;
 use std::io;
 
-/// The name of the listening end's address among its offers.
 const ADDRESS: &str = "address";
 
-/// Where the roles of this launch find each other, for a probe that needs the remote end to receive or
-/// to answer.
+/// Where the roles of this launch find each other, for a probe whose remote end must receive or
+/// answer.
 ///
 /// # Errors
-/// `Unsupported` if it does neither. A launch of two roles without such a place is a bug of the controller.
+/// `Unsupported` on a sink. A launch of two roles without a rendezvous is a bug of the controller.
 pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous, Failure> {
     let rendezvous = from_launch(launch)?;
     match rendezvous.sink {
         Some(_) => Err(Failure::unsupported(
-            "this needs the other end, and the link sink is the sender's half only: nothing \
+            "the link sink has no receiver, which this probe needs: nothing \
              arrives and nothing comes back (--link loopback or veth)",
         )),
         None => Ok(rendezvous),
     }
 }
 
-/// Where the roles of this launch find each other, for a probe that also measures the sender's half
-/// alone.
+/// Where the roles of this launch find each other, for a probe that can also measure the sender's
+/// half alone.
 ///
 /// # Errors
-/// A launch of two roles without such a place is a bug of the controller.
+/// A launch of two roles without a rendezvous is a bug of the controller.
 pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous, Failure> {
     let rendezvous = launch.rendezvous.clone();
     rendezvous
         .ok_or_else(|| Failure::error("the launch does not say how its roles find each other"))
 }
 
-/// Refuses a point whose ends are to share a CPU, where they are on two
-/// machines.
+/// Refuses a point whose ends share a CPU, if they are on two machines.
 pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result<(), Failure> {
     if share && rendezvous.apart {
         return Err(Failure::unsupported(
@@ -47,7 +45,7 @@ pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result<(), Fail
     Ok(())
 }
 
-/// Listens at this end of a link for some flows, and offers the other end the address.
+/// Listens at this end of a link for `flows` connections, and offers the other end the address.
 pub(crate) fn listen(
     link: &str,
     rendezvous: &Rendezvous,
@@ -64,7 +62,7 @@ pub(crate) fn listen(
     Ok((listener, offer(&address.to_string())))
 }
 
-/// Refuses a Unix socket unless both ends are in one network namespace, as on this link alone.
+/// Refuses a Unix socket unless both ends are in one network namespace.
 fn reaches_a_unix_socket(link: &str) -> Result<(), Failure> {
     if link == "loopback" {
         return Ok(());
@@ -75,12 +73,10 @@ fn reaches_a_unix_socket(link: &str) -> Result<(), Failure> {
     ))
 }
 
-/// Offers of an address alone.
 pub(crate) fn offer(address: &str) -> Offers {
     Offers::from([(ADDRESS.into(), address.to_owned())])
 }
 
-/// The address that the other end offers.
 pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failure> {
     offers
         .get(ADDRESS)
@@ -88,8 +84,8 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
         .ok_or_else(|| Failure::error("the other end offered no address"))
 }
 
-/// What was accepted; `None` if the launch has ended before, because the other end has failed and reports
-/// why.
+/// What was accepted; `None` if the launch has already ended, because the other end has failed and
+/// reports why.
 pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
@@ -97,7 +93,6 @@ pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Fa
     }
 }
 
-/// A failure to listen.
 pub(crate) fn cannot_listen(address: &dyn Display, error: &io::Error) -> Failure {
     not_met(
         error,
@@ -108,7 +103,6 @@ pub(crate) fn cannot_listen(address: &dyn Display, error: &io::Error) -> Failure
     )
 }
 
-/// A failure to reach the end that listens.
 pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure {
     not_met(
         error,
@@ -119,8 +113,8 @@ pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure 
     )
 }
 
-/// A point is unsupported only where the next launch would fail as this one has; what a busy machine or
-/// lost packets cause is tried again.
+/// A point is unsupported only if the next launch would fail in the same way. Failures that a busy
+/// machine or lost packets cause are tried again.
 fn not_met(error: &io::Error, reason: String) -> Failure {
     use io::ErrorKind as Kind;
     match error.kind() {
@@ -134,11 +128,8 @@ fn not_met(error: &io::Error, reason: String) -> Failure {
     }
 }
 
-/// A failure while the ends exchange something.
 pub(crate) fn broken(error: &io::Error) -> Failure {
-    Failure::error(format!(
-        "the conversation with the other end failed: {error}"
-    ))
+    Failure::error(format!("communication with the other end failed: {error}"))
 }
 
 #[cfg(test)]
@@ -182,7 +173,7 @@ mod tests {
             listen("loopback", &rendezvous, Over::Tcp, 1).map_err(|failure| failure.kind)
         };
         assert!(listen_at("127.0.0.1").is_ok());
-        // RFC 5737 keeps it for documentation.
+        // RFC 5737 reserves it for documentation.
         let nowhere = listen_at("192.0.2.1").map(drop);
         assert_eq!(nowhere, Err(FailureKind::Unsupported));
     }

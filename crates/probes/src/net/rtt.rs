@@ -1,4 +1,4 @@
-//! `net.rtt`: how long a message takes to the other end of a link and back.
+//! `net.rtt`: the round trip of a message over a link.
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
@@ -30,25 +30,25 @@ point! {
     /// its answer, and the whole of the last answer is compared. With one message at a time, each
     /// round trip is stamped for `latency`; `cost` is the time of many round trips divided by their
     /// number. A datagram without an answer is retransmitted after three round trips, or 200 ms if
-    /// that is more, and counted as lost. The number of messages is fixed before, because a
-    /// measurement that stops when its time is over tends to stop at a loss. With a rate, the
-    /// client spins to send in time, `wait` is the server's, and latency counts from the intended
-    /// time (no coordinated omission). If the ends block, latency can have two modes: sometimes the
-    /// other CPU is awake, and sometimes it has to be woken from idle, which takes tens of
-    /// microseconds in a virtual machine. `wake` and `wait` tell these cases apart, `cpus=same`
-    /// needs no waking, and `cpus=one_thread` no waiting: there, messages and answers together are
-    /// also a throughput. sockperf prints half of this round trip.
+    /// that is more, and counted as lost. The number of messages is fixed beforehand, because a
+    /// measurement that stops when its time is over tends to stop at a loss.
+    /// With a rate, the client spins to send in time, `wait` applies to the server alone, and
+    /// latency counts from the intended time (no coordinated omission). If the ends block, latency
+    /// can have two modes: sometimes the other CPU is awake, and sometimes it must be woken from
+    /// idle, which takes tens of microseconds in a virtual machine. `wake` and `wait` separate
+    /// these cases, `cpus=same` needs no wake-up, and `cpus=one_thread` no waiting: there, the
+    /// bytes of messages and answers also give a throughput. sockperf prints half of this round
+    /// trip.
     ///
-    /// # Predicted from
-    /// context switches as os.context_switch has measured them, and system calls that go through
-    /// the protocol; what the link holds up, and bytes over its rate
+    /// context switches (os.context_switch), system calls through the protocol, the link's delays,
+    /// and bytes over its rate
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the
     ///   cycles that it counted), 56 bytes
     /// - sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR
     /// - G. Tene, How NOT to Measure Latency, 2013, on coordinated omission
-    /// - RFC 6298, section 2, on when to send again
+    /// - RFC 6298, section 2, on retransmission timeouts
     ///
     /// # Needs
     /// - cpus=cross: two CPUs (--cpu)
@@ -63,8 +63,8 @@ point! {
         wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first_or_one_thread(),
         wake: Wake = wake::of_two_ends(),
-        /// messages a second, sent whether or not earlier ones are answered; 0: one at a time, the
-        /// next when the last is answered
+        /// messages per second, sent whether or not earlier ones are answered; 0: one at a time,
+        /// the next when the last is answered
         rate: u64 = count(0..=1_000_000, &[0, 1000, 10_000]),
     }
 }
@@ -86,13 +86,13 @@ impl Exchanges for Rtt {
         }
         if self.cpus != Cpus::Cross {
             return Err(Failure::unsupported(
-                "with a rate the client spins, so as to send in time, and leaves its CPU to \
+                "with a rate the client spins to send in time, and leaves its CPU to \
                  nobody (--set cpus=cross, or rate=0)",
             ));
         }
         if self.over == Over::Udp && self.size < NUMBER_BYTES {
             return Err(Failure::unsupported(
-                "with a rate, a datagram carries its number in 8 B (--set size=8, or over=tcp)",
+                "with a rate, a datagram must hold its number of 8 B (--set size=8, or over=tcp)",
             ));
         }
         Ok(())
@@ -101,16 +101,16 @@ impl Exchanges for Rtt {
 
 impl Measure for Rtt {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before the message is sent until the whole answer is there; with a rate, from when
-        /// it was to be sent
+        /// from just before the message is sent until the whole answer has arrived; with a rate,
+        /// from the intended time of the send
         latency: Nanoseconds Lower,
-        /// one round trip, of many one after the other; not with a rate, and not over a link on
-        /// which few fit into a launch
+        /// one round trip, from many in a row; absent with a rate, and over a link on which few fit
+        /// into a launch
         cost: Nanoseconds Lower,
-        /// over UDP: the share of messages that had no answer in time; one at a time, they were
-        /// sent again, and their latency contains it
+        /// over UDP: the share of messages without an answer in time; one at a time, they were
+        /// retransmitted, and their latency includes that
         lost: One Lower,
-        /// with a rate: answers a second, from when the first one came until the last one did
+        /// with a rate: answers per second, between the first and the last
         rate: One Higher,
         /// with both ends in one thread: bytes of messages and answers divided by their time
         throughput: BytesPerSecond Higher,
@@ -126,7 +126,7 @@ impl Measure for Rtt {
 
     fn relations() -> Vec<Relation> {
         vec![
-            Relation::because("who blocks has to be woken too")
+            Relation::because("a blocked end must also be woken")
                 .these("wait", Wait::Block.word())
                 .these("cpus", Cpus::Cross.word())
                 .these("rate", 0)
@@ -184,14 +184,14 @@ fn measure(
     }
 }
 
-/// The client is both ends, so the server's role, on the same CPU, waits for nobody.
+/// The client has both ends, so the server's role, on the same CPU, waits for nobody.
 fn in_one_thread(
     point: &At<Rtt>,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     if point.link.parse() != Ok(Link::Loopback) {
-        unsupported!("one thread has both ends in one place (--link loopback, or cpus=cross)");
+        unsupported!("one thread has both ends on one machine (--link loopback, or cpus=cross)");
     }
     let open =
         |address, token: &[u8]| OneThread::new(point.over.into(), address, point.size, token);
@@ -223,7 +223,7 @@ fn one_at_a_time(
             round_trips(n);
         });
     }
-    // Of batches most of which contain a loss, the median does too.
+    // If most batches contain a loss, so does the median.
     let cost_ns = meter.cost_ns("cost").unwrap_or(first_ns);
     let each_ns = cost_ns.min(first_ns);
     let mut meter = meter.lasting(path::lasts_ns(first_ns));
@@ -250,10 +250,10 @@ fn one_at_a_time(
     }
     client
         .verify()
-        .map_err(|_| Failure::error("the answer is not what was sent"))
+        .map_err(|_| Failure::error("the answer differs from what was sent"))
 }
 
-/// How many messages may be lost before any that is not.
+/// How many messages may be lost before the first answer.
 const FIRST_TRIES: u32 = 3;
 
 fn first_round_trip_ns(client: &mut Client<impl transport::Transport>) -> Result<f64, Failure> {
@@ -262,7 +262,7 @@ fn first_round_trip_ns(client: &mut Client<impl transport::Transport>) -> Result
         let (start, before) = (Instant::now(), client.retransmissions());
         client.exchange().map_err(|error| broken(&error))?;
         tries += 1;
-        // One that was lost says nothing of how long others take.
+        // The time of a lost message says nothing about others.
         if client.retransmissions() == before || tries == FIRST_TRIES {
             return Ok(start.elapsed().as_nanos() as f64);
         }
@@ -334,12 +334,12 @@ fn at_a_rate(
     Ok(())
 }
 
-/// The number that an answer carries; none where it is too short for one, and comes in its turn.
+/// The number that an answer carries; none in an answer too short for one, which arrives in order.
 fn number_of(answer: &[u8]) -> Option<u64> {
     answer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What a message of this size takes through the protocol and back where no CPU has to be woken.
+/// The kernel's work for a round trip of a message of this size, without a wake-up.
 pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
     let (reads, through) = match over {
         Over::Tcp => ((12.0, 50.0), "TCP, IP and the device"),
@@ -347,11 +347,11 @@ pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
         Over::Unix => ((4.0, 16.0), "a queue of buffers"),
     };
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
-    // Two copies each way, and beyond 4 KiB pages have to be found for them.
+    // Two copies each way; beyond 4 KiB, pages must be allocated for them.
     calls + Cost::bytes(4.0 * size as f64, (2.0, 20.0), "copied")
 }
 
-/// A round trip from what it consists of, in which so many ends wait in the kernel.
+/// A round trip from its components, with `waiting_ends` ends that wait in the kernel.
 pub(crate) fn round_trip(
     link: &str,
     exchange: &Exchange,
@@ -373,7 +373,7 @@ pub(crate) fn round_trip(
     Some(cost)
 }
 
-/// How long such a round trip took over the socket below, as this probe has measured it.
+/// The measured round trip of the socket below.
 pub(crate) fn measured_ns(
     link: &str,
     exchange: &Exchange,

@@ -1,4 +1,4 @@
-//! What the ends' CPUs do in soft interrupts, each counted once.
+//! Soft interrupts on the ends' CPUs, each counted once.
 
 use crate::net::windows::KIB;
 use costof_measure::meter::Meter;
@@ -6,7 +6,7 @@ use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
 use costof_model::protocol::Offers;
 use std::collections::BTreeSet;
 
-/// The name under which the receiver offers the CPUs whose soft interrupts it counts.
+/// The offer in which the receiver lists the CPUs whose soft interrupts it counts.
 pub(crate) const COUNTED: &str = "counted";
 
 pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
@@ -14,9 +14,8 @@ pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
     cpus.join(",")
 }
 
-/// The CPUs whose soft interrupts the sender counts, of those that it uses: not those which
-/// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
-/// receiver counts all there are.
+/// The CPUs whose soft interrupts the sender counts: those that it uses, except those that a
+/// receiver on the same machine counts. None if no CPU is left.
 pub(crate) fn left_to_count(
     mut used: BTreeSet<usize>,
     offers: &Offers,
@@ -32,7 +31,7 @@ pub(crate) fn left_to_count(
     (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
 }
 
-/// What a role's CPUs did in soft interrupts.
+/// The soft interrupts of a role's CPUs.
 pub(crate) struct SoftInterrupts {
     cpus: Vec<usize>,
     before: Option<Vec<Ticks>>,
@@ -46,7 +45,7 @@ impl SoftInterrupts {
         }
     }
 
-    /// For each KiB of `bytes`; nothing where the kernel does not tell.
+    /// Reports them per KiB of `bytes`, if the kernel counts them.
     pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
         let (Some(before), Some(after)) = (&self.before, processor_ticks::read()) else {
             return;
@@ -79,14 +78,14 @@ mod tests {
             left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
             Some(vec![4, 6])
         );
-        // An odd number, of which both ends use some, or all.
+        // An odd number of CPUs, of which both ends use some, or all.
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
         assert_eq!(left(&[9], &[9], false, 1), None);
-        // Without CPUs of its own, an end counts all that there are.
+        // Without CPUs of its own, an end counts all of the machine's.
         assert_eq!(left(&[], &[], false, 1), None);
         assert_eq!(left(&[3], &[], false, 1), None);
-        // The same numbers on two machines are not the same CPUs.
+        // Equal numbers on two machines are different CPUs.
         assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
         assert_eq!(left(&[], &[], true, 2), Some(vec![]));
     }

@@ -1,4 +1,4 @@
-//! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
+//! `net.stages`: the stages of a round trip, by the kernel's timestamps.
 
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
@@ -25,17 +25,17 @@ point! {
     /// (SO_TIMESTAMPING, in software: SCHED, SND and RX). The stamps use the same clock that the
     /// process reads before it sends and after it has received, so the four stages of a message add
     /// up to its round trip. All stamps are from the client's host, because clocks of two hosts
-    /// cannot be subtracted: what the other end took is inside driver_to_stack. Stamping itself
+    /// cannot be subtracted: the other end's time is inside driver_to_stack. Stamping itself
     /// costs some microseconds, so the latency is higher than net.rtt's. If a message takes several
     /// packets, the last one is stamped.
     ///
     /// # Predicted from
-    /// the round trip as net.rtt has measured it over the same link, the same wait and size, and
-    /// system calls for the stamps
+    /// the round trip over the same link with the same wait and size (net.rtt), and system calls
+    /// for the stamps
     ///
     /// # Sources
     /// - Linux Documentation/networking/timestamping.rst
-    /// - CSE 221 System Measurement Project, 2014, which found no time of the protocol's own
+    /// - CSE 221 System Measurement Project, 2014, which found no cost of the protocol itself
     ///   between ping and TCP
     ///
     /// # Needs
@@ -67,22 +67,21 @@ impl Exchanges for Stages {
 
 impl Measure for Stages {
     const METRICS: &'static [Metric] = metrics! {
-        /// the round trip, with the stamps: from before the message is sent until the whole answer
-        /// is there
+        /// the round trip, stamping included: from just before the message is sent until the whole
+        /// answer has arrived
         latency: Nanoseconds Lower,
-        /// from before the send until the message's last packet enters the queue discipline: the
-        /// call, the copy, UDP or TCP, and IP
+        /// from just before the send until the message's last packet enters the queue discipline:
+        /// the call, the copy, UDP or TCP, and IP
         send_to_queue: Nanoseconds Lower,
-        /// from there until the driver is given the packet
+        /// from there until the driver has the packet
         queue_to_driver: Nanoseconds Lower,
-        /// from there until this host receives the answer: the wire, and all of the other end; on
+        /// from there until the answer arrives at this host: the wire, and all of the other end; on
         /// loopback also the rest of the send
         driver_to_stack: Nanoseconds Lower,
         /// from there until the receiving process has the answer: IP, UDP or TCP, waking it, and
         /// the copy
         stack_to_receive: Nanoseconds Lower,
-        /// the share of messages of which an answer or a stamp was missing; they count for nothing
-        /// else
+        /// the share of messages without an answer or a stamp; they enter no other metric
         missing: One Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
@@ -129,18 +128,18 @@ fn measure(
     measure_stages(first, &mut stamped, record, meter)
 }
 
-/// Measures stages of messages until the point's time is over, and which share of messages has none.
-/// `first` was measured before; `stamped` exchanges one more.
+/// Measures stages of messages until the point's time is over, and the share of messages without
+/// them. `first` was measured earlier; `stamped` exchanges one more.
 ///
 /// # Errors
-/// Those of `stamped`; that the kernel has ceased to stamp packets.
+/// Those of `stamped`; the kernel no longer stamps packets.
 pub(crate) fn measure_stages(
     first: ClientStages,
     stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
     record: fn(&ClientStages, &mut Meter<'_>),
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    /// How many messages in a row may have no stamps.
+    /// How many messages in a row may lack stamps.
     const MAX_UNSTAMPED: u32 = 1000;
     let latency_ns = |stages: ClientStages| stages.latency_ns() as f64;
     let first_ns = latency_ns(first);
@@ -158,7 +157,7 @@ pub(crate) fn measure_stages(
             None => unstamped += 1,
         }
         if unstamped == MAX_UNSTAMPED {
-            return Err(Failure::error("the kernel has ceased to stamp packets"));
+            return Err(Failure::error("the kernel no longer stamps packets"));
         }
         Ok(stages.is_none())
     })?;
@@ -166,14 +165,14 @@ pub(crate) fn measure_stages(
     Ok(())
 }
 
-/// The stages of the first message that is stamped all over.
+/// The stages of the first message that has all of its stamps.
 ///
 /// # Errors
-/// Those of `stamped`; that none of the first messages is.
+/// Those of `stamped`; none of the first messages has all stamps.
 pub(crate) fn first_stamped(
     stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
 ) -> Result<ClientStages, Failure> {
-    /// How many messages may have no stamps before any has.
+    /// How many messages may lack stamps before any has them.
     const MAX_UNSTAMPED: u32 = 10;
     for _ in 0..MAX_UNSTAMPED {
         if let Some(stages) = stamped().map_err(|error| broken(&error))? {
@@ -181,8 +180,8 @@ pub(crate) fn first_stamped(
         }
     }
     Err(Failure::error(
-        "no message has an answer and all of its stamps: does a firewall drop it, or has \
-         the link no such stamps?",
+        "no message has an answer and all of its stamps (a firewall may drop it, or \
+         the link may not stamp packets)",
     ))
 }
 
@@ -195,7 +194,6 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
         answered,
     } = *stages;
     let queued = queued.unwrap_or(left);
-    // They are ascending.
     for (metric, from, to) in [
         ("latency", sent, answered),
         ("send_to_queue", sent, queued),
@@ -214,7 +212,7 @@ fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction
     } else {
         rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
     };
-    // Two clones of the packet are stamped and queued, and one more call fetches each.
+    // Two clones of the packet are stamped and queued, and another call fetches each.
     let stamps = syscall::measured_cost(measured, syscall::Call::Read)? * (2.0, 80.0);
     (round_trip + stamps.named("the stamps")).predict("latency")
 }

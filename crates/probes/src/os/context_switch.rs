@@ -20,7 +20,7 @@ words! {
 }
 
 words! {
-    /// What makes one wait for the other.
+    /// How one end waits for the other.
     pub(crate) enum Over {
         /// a byte through a pipe for each direction
         Pipe = "pipe",
@@ -43,9 +43,8 @@ point! {
     /// and all switches are counted.
     ///
     /// # Predicted from
-    /// system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a
-    /// futex; what the scheduler does usually takes; what waking another CPU takes, in a
-    /// virtual machine with the exits that cpu.vm_exit measured
+    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex; usual times for
+    /// the scheduler and for waking another CPU, in a virtual machine with exits (cpu.vm_exit)
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between
@@ -61,7 +60,7 @@ point! {
     pub(crate) struct ContextSwitch of "os.context_switch" {
         /// what runs in turn
         between: Between = words(),
-        /// what makes one wait for the other
+        /// how one end waits for the other
         over: Over = words(),
         cpus: Cpus = Cpus::same_first(),
         wake: Wake = wake::of_two_ends(),
@@ -70,20 +69,20 @@ point! {
 
 impl Measure for ContextSwitch {
     const METRICS: &'static [Metric] = metrics! {
-        /// one switch: half of a round trip of the token, the pipe's or the futex's calls in it
+        /// one switch: half of the token's round trip, including the pipe's or the futex's calls
         cost: Nanoseconds Lower,
-        /// with cpus=cross: a whole round trip, two switches, each one stamped
+        /// with cpus=cross: a whole round trip, two switches; each is stamped
         round_trip: Nanoseconds Lower,
-        /// what the pipe or the futex costs of that by itself: one write and one read, or one
-        /// FUTEX_WAKE and one FUTEX_WAIT, in one thread that never waits
+        /// the part of it that the pipe or the futex costs without a switch: one write and one
+        /// read, or one FUTEX_WAKE and one FUTEX_WAIT, in one thread that never waits
         over_alone: Nanoseconds Lower,
-        /// with cpus=same: `cost` less `over_alone`, which leaves waking, choosing and switching
+        /// with cpus=same: `cost` minus `over_alone`: waking, choosing and switching
         switch_alone: Nanoseconds Lower,
-        /// context switches that the kernel counted for both ends (getrusage), for each of those
-        /// that are meant
+        /// context switches of both ends as the kernel counts them (getrusage), divided by those
+        /// that the token makes
         switches: One Neither,
-        /// which share of them took the CPU from an end that had just woken the other, before
-        /// it waited by itself
+        /// the share of switches that took the CPU from an end that had just woken the other,
+        /// before it waited itself
         preempted: One Neither,
     };
     const AFTER: NameList = &["os.syscall", "cpu.vm_exit"];
@@ -111,7 +110,7 @@ impl Measure for ContextSwitch {
             Over::Pipe => syscall::Call::Read,
             Over::Futex => syscall::Call::Getppid,
         };
-        // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
+        // A pipe locks, copies and wakes, more than a read of /dev/zero does.
         let mut cost = syscall::measured_cost(measured, call)? * (2.0, 4.0);
         cost += Cost::new((300.0, 2000.0), "for the scheduler");
         if point.between == Between::Processes {
@@ -120,7 +119,7 @@ impl Measure for ContextSwitch {
         (cost + waking(point, facts, measured)).predict("cost")
     }
 
-    /// A round trip is two switches; what is left of one without its calls.
+    /// A round trip is two switches, plus calls, which are subtracted.
     fn derive(point: &At<ContextSwitch>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, 2);
@@ -134,7 +133,7 @@ impl Measure for ContextSwitch {
     }
 }
 
-/// A context switch between two processes by a pipe, on such CPUs, as measured.
+/// A measured context switch between two processes through a pipe, on such CPUs.
 pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let switch = ContextSwitch {
         between: Between::Processes,
@@ -145,8 +144,8 @@ pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>)
     expect::measured_cost(measured, &switch, "for a context switch by a pipe")
 }
 
-/// What it takes beside exits until a halted CPU of a virtual machine runs again: its host's scheduler,
-/// and its host's CPU that leaves an idle state.
+/// The time, without exits, until a halted CPU of a virtual machine runs again: the host's
+/// scheduler, and the host's CPU leaving an idle state.
 pub(super) fn resumed() -> Cost {
     Cost::new(
         (4e3, 20e3),
@@ -196,7 +195,7 @@ mod tests {
             let report = ContextSwitch::derive(&point, vec![report]);
             assert_eq!(report.metrics.len(), metrics, "{point:?}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
-            // On one CPU, to be preempted by the partner is no disturbance.
+            // On one CPU, preemption by the partner is no disturbance.
             assert_eq!(
                 report.metrics[0].disturbed.is_empty(),
                 point.cpus == Cpus::Same

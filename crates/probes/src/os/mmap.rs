@@ -13,11 +13,11 @@ use std::io;
 const REPETITIONS: u64 = 501;
 
 words! {
-    /// Whether the mapping comes with its pages.
+    /// Whether all pages are mapped at once.
     pub(crate) enum Populate {
-        /// touching the first page brings that page
+        /// only the page that is touched is mapped, by its fault
         No = "no",
-        /// MAP_POPULATE brings all pages, so touching brings none
+        /// MAP_POPULATE maps all pages, so touching causes no fault
         Yes = "yes",
     }
 }
@@ -29,15 +29,14 @@ point! {
     ///
     /// Private anonymous memory is mapped (MAP_NORESERVE), its first byte is written, and it is
     /// unmapped, in a loop. Pages are 4 KiB, even where huge ones are always on
-    /// (PR_SET_THP_DISABLE). The page and the page tables were given back just before, so they are
-    /// in the caches. The three parts come from 501 more repetitions with clock readings between
+    /// (PR_SET_THP_DISABLE). The page and the page tables were freed just before, so they are in
+    /// the caches. The three parts come from 501 more repetitions with clock readings between
     /// them, minus the cost of a reading. No other thread of the process runs: munmap would have to
     /// interrupt one on another CPU.
     ///
     /// # Predicted from
-    /// opening and closing a file, which os.syscall has measured: two system calls too, that
-    /// allocate and free an object; a page fault that os.page_fault has measured; and flushing the
-    /// TLB
+    /// opening and closing a file (os.syscall), which are also two system calls that allocate and
+    /// free an object; a page fault (os.page_fault); flushing the TLB
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -47,9 +46,9 @@ point! {
     /// # Needs
     /// - Linux 3.15; with populate, as much free memory as the size
     pub(crate) struct Mmap of "os.mmap" {
-        /// the size of the mapping, whatever of it is touched
+        /// the size of the mapping, however much of it is touched
         size: usize = bytes(4 << 10..=1 << 40, &[4 << 10, 1 << 20, 1 << 30]),
-        /// whether the mapping comes with its pages
+        /// whether all pages are mapped at once
         populate: Populate = words(),
     }
 }
@@ -58,13 +57,13 @@ impl Measure for Mmap {
     const METRICS: &'static [Metric] = metrics! {
         /// mmap, one page touched, munmap: the three together
         cost: Nanoseconds Lower,
-        /// mmap alone, stamped: the median
+        /// mmap alone, stamped; the median
         map: Nanoseconds Lower,
-        /// the touch alone, stamped: the median
+        /// the touch alone, stamped; the median
         touch: Nanoseconds Lower,
-        /// munmap alone, with the page and the page tables to be freed, stamped: the median
+        /// munmap alone, including freeing the page and the page tables, stamped; the median
         unmap: Nanoseconds Lower,
-        /// pages that the kernel brought each time, as getrusage counts them
+        /// pages that the kernel mapped each time, by getrusage
         faults: One Neither,
     };
     const AFTER: NameList = &["os.syscall", "os.page_fault"];
@@ -95,7 +94,7 @@ impl Measure for Mmap {
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
             Populate::No => (1, 0),
         };
-        // Of many pages that come together each is cheaper; one that comes alone may cost more.
+        // Each of many pages mapped together is cheaper; a page mapped alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
         let fault = measured_cost(measured, &PageFault::default(), "for a page fault")? * times;
         // Two system calls that allocate and free a mapping, like those for a file.
@@ -122,7 +121,7 @@ impl Setup<Mmap> for NoHugePages {
         let (size, pages) = (point.size, pages(point));
         arenas::ensure_fits(Mmap::memory_bytes(point))?;
         let no_huge_pages = NoHugePages::begin().or_unsupported("cannot keep to small pages")?;
-        // So that a mapping that is refused (ulimit -v) is known before it is timed.
+        // A mapping that is refused (ulimit -v) is refused before anything is timed.
         map_touch_unmap(size, pages, 1).or_unsupported_hint(
             format_args!("cannot map {}", display_bytes(size as u64)),
             "ulimit -v limits it",
@@ -141,7 +140,7 @@ impl Setup<Mmap> for NoHugePages {
             Pages::OnTouch => 1,
             Pages::Populated => size.div_ceil(base_page_bytes()) as u64,
         };
-        // Many pages are counted, and timed, well enough in fewer repetitions.
+        // Fewer repetitions are enough to count and time many pages.
         let repetitions = (REPETITIONS / each).max(5);
         let mut parts = [const { Vec::new() }; 3];
         for part in &mut parts {
@@ -164,11 +163,11 @@ impl Setup<Mmap> for NoHugePages {
         let expected = each as f64;
         ensure!(
             (expected..=1.05 * expected + 1.0).contains(&faults),
-            "the kernel brought {faults:.2} pages where {each} were meant"
+            "the kernel mapped {faults:.2} pages instead of {each}"
         );
         Ok(())
     }
 }
 
-/// A mapping of this size has page tables of its own, on two levels.
+/// A mapping of this size needs page tables of its own, on two levels.
 const OWN_TABLES_BYTES: usize = 1 << 30;

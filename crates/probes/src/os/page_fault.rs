@@ -8,7 +8,7 @@ use costof_os::memory::arena::huge_page_bytes;
 use role::{Toucher, most_huge_pages};
 
 words! {
-    /// What the kernel has to do for it.
+    /// What the kernel does at the fault.
     pub(crate) enum Kind {
         /// find an empty page for anonymous memory and clear it; the first touch writes
         MinorAnonymous = "minor_anonymous",
@@ -41,9 +41,9 @@ point! {
     /// and read in random order; a cache of the device or of the host may still serve it.
     ///
     /// # Predicted from
-    /// the system call that os.syscall has measured, for entering the kernel and its handler;
-    /// clearing or copying a page at 8 to 32 bytes a cycle; 50 to 400 ns to find one; huge pages
-    /// cleared at 5 to 30 GB/s; a device by its kind
+    /// a system call (os.syscall), for entering the kernel and its handler; clearing or copying a
+    /// page at 8 to 32 bytes per cycle; 50 to 400 ns to find one; huge pages cleared at 5 to 30
+    /// GB/s; a device by its kind
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -58,22 +58,22 @@ point! {
     /// - for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice
     ///   two such pages, where they are larger), not fragmented
     pub(crate) struct PageFault of "os.page_fault" {
-        /// what the kernel has to do for it
+        /// what the kernel does at the fault
         kind: Kind = words(),
     }
 }
 
 impl Measure for PageFault {
     const METRICS: &'static [Metric] = metrics! {
-        /// one page fault; of `major`, in a row
+        /// one page fault; for `major`, in a row
         cost: Nanoseconds Lower,
-        /// of `major`: single faults, each after the file was evicted
+        /// for `major`: single faults, each after the file was evicted
         latency: Nanoseconds Lower,
-        /// page faults an access, as getrusage counts them: major ones for `major`
+        /// page faults per access, by getrusage: major ones for `major`
         faults: One Neither,
-        /// what one fault has mapped, by smaps
+        /// bytes that one fault mapped, by smaps
         mapped: Bytes Neither,
-        /// of `major`: read from a device for one fault, by /proc/thread-self/io
+        /// for `major`: bytes read from a device per fault, by /proc/thread-self/io
         read_bytes: Bytes Neither,
     };
     const AFTER: NameList = &["os.syscall", "cpu.frequency"];

@@ -8,7 +8,7 @@ use costof_os::memory::arena::base_page_bytes;
 use role::Pinning;
 
 words! {
-    /// By which system calls.
+    /// The system calls.
     pub(crate) enum How {
         /// a buffer registered with io_uring, and unregistered: pinned for long
         IoUring = "io_uring",
@@ -25,20 +25,20 @@ point! {
     ///
     /// A buffer of the whole size, and one of a single page, is pinned and unpinned again and
     /// again; its pages are in memory. The cost is the slope: the difference of the two medians of
-    /// a launch, divided by the number of pages that the larger one has more. So the system calls,
-    /// and what they do only once, are not in it. With huge pages it is the cost of each 4 KiB in
-    /// them. VmPin shows that io_uring pins. A byte that is changed after it was lent, and read
-    /// changed, shows that vmsplice does not copy.
+    /// a launch, divided by the number of pages by which the buffers differ. So it does not contain
+    /// the system calls and what they do only once. With huge pages it is the cost of each 4 KiB in
+    /// them. VmPin shows that io_uring pins. A byte that is changed after its page was lent, and is
+    /// read changed, shows that vmsplice does not copy.
     ///
     /// # Predicted from
-    /// an entry of the page table to read, two atomic changes of the page's count and lists of
-    /// pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with
-    /// io_uring, which counts many at once
+    /// reading an entry of the page table, two atomic changes of the page's count, and writing
+    /// lists of pages: 60 to 400 cycles for a small page; for each 4 KiB of a huge page 2 to 60
+    /// with io_uring, which counts many at once
     ///
     /// # Sources
     /// - Linux Documentation/core-api/pin_user_pages.rst
     /// - io_uring_register(2), vmsplice(2)
-    /// - a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured
+    /// a course report on zero-copy sends asserts 2 to 5 µs per message for pinning, unmeasured
     ///
     /// # Needs
     /// - for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked
@@ -46,7 +46,7 @@ point! {
     /// - for vmsplice: fs.pipe-max-size of at least the size
     /// - for 2MiB: transparent huge pages not set to never
     pub(crate) struct Pin of "os.pin" {
-        /// by which system calls
+        /// the system calls
         how: How = words(),
         pages: Pages = Pages::axis(),
         // Several pages even where the smallest are of 64 KiB.
@@ -63,7 +63,7 @@ impl Measure for Pin {
         whole_buffer: Nanoseconds Lower,
         /// a buffer of one page, pinned and unpinned, with both system calls
         one_page: Nanoseconds Lower,
-        /// of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them
+        /// of io_uring: memory that the buffer has pinned, by VmPin; with huge pages, all of them
         pinned: Bytes Neither,
     };
     const AFTER: NameList = &["cpu.frequency"];
@@ -109,7 +109,7 @@ impl Measure for Pin {
 /// How many pages of the smallest size the buffer has.
 ///
 /// # Errors
-/// It is of one, so that there is no slope from one page to the whole.
+/// If it is only one, so that there is no slope from one page to the whole.
 fn pages(size: u64, page_bytes: usize) -> Result<usize, Failure> {
     let pages = (size as usize).div_ceil(page_bytes);
     if pages < 2 {

@@ -10,7 +10,7 @@ const MIB_64: u64 = 64 << 20;
 const GIB: u64 = 1 << 30;
 
 words! {
-    /// By which call.
+    /// The call.
     pub(crate) enum How => Starting {
         /// fork() of the C library: the child has a copy of its parent
         Fork = "fork",
@@ -40,21 +40,21 @@ point! {
     /// What does it cost to start a process that does nothing, until it has ended, by the size of
     /// its parent?
     ///
-    /// One child after the other runs on the parent's CPU. Each is stamped before the call, after
-    /// it, and after waitpid; its exit code shows what it did. The cost includes the child's page
-    /// faults and its end. The parent is a worker of one thread (with method 1 it had two: then the
-    /// C library's fork takes locks, and a third longer). A fork copies some forty mappings and
-    /// half a MiB, and takes a fifth longer than in a program of a few lines. The executed program
-    /// lies in a memory file, is linked to nothing and gets no environment. So execve is measured,
-    /// without a file system and without the dynamic linker, which takes most of the time of an
-    /// ordinary program such as /bin/true. A fork copies the page tables of touched memory and
-    /// marks every page as shared, so its cost grows with the number of pages, not with their
-    /// content. The memory is on the smallest pages, because huge ones would hide that.
+    /// Children run one after the other on the parent's CPU. The time is read before the call,
+    /// after it, and after waitpid; the exit code shows what the child did. The cost includes the
+    /// child's page faults and its end. The parent is a worker of one thread (with method 1 it had
+    /// two: then the C library's fork takes locks, and a third longer). A fork copies some forty
+    /// mappings and half a MiB, and takes a fifth longer than in a program of a few lines. The
+    /// executed program lies in a memory file, is linked to nothing and gets no environment. So
+    /// execve is measured without a file system and without the dynamic linker, which takes most of
+    /// the time of an ordinary program such as /bin/true. A fork copies the page tables of touched
+    /// memory and marks every page as shared, so its cost grows with the number of pages, not with
+    /// their content. The memory is on the smallest pages, because huge ones would hide that.
     ///
     /// # Predicted from
-    /// three of the smallest system calls, which os.syscall has measured; usual times for making
-    /// and ending a process and for executing a program; for every page of resident memory 20 to
-    /// 100 ns to copy and to drop its entry, where a fork copies it
+    /// three system calls (os.syscall); usual times for making and ending a process and for
+    /// executing a program; where a fork copies page tables, 20 to 100 ns to copy and to drop the
+    /// entry of each resident page
     ///
     /// # Sources
     /// - fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)
@@ -68,7 +68,7 @@ point! {
     /// - for clone3: Linux 5.3, and a container that lets it through
     /// - for exec: /proc, and memory files that may be executed (vm.memfd_noexec)
     pub(crate) struct Process of "os.process" {
-        /// by which call
+        /// the call
         how: How = words(),
         /// whether the child executes a program
         exec: Exec = words(),
@@ -82,18 +82,18 @@ impl Measure for Process {
     const METRICS: &'static [Metric] = metrics! {
         /// from before the call until the child has ended and was waited for
         latency: Nanoseconds Lower,
-        /// of that, until the call has returned in the parent, which for vfork and posix_spawn is
+        /// the part of it until the call has returned in the parent; vfork and posix_spawn return
         /// after the child has ended or executed
         call: Nanoseconds Lower,
         /// the parent's resident memory, its own included (VmRSS)
         resident: Bytes Neither,
-        /// of that, memory that belongs to no file (RssAnon): a fork copies its page tables
+        /// the part of it that belongs to no file (RssAnon): a fork copies its page tables
         anonymous: Bytes Neither,
     };
     const AFTER: NameList = &["os.syscall"];
     const CROSSINGS: &'static [NameList] = &[&["how", "exec"]];
-    // A worker keeps what it has measured, and a fork copies that: so that no point
-    // stands behind another, each has its launches alone.
+    // A worker keeps what it has measured, and a fork copies that. To give every point the same
+    // start, each has its launches alone.
     const BLOCKS_BY: NameList = &["how", "exec", "resident"];
     const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
@@ -104,7 +104,7 @@ impl Measure for Process {
         "process: posix_spawn of a program": { how: How::PosixSpawn, exec: Exec::Yes },
     }
 
-    /// That those which borrow their parent's memory do not care how much it is.
+    /// For calls that borrow the parent's memory, its size does not matter.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let borrowing = [(How::Vfork, Exec::No), (How::PosixSpawn, Exec::Yes)];
         let large = borrowing.map(|(how, exec)| Process {
@@ -143,15 +143,14 @@ impl Measure for Process {
     }
 }
 
-/// What making a small process and ending it takes, in nanoseconds: descriptors,
-/// credentials, an address space, scheduling it, its faults, its end.
+/// Time for making and ending a small process, in nanoseconds: descriptors, credentials, an address
+/// space, scheduling, page faults, its end.
 const COPIED_NS: (f64, f64) = (30_000.0, 150_000.0);
-/// The same of one that borrows its parent's address space.
+/// The same for a process that borrows its parent's address space.
 const BORROWED_NS: (f64, f64) = (8_000.0, 50_000.0);
-/// What executing a static program of one page adds: a new address space, its
-/// stack and mappings, and half a dozen page faults.
+/// Additional time for executing a static program of one page: a new address space, its stack and
+/// mappings, and half a dozen page faults.
 const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
-/// Copying a page-table entry at the fork and dropping it at the end: each counts
-/// twice in a structure of the page's own, 64 bytes that a cache holds or that
-/// come from main memory.
+/// Copying a page-table entry at the fork and dropping it at the end: each changes two counts in a
+/// structure of the page, 64 bytes that are in a cache or come from main memory.
 const PAGE_NS: (f64, f64) = (20.0, 100.0);

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use costof_os::process::signals::{Cause, Handler};
 
 words! {
-    /// What is done.
+    /// What happens.
     pub(crate) enum How {
         /// a thread sends itself SIGUSR1 (tgkill), the handler runs and returns
         Deliver = "deliver",
@@ -24,26 +24,25 @@ point! {
     /// the kernel twice: by tgkill, on whose return the handler runs, on the thread's own stack,
     /// and by the handler's return (rt_sigreturn). Both move the CPU's state, with its vector
     /// registers, to or from that stack. `fault` comes from a store that never happens: the handler
-    /// continues behind it. So there is no tgkill and no mprotect, but an exception, and the
+    /// continues after it. So there is no tgkill and no mprotect, but an exception, and the
     /// kernel's check of the page.
     ///
     /// # Predicted from
-    /// the smallest system call, which os.syscall has measured, and 0.3 to 2 µs for building and
-    /// taking down the frame of a handler
+    /// a system call (os.syscall), and 0.3 to 2 µs for building and removing the frame of a handler
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
     ///   lat_sig: install, catch, prot
     /// - sigaction(2), sigreturn(2), signal(7)
     pub(crate) struct Signal of "os.signal" {
-        /// what is done
+        /// what happens
         how: How = words(),
     }
 }
 
 impl Measure for Signal {
     const METRICS: &'static [Metric] = metrics! {
-        /// one signal, from before it is made until the handler has returned; for `install`, one
+        /// one signal, from before it is sent until the handler has returned; for `install`, one
         /// sigaction
         cost: Nanoseconds Lower,
     };
@@ -60,7 +59,7 @@ impl Measure for Signal {
         let frame = Cost::new(FRAME_NS, "for a handler's frame with the vector registers");
         let cost = match point.how {
             How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),
-            // An exception, and the call that returns.
+            // An exception, and the call that returns from the handler.
             How::Fault => {
                 call * (1.0, 3.0) + frame + Cost::new((100.0, 1000.0), "to look at the page")
             }
@@ -70,8 +69,8 @@ impl Measure for Signal {
     }
 }
 
-/// What the frame of a handler takes, to build and to take down: hundreds of
-/// bytes to kilobytes of registers, by the CPU's vector extensions.
+/// Time for building and removing the frame of a handler: hundreds of bytes to kilobytes of
+/// registers, by the CPU's vector extensions.
 const FRAME_NS: (f64, f64) = (300.0, 2000.0);
 
 struct Signaller {
@@ -104,10 +103,7 @@ impl Setup<Signal> for Signaller {
 
     fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let Signaller { handler, made } = self;
-        ensure!(
-            handler.is_installed(),
-            "another handler is installed than this one"
-        );
+        ensure!(handler.is_installed(), "another handler is installed");
         let handled = handler.handled();
         ensure!(
             handled == made,

@@ -21,7 +21,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 words! {
-    /// Which call.
+    /// The call.
     pub(crate) enum Call {
         /// the smallest call that always enters the kernel
         Getppid = "getppid",
@@ -52,8 +52,8 @@ point! {
     /// counts 1,000 more operations, which shows that they entered the kernel.
     ///
     /// # Predicted from
-    /// the mitigations in force, which decide what an entry costs; time() from the coarse clock
-    /// that cpu.clock has measured, since both only read the vDSO's memory
+    /// the mitigations in force, which decide what entering the kernel costs; for time(), the
+    /// coarse clock (cpu.clock), since both only read the vDSO's memory
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -68,9 +68,9 @@ point! {
     /// - to show that the kernel was entered: perf_event_paranoid and tracefs that let a tracepoint
     ///   be counted
     pub(crate) struct Syscall of "os.syscall" {
-        /// which call
+        /// the call
         call: Call = words(),
-        /// threads of the process that calls: the second one sleeps, as in a program that has any
+        /// threads of the calling process: the second one sleeps, as in any program that has one
         threads: u64 = count(1..=2, &[1, 2]),
     }
 }
@@ -83,14 +83,14 @@ impl Measure for Syscall {
         /// how often the kernel was entered per operation, by the tracepoint
         /// raw_syscalls:sys_enter; absent where that cannot be read
         entries: One Neither,
-        /// where the tracepoint cannot be read: the cost over that of time(), which stays in user
+        /// where the tracepoint cannot be read: the cost minus that of time(), which stays in user
         /// space
         times_vdso: One Neither,
     };
     const AFTER: NameList = &["cpu.clock", "cpu.frequency"];
     const CROSSINGS: &'static [NameList] = &[&["call", "threads"]];
     const ROUNDS: u32 = 2;
-    // The C library remembers for good that there was a second thread.
+    // The C library remembers forever that there was a second thread.
     const BLOCKS_BY: NameList = &["threads"];
     const ROLES: &'static [StartRole] = &[|_| role::<Syscall>(Caller::default())];
 
@@ -102,7 +102,7 @@ impl Measure for Syscall {
             Relation::because("a read enters the kernel as getppid does, and does more there")
                 .these("call", Call::Read.word())
                 .those("call", Call::Getppid.word()),
-            Relation::because("time() by the vDSO does not enter the kernel")
+            Relation::because("time() in the vDSO does not enter the kernel")
                 .these("call", Call::Getppid.word())
                 .those("call", Call::Time.word()),
         ]
@@ -149,12 +149,12 @@ impl Measure for Syscall {
     }
 }
 
-/// What a call costs in a process of one thread, where that was measured, in nanoseconds.
+/// Cost of a call in a process of one thread, where that was measured, in nanoseconds.
 pub(crate) fn one_thread_ns(measured: &MeasuredRows<'_>, call: Call) -> Option<f64> {
     measured.at(&Syscall { call, threads: 1 })
 }
 
-/// The same as a term of a prediction.
+/// The same, as a term of a prediction.
 pub(crate) fn measured_cost(measured: &MeasuredRows<'_>, call: Call) -> Option<Cost> {
     let name = match call {
         Call::Read => "for a read",
@@ -170,8 +170,8 @@ struct Caller {
     second: Option<Sleeper>,
     /// The first error of a call.
     failed: FirstError,
-    /// The points of which evidence was given: a round later it is the same, and to count takes longer
-    /// than to measure.
+    /// The points that have given evidence: a round later it is the same, and counting takes longer
+    /// than measuring.
     given: Vec<Syscall>,
 }
 

@@ -8,7 +8,7 @@ use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};
 
 words! {
-    /// By which interface.
+    /// The interface.
     pub(crate) enum How => ThreadApi {
         /// pthread_create and pthread_join of the C library
         Pthread = "pthread",
@@ -33,15 +33,15 @@ pub(crate) static PROBE: Probe = Probe::new::<Thread>();
 point! {
     /// What does it cost to create a thread that does nothing, and to join it?
     ///
-    /// One thread after the other is created and joined. Each is stamped before its creation, after
-    /// it, and after the join, and returns the number of its CPU, which shows that it ran. The C
+    /// Threads are created and joined one after the other. The time is read before the creation,
+    /// after it, and after the join; each thread returns the number of its CPU, which shows that it
+    /// ran. The C
     /// library reuses the stacks of ended threads, so the cost does not include mapping one. On one
     /// CPU it includes two context switches: to the new thread when its creator waits, and back.
     ///
     /// # Predicted from
-    /// six of the smallest system calls, which os.syscall has measured; making and ending a thread;
-    /// and two context switches between threads, as os.context_switch has measured them on one
-    /// CPU, or to another one that is idle
+    /// six system calls (os.syscall); making and ending a thread; two context switches between
+    /// threads (os.context_switch), on one CPU or to an idle one
     ///
     /// # Sources
     /// - pthread_create(3), pthread_join(3)
@@ -51,7 +51,7 @@ point! {
     /// # Needs
     /// - for any: two CPUs
     pub(crate) struct Thread of "os.thread" {
-        /// by which interface
+        /// the interface
         how: How = words(),
         /// where the thread may run
         cpus: Cpus = words(),
@@ -62,7 +62,7 @@ impl Measure for Thread {
     const METRICS: &'static [Metric] = metrics! {
         /// from before the creation until the thread has ended and was joined
         latency: Nanoseconds Lower,
-        /// of that, until the call that creates has returned
+        /// the part of it until the creating call has returned
         call: Nanoseconds Lower,
         /// the share of threads that ran on another CPU than their creator began on
         crossed: One Neither,
@@ -84,13 +84,13 @@ impl Measure for Thread {
     }
 
     fn predict(point: &At<Thread>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        // Signals blocked and let in, clone, waiting, waking, the stack given back.
+        // Blocking and restoring signals, clone, waiting, waking, giving back the stack.
         let calls = syscall::measured_cost(measured, syscall::Call::Getppid)? * 6.0;
         let made = calls + Cost::new(MADE_NS, "to make and to end a thread");
         let here = switch(measured, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
         let switches = match point.cpus {
             Cpus::Same => here * 2.0,
-            // One or two to an idle CPU.
+            // One or two context switches to an idle CPU.
             Cpus::Any => {
                 let there = switch(measured, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
                 let least = (2.0 * here.range.0).min(there.range.0);
@@ -127,7 +127,7 @@ impl Setup<Thread> for Creator {
     }
 
     fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        // As std starts threads, and the C library keeps what it knows of one.
+        // What std allocates to start a thread, and what the C library keeps of one.
         meter.operation_allocates();
         let mut failed = FirstError::default();
         meter.stages(
@@ -149,22 +149,22 @@ impl Setup<Thread> for Creator {
 
     fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
-        // The next point may be of another probe's making.
+        // The next point may belong to another probe.
         let Some(cpu) = self.home else { return Ok(()) };
         affinity::pin(&[cpu]).or_fail(format_args!("cannot go back to {cpu}"))
     }
 }
 
-/// What making a thread and ending it takes without system calls and switches: its
-/// descriptor, its kernel stack, scheduling it, and dropping them.
+/// Time for making and ending a thread, without system calls and switches: its descriptor, its
+/// kernel stack, scheduling, and freeing them.
 const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
 /// A context switch on one CPU, where it was not measured.
 const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
-/// One to an idle CPU, where it was not measured.
+/// A context switch to an idle CPU, where it was not measured.
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
-/// A context switch: as measured between threads, by a futex if there is one of it, as that does least
-/// beside; else between processes; else as usual.
+/// A context switch: between threads if measured (by futex if possible, which does least besides),
+/// else between processes, else a usual value.
 fn switch(measured: &MeasuredRows<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
     const NAME: &str = "for a context switch";
     let measured = [

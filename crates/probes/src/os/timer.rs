@@ -6,11 +6,11 @@ use crate::prelude::*;
 use crate::wake::{self, Awake, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
-/// The least slack that can be set, in nanoseconds.
+/// The smallest slack that can be set, in nanoseconds.
 const LEAST_SLACK_NS: u32 = 1;
-/// What a thread has unless somebody changed it, in nanoseconds.
+/// The default slack of a thread, in nanoseconds.
 const USUAL_SLACK_NS: u64 = 50_000;
-/// Sleeps of a point, at least, and how many before them are not counted.
+/// The fewest sleeps of a point, and the sleeps before them that are not counted.
 const SLEEPS_MIN: u32 = 6;
 const WARM_UP_SLEEPS: u32 = 2;
 const CANNOT_SLEEP: &str = "cannot sleep";
@@ -18,7 +18,7 @@ const CANNOT_SLEEP: &str = "cannot sleep";
 words! {
     /// How late the kernel may make the timer, to serve several at once.
     pub(crate) enum Slack {
-        /// what the worker began with, 50 µs unless somebody changed it
+        /// what the worker inherits: 50 µs unless somebody changed it
         Default = "default",
         /// 1 ns (PR_SET_TIMERSLACK)
         Least = "least",
@@ -35,13 +35,13 @@ point! {
     /// timer slack, which is most of it by default and can be switched off; the interrupt (in a
     /// virtual machine, through the hypervisor); with wake=idle, the CPU's way out of its idle
     /// state, otherwise a context switch from the thread that kept it busy; and the return to the
-    /// program. A sleep whose time is over before it begins counts from when it was due.
+    /// program. A sleep that is due before it begins counts from when it was due.
     ///
     /// # Predicted from
     /// the timer slack that the worker inherits; 1 to 15 µs for the interrupt and a context switch,
-    /// or 2 to 60 µs for the wake-up of an idle CPU; in a virtual machine instead the exits
-    /// that cpu.vm_exit measured, to arm the timer and to take its interrupt, and 1 to 5 µs for the
-    /// context switch, or what runs a halted CPU again
+    /// or 2 to 60 µs for waking an idle CPU; in a virtual machine instead exits to arm the timer
+    /// and to take its interrupt (cpu.vm_exit), and 1 to 5 µs for the context switch, or the time
+    /// until a halted CPU runs again
     ///
     /// # Sources
     /// - clock_nanosleep(2); PR_SET_TIMERSLACK in prctl(2); SCHED_IDLE in sched(7)
@@ -62,8 +62,7 @@ point! {
 
 impl Measure for Timer {
     const METRICS: &'static [Metric] = metrics! {
-        /// how late: from the time at which the wake-up was due until the thread's next reading
-        /// of the clock
+        /// from the time when the wake-up was due until the thread's next reading of the clock
         latency: Nanoseconds Lower,
     };
     const AFTER: NameList = &["cpu.vm_exit"];
@@ -136,7 +135,7 @@ impl Setup<Timer> for Awake {
     }
 }
 
-/// What the interrupt and the wake-up take.
+/// Time of the interrupt and the wake-up.
 fn waking(wake: Wake, measured: &MeasuredRows<'_>) -> Cost {
     const INTERRUPT: &str = "for the interrupt and a context switch";
     let idle = wake == Wake::Idle;
@@ -168,7 +167,7 @@ mod tests {
             (prediction.low, prediction.high)
         };
         assert_eq!(range(Wake::Idle, &[]), (52_000.0, 110_000.0));
-        // 2 to 4 exits, and the halted CPU or a context switch.
+        // 2 to 4 exits, and resuming the halted CPU or a context switch.
         assert_eq!(range(Wake::Idle, &exits), (56_000.0, 74_000.0));
         assert_eq!(range(Wake::Awake, &exits), (53_000.0, 59_000.0));
     }

@@ -26,13 +26,13 @@ impl From<Connection> for Over {
 }
 
 words! {
-    /// What carries a call, or as many bytes.
+    /// What carries a call, or the bytes of one.
     pub(crate) enum Stack {
         /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
         Grpc = "grpc",
         /// Apache Thrift: its binary protocol in frames, by Apache's own crate
         Thrift = "thrift",
-        /// the socket below: as many bytes there and back, without a procedure
+        /// the socket below: the same number of bytes there and back, without a procedure
         Tcp = "tcp",
         /// the library rudp: reliable datagrams
         Rudp = "rudp",
@@ -90,8 +90,8 @@ impl Argument {
         Payload::new(self.kind())
     }
 
-    /// Bytes that it has by itself: those that a socket carries for it. A structure's are those of its
-    /// protobuf message, the shortest form that it has here.
+    /// Bytes of the argument without a protocol: those that a socket carries for it. Of a
+    /// structure, those of its protobuf message, its shortest form here.
     pub(super) fn bytes(self) -> usize {
         match self.kind() {
             Kind::Int => 4,
@@ -111,7 +111,7 @@ pub(super) struct Call {
     pub(super) stack: costof_rpc::Stack,
     pub(super) payload: Argument,
     pub(super) connections: usize,
-    /// As many bytes as the argument has, over the connection below.
+    /// The bytes of the argument, over the connection below.
     pub(super) exchange: Exchange,
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use costof_rpc::Marshal;
 
-    /// What gRPC puts before a message, and a message before what its one field has.
+    /// gRPC's header of a message, and protobuf's of its only field.
     const HEADER_BYTES: std::ops::RangeInclusive<usize> = 5..=5 + 4;
 
     #[test]

@@ -85,16 +85,15 @@ pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
     RpcServer::start(stack).map_err(|error| broken(&error))
 }
 
-/// The client waits for its token.
 fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
     (&socket).write_all(token)?;
     Ok(socket)
 }
 
-/// Connects to the end that is called, as often as it is to be.
+/// Connects to the end that is called, with as many connections as asked for.
 ///
 /// # Errors
-/// Why it cannot be reached.
+/// If it cannot be reached.
 pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
         let over = call.exchange.over().into();
@@ -107,7 +106,7 @@ pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connecte
 /// A client of the end that is called, and what keeps the CPU awake.
 ///
 /// # Errors
-/// Why that end cannot be reached.
+/// If that end cannot be reached.
 pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Awake, Client), Failure> {
     let (awake, mut sockets) = connect(call, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
@@ -123,8 +122,8 @@ pub(super) fn broken(error: &RpcError) -> Failure {
     Failure::error(format!("the call failed: {error}"))
 }
 
-/// What the client reports beside [`CPU_OF_ALL`], of which [`joined()`] makes `cpu_server`: how many
-/// calls that was for.
+/// The number of calls, which the client reports beside [`CPU_OF_ALL`]: [`joined()`] makes
+/// `cpu_server` of both.
 pub(super) const CALLS: &str = "calls";
 
 /// The server's report and the client's in one.

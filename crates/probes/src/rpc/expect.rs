@@ -11,11 +11,11 @@ use costof_model::cost::Cost;
 use costof_model::prediction::MeasuredRows;
 use costof_rpc::Stack;
 
-/// The size at which every run has round trips.
+/// Every run measures round trips of this size.
 const SMALL_BYTES: usize = 56;
 
-/// A round trip through a socket over this link, as net.rtt has measured it of this size or of the
-/// smallest; else as net.rtt is predicted.
+/// A round trip through a socket over this link: measured (net.rtt) at this size or at the
+/// smallest, else predicted as net.rtt predicts it.
 fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (bytes, headers) = (exchange.size, exchange.headers());
     let of_size = |size| {
@@ -43,7 +43,7 @@ fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Optio
     Some(cost)
 }
 
-/// A round trip of a call, or of as many bytes as an argument has.
+/// A round trip of a call, or of the bytes of an argument.
 pub(super) fn carried(link: &str, carried: &Carried, measured: &MeasuredRows<'_>) -> Option<Cost> {
     match carried {
         Carried::Calls(call) => self::call(link, call, measured),
@@ -51,25 +51,25 @@ pub(super) fn carried(link: &str, carried: &Carried, measured: &MeasuredRows<'_>
     }
 }
 
-/// As many bytes as an argument has, by what `rudp.rtt` has for them.
+/// The bytes of an argument, as `rudp.rtt` predicts them.
 fn bytes(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let socket = socket(link, exchange, measured)?;
     exchange.round_trip(link, socket, measured)
 }
 
-/// What a stack adds to a round trip beside marshalling, and the words for it.
+/// What a stack adds to a round trip besides marshalling, and its description.
 struct Adds {
-    /// System calls beside the two sends and two receives of a round trip.
+    /// System calls besides the two sends and two receives of a round trip.
     calls: (f64, f64),
-    /// Frames there and back, each in so many reads: built and queued by one task, taken and sent by
-    /// another, parsed, and announced to the one who waits.
+    /// Frames there and back, each in this many reads: built and queued by one task, sent by
+    /// another, parsed, and announced to the task that waits.
     frames: f64,
     frame_reads: (f64, f64),
     words: &'static str,
 }
 
 const GRPC: Adds = Adds {
-    // epoll_wait(2) once or twice at each end for a message; reads until there is nothing.
+    // epoll_wait(2) once or twice at each end per message; reads until there is nothing left.
     calls: (2.0, 12.0),
     frames: 5.0,
     frame_reads: (2.0, 25.0),
@@ -136,8 +136,8 @@ mod tests {
     use costof_model::rows::PointRow;
     use costof_model::typed::At;
 
-    /// What a run has before calls: a TCP round trip of 10 µs, reads of 100 ns, and what marshalling a
-    /// string of 64 B takes of gRPC.
+    /// What a run has measured before calls: a TCP round trip of 10 µs, reads of 100 ns, and
+    /// marshalling a string of 64 B for gRPC.
     fn before() -> Vec<PointRow> {
         let marshals = |direction, ns| {
             let point = Marshalling {

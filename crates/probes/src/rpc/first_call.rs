@@ -29,17 +29,17 @@ point! {
     /// How much longer than others does the first call of a process take?
     ///
     /// Each launch measures one point, so both ends are processes that have never called before.
-    /// They have greeted each other by a connection of another kind, and have what a process makes
-    /// once, before there is any connection: the runtime. The client connects, calls once, and goes
-    /// on calling. Then it connects again, several times. What the later connections save is what
-    /// the first call pays for the process, whose code and tables are loaded into memory on their
-    /// first use; the rest is the connection's. gRPC does not wait for the other end's settings,
-    /// which arrive during the first call. The answer is the argument. A launch has one first call,
-    /// so a few launches say little about how much it varies.
+    /// They have greeted each other over another connection, and have made what a process makes
+    /// once before it connects: the runtime. The client connects, makes one call, and then many
+    /// more. Then it connects again, several times. The first call takes longer than the first call
+    /// of a later connection, because code and tables are loaded into memory on first use. The rest
+    /// belongs to the connection. gRPC does not wait for the other end's settings, which arrive
+    /// during the first call. The answer is the argument. A launch has one first call, so a few
+    /// launches say little about how much it varies.
     ///
     /// # Predicted from
-    /// a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code
-    /// that is in the page cache
+    /// a predicted call (rpc.rtt), and page faults for code that is in the page cache
+    /// (os.page_fault)
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 3: gRPC's first calls 4.9 to 14.9 ms, then 0.54 to 2.05;
@@ -74,11 +74,12 @@ impl Measure for FirstCall {
     const METRICS: &'static [Metric] = metrics! {
         /// the first call of both processes, over a new connection
         first: Nanoseconds Lower,
-        /// that connection before: connect(), and what the stack says first without waiting
+        /// making that connection: connect(), and what the stack sends first without waiting for an
+        /// answer
         connection: Nanoseconds Lower,
-        /// later calls over it, each; twenty that follow the first are not counted
+        /// one of the later calls over it; the twenty calls after the first are not counted
         latency: Nanoseconds Lower,
-        /// the first call as a multiple of these later ones, their median
+        /// the first call divided by the median of these later ones
         times_later: One Lower,
         /// a further connection of the same processes, the median of a few
         connection_again: Nanoseconds Lower,
@@ -111,7 +112,7 @@ impl Measure for FirstCall {
         point.cpus.count()
     }
 
-    // Each would be a block of its own in every run.
+    // In every run, each would be a block of its own.
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
             "first remote procedure call over a connection: gRPC on loopback",
@@ -119,7 +120,7 @@ impl Measure for FirstCall {
         )]
     }
 
-    /// One as any other, with cold caches, and the page faults of what it touches first.
+    /// A later call, plus cold caches and the page faults of what it touches first.
     fn predict(
         point: &At<FirstCall>,
         _: &Facts,
@@ -257,7 +258,7 @@ fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()>
 /// The end that calls.
 struct ClientRole(Connector);
 
-/// Calls behind the first that are not counted.
+/// Calls after the first that are not counted.
 const WARM_UP: u32 = 20;
 /// Further connections, at most.
 const MAX_FURTHER_CONNECTIONS: u64 = 50;
@@ -297,7 +298,8 @@ impl RoleAt<FirstCall> for ClientRole {
     }
 }
 
-/// Connects, and calls once: each by its metric. Gives what the call took, in nanoseconds.
+/// Connects and makes one call, each recorded under its metric. Returns the duration of the call,
+/// in nanoseconds.
 fn once(
     requests: &mut Requests,
     to: &SocketAddr,
@@ -368,7 +370,7 @@ impl Requests {
                 if answer == message {
                     Ok(())
                 } else {
-                    Err(Failure::error("the answer is not what was sent"))
+                    Err(Failure::error("the answer differs from what was sent"))
                 }
             }
         }

@@ -33,14 +33,14 @@ point! {
     ///
     /// The client spins to make calls in time. Latency counts from the intended time (no
     /// coordinated omission), also if the call was made late. gRPC's calls share their connections
-    /// as streams of HTTP/2; Thrift's are written one behind the other, and answered in that order.
-    /// At most 4,096 calls are in flight, with no more than 16 MiB of arguments: calls that are due
-    /// beyond that wait, and their latency counts. Each end has a CPU of its own. The server sleeps
-    /// when there is nothing to do, and its CPU is kept awake. Calls are made for 400 ms.
+    /// as streams of HTTP/2; Thrift's are written one after the other, and answered in that order.
+    /// At most 4,096 calls are in flight, with no more than 16 MiB of arguments. Calls that are due
+    /// beyond that wait, and the wait counts as latency. Each end has a CPU of its own. The server
+    /// sleeps when there is nothing to do, and its CPU is kept awake. Calls are made for 400 ms.
     ///
     /// # Predicted from
-    /// a call as rpc.rtt has measured it; below saturation by what the server uses for one, which
-    /// evenly spaced calls hardly wait for
+    /// a call (rpc.rtt); below saturation, the server's time for one: evenly spaced calls hardly
+    /// wait for each other
     ///
     /// # Sources
     /// - G. Tene, How NOT to Measure Latency, 2013, on coordinated omission
@@ -54,11 +54,11 @@ point! {
         /// what carries a call
         stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        /// calls a second, evenly spaced, made whether or not earlier ones are answered
+        /// calls per second, evenly spaced, made whether or not earlier ones are answered
         rate: u64 =
             count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
-        /// connections that the calls take in turn; gRPC's server has one thread for all, Thrift's
-        /// one for each
+        /// number of connections, which the calls use in turn; gRPC's server has one thread for all
+        /// of them, Thrift's one for each
         connections: usize = count(1..=CONNECTIONS_MOST, &[1, 4]),
     }
 }
@@ -84,7 +84,7 @@ impl From<&Load> for Call {
     }
 }
 
-/// The same call, with no other in flight.
+/// The same call while no other is in flight.
 impl From<&Load> for Rtt {
     fn from(point: &Load) -> Rtt {
         let exchange = Call::from(point).exchange;
@@ -103,22 +103,21 @@ impl From<&Load> for Rtt {
 
 impl Measure for Load {
     const METRICS: &'static [Metric] = metrics! {
-        /// from when the call was to be made until its answer is there, unmarshalled
+        /// from the time when the call was due until its answer is unmarshalled
         latency: Nanoseconds Lower,
-        /// answers a second, from when the first one came until the last one did: less than asked
-        /// for where it is saturated
+        /// answers per second, from the first one to the last one; less than the rate where the
+        /// server is saturated
         rate: One Higher,
-        /// calls that are in flight when another one is made, on average
+        /// calls in flight when another one is made, on average
         in_flight: One Lower,
         /// the highest number of them
         in_flight_most: One Lower,
-        /// time of the client's thread for a call: in turns in which one was made or answered, not
-        /// in those in which it asked for nothing
+        /// time of the client's thread per call: only iterations of its loop that made a call or
+        /// received an answer, not those that only polled
         cpu_client: Nanoseconds Lower,
-        /// CPU time of the server's thread for a call, in and out
+        /// CPU time of the server's thread per call
         cpu_server: Nanoseconds Lower,
-        /// the share of calls without an answer when no more was waited for: a quarter of a second
-        /// behind the last one
+        /// the share of calls still unanswered a quarter of a second after the last call
         unanswered: One Lower,
     };
     const AFTER: &'static [&'static str] = &["rpc.rtt"];
@@ -150,7 +149,7 @@ impl Measure for Load {
         )]
     }
 
-    /// A call that is made at a rate, where that is less than saturates the server.
+    /// A call at a rate that does not saturate the server.
     fn predict(point: &At<Load>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let alone = Rtt::from(&point.axes);
         let server_ns = measured.metric_at(&alone, "cpu_server")?;
@@ -175,19 +174,19 @@ impl Measure for Load {
     }
 }
 
-/// How much of a CPU a load may use for its calls to wait for nothing that lasts.
+/// How busy a CPU may be if calls are to wait for nothing but short events.
 const UNSATURATED: f64 = 0.7;
-/// How many connections a point has at most.
+/// The most connections of a point.
 const CONNECTIONS_MOST: u64 = 64;
 /// How long calls are made, in nanoseconds.
 const LASTS_NS: f64 = 400e6;
-/// Calls in flight, at most: what is beyond is no longer a server's queue, but memory.
+/// The most calls in flight: more would measure memory, not a server's queue.
 const IN_FLIGHT_MOST: usize = 4096;
-/// And of long arguments as many as these bytes are.
+/// The most bytes of arguments in flight.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
-/// What a call in flight has in memory beside its argument, roughly.
+/// Approximate memory of a call in flight, without its argument.
 const CALL_BYTES: u64 = 4096;
-/// How long answers are waited for in the end, so that the other end is not cut off.
+/// How long to wait for answers at the end, before the other end is cut off.
 const DRAINS: Duration = Duration::from_secs(2);
 
 fn in_flight_most(payload: Argument) -> usize {
@@ -220,7 +219,7 @@ impl RoleAt<Load> for CallClient {
             made: 0,
             most: in_flight_most(point.payload),
         };
-        // Over each connection one, and then one more to see how long it takes.
+        // One call over each connection, and then another one to see how long it takes.
         for _ in 0..=point.connections {
             calls.one()?;
         }
@@ -245,7 +244,7 @@ impl RoleAt<Load> for CallClient {
     }
 }
 
-/// A stack that cannot has its reason.
+/// A point that its stack cannot run has a reason.
 fn failed(error: &RpcError) -> Failure {
     match error {
         RpcError::Unsupported(reason) => Failure::unsupported(*reason),
@@ -253,17 +252,17 @@ fn failed(error: &RpcError) -> Failure {
     }
 }
 
-/// Calls that are made, and how many so far.
+/// Calls to make, and how many have been made.
 struct Calls<'a> {
     calls: InFlight,
     payload: Payload,
     clock: &'a dyn Clock,
     made: u64,
-    /// How many may be in flight.
+    /// The most calls in flight.
     most: usize,
 }
 
-/// What came of a load.
+/// The result of a load.
 struct Loaded {
     load: OpenLoop,
     /// Calls in flight when another one was made: on average, and at most.
@@ -282,7 +281,7 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// Whether anything was answered; `each` is called with the number of each call, from 0 on.
+    /// Whether any answer came; `each` is called with the number of each call, from 0 on.
     fn turn(&mut self, each: &mut dyn FnMut(u64)) -> Result<bool, Failure> {
         let (mut wrong, mut any) = (None, false);
         let polled = self.calls.poll(Duration::ZERO, &mut |number, outcome| {
@@ -298,7 +297,7 @@ impl Calls<'_> {
         }
     }
 
-    /// How long one call takes with no other in flight, in nanoseconds.
+    /// How long one call takes while no other is in flight, in nanoseconds.
     fn one(&mut self) -> Result<f64, Failure> {
         let start = self.clock.start();
         self.begin()?;
@@ -310,7 +309,7 @@ impl Calls<'_> {
         let clock = self.clock;
         let start = clock.start();
         let now_ns = || clock.ns(clock.end().saturating_sub(start));
-        // Calls of before have numbers too.
+        // Earlier calls have numbers too.
         let before = self.made;
         let (mut sum, mut most, mut busy_ns) = (0.0, 0.0_f64, 0.0);
         let mut now = now_ns();

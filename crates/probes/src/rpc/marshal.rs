@@ -8,7 +8,7 @@ use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
 pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
 words! {
-    /// Whose bytes an argument becomes.
+    /// The format of the bytes.
     pub(crate) enum Stack {
         /// gRPC's: a protobuf message with the argument as its field, by prost, behind the five bytes of its length
         Grpc = "grpc",
@@ -41,7 +41,7 @@ impl From<costof_rpc::Stack> for Stack {
 }
 
 words! {
-    /// Which way.
+    /// The direction.
     pub(crate) enum Direction {
         /// from the value to bytes
         Marshal = "marshal",
@@ -60,18 +60,17 @@ point! {
     /// compared with the argument.
     ///
     /// # Predicted from
-    /// the fields of the argument, at the core clock that cpu.frequency has measured, and copies of
-    /// its bytes
+    /// the fields of the argument at the core clock (cpu.frequency), and copies of its bytes
     ///
     /// # Sources
     /// - Protocol Buffers, Encoding; crate prost 0.14
     /// - Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md
     /// - CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift
     pub(crate) struct Marshalling of "rpc.marshal" {
-        /// whose bytes it becomes
+        /// which stack's format
         stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        /// which way
+        /// the direction
         direction: Direction = words(),
     }
 }
@@ -80,8 +79,8 @@ impl Measure for Marshalling {
     const METRICS: &'static [Metric] = metrics! {
         /// one argument, in memory
         cost: Nanoseconds Lower,
-        /// bytes that the argument becomes: of Thrift those of the whole call, of gRPC without
-        /// HTTP/2's frames and headers
+        /// bytes of the marshalled argument: for Thrift the whole call, for gRPC without HTTP/2's
+        /// frames and headers
         wire_bytes: Bytes Lower,
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
@@ -109,13 +108,13 @@ impl Measure for Marshalling {
     }
 }
 
-/// Values that the structure has, those of its lists and of what it holds among them.
+/// Values in the structure, including those in its lists and inner structure.
 const STRUCTURE_VALUES: f64 = 25.0;
-/// Cycles that a message takes of any stack, its name and length, and each value in it.
+/// Cycles for a message of any stack, for its name and length, and for each value in it.
 const MESSAGE_CYCLES: Range = Range(10.0, 600.0);
 const VALUE_CYCLES: Range = Range(4.0, 150.0);
-/// How fast strings are copied and checked to be UTF-8: at the most a cache line a cycle, and at the
-/// least in bytes a nanosecond.
+/// How fast strings are copied and checked to be UTF-8: at most a cache line per cycle, and at
+/// least in bytes per nanosecond.
 const LINE_BYTES: f64 = 64.0;
 const COPIES_LEAST: f64 = 3.0;
 
@@ -141,7 +140,7 @@ fn failed(error: &RpcError) -> Failure {
 
 impl Setup<Marshalling> for Marshals {
     fn set_up(point: &At<Marshalling>, _: &Launch) -> Result<Self, Failure> {
-        // What comes back is compared here.
+        // The result is compared here.
         let marshal = Marshal::new(point.stack.into(), &point.payload.payload());
         Ok(Marshals(marshal.map_err(|error| failed(&error))?))
     }
@@ -151,7 +150,7 @@ impl Setup<Marshalling> for Marshals {
         let (mut bytes, mut wrong) = (marshal.wire_bytes(), None);
         match point.direction {
             Direction::Marshal => {
-                // A message of Thrift has its name in memory of its own.
+                // Thrift allocates memory for the name of a message.
                 if point.stack != Stack::Grpc {
                     meter.operation_allocates();
                 }
@@ -165,7 +164,7 @@ impl Setup<Marshalling> for Marshals {
                 });
             }
             Direction::Unmarshal => {
-                // A new value has memory of its own.
+                // A new value needs memory.
                 meter.operation_allocates();
                 meter.repeatable("cost", |n| {
                     for _ in 0..n {
@@ -179,7 +178,7 @@ impl Setup<Marshalling> for Marshals {
         match wrong {
             Some(error) => Err(failed(&error)),
             None if bytes != marshal.wire_bytes() => Err(Failure::error(format!(
-                "{bytes} B were marshalled where {} were before",
+                "{bytes} B were marshalled, {} before",
                 marshal.wire_bytes()
             ))),
             None => Ok(()),

@@ -34,8 +34,8 @@ point! {
     /// `wake`.
     ///
     /// # Predicted from
-    /// the TCP round trip of the run as net.rtt has measured it; marshalling there and back as
-    /// rpc.marshal has; and the system calls and frames that the stack adds
+    /// the run's TCP round trip (net.rtt), marshalling there and back (rpc.marshal), and the system
+    /// calls and frames that the stack adds
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 3: gRPC 0.9 to 1.3 ms on one machine, 1.5 to 1.9 over a LAN,
@@ -49,7 +49,7 @@ point! {
     pub(crate) struct Rtt of "rpc.rtt" {
         /// what carries a call, or as many bytes as its argument has
         stack: Stack = words(),
-        /// what a connection goes through; the stacks of datagrams have none, and go by UDP
+        /// what a connection goes through; rudp and udp have none and use UDP
         over: Connection = words(),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
@@ -86,7 +86,8 @@ impl From<&Rtt> for Carried {
 }
 
 impl Rtt {
-    /// Whether what is lost is sent again by others than the kernel, which says nothing of it here.
+    /// Whether a user-space library retransmits lost packets, which the kernel's counters do not
+    /// show.
     fn by_datagrams(&self) -> bool {
         match self.stack {
             Stack::Rudp | Stack::Udp => true,
@@ -94,7 +95,7 @@ impl Rtt {
         }
     }
 
-    /// What cannot be, wherever it is tried.
+    /// Points that are impossible everywhere.
     fn check(&self) -> Result<(), Failure> {
         let reason = if self.by_datagrams() && self.over == Connection::Unix {
             "datagrams go by UDP here, and have no Unix socket (--set over=tcp, which says nothing \
@@ -111,14 +112,14 @@ impl Rtt {
 
 impl Measure for Rtt {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before the call until its answer is there, unmarshalled; of a socket or rudp, until
-        /// all of its bytes are
+        /// from before the call until its answer is unmarshalled; of a socket or rudp, until all
+        /// bytes of the answer have arrived
         latency: Nanoseconds Lower,
         /// CPU time of that end's thread for a call, in and out
         cpu_client: Nanoseconds Lower,
         /// CPU time of that end's thread for a call, in and out
         cpu_server: Nanoseconds Lower,
-        /// of datagrams: the share for which something was sent again; their latency contains it
+        /// of datagrams: the share of exchanges with a retransmission; their latency contains it
         lost: One Lower,
     };
     const AFTER: &'static [&'static str] = &[
@@ -159,14 +160,16 @@ impl Measure for Rtt {
 
     fn relations() -> Vec<Relation> {
         let by_stack = |stack: Stack| {
-            Relation::because("a call carries the same argument by the same socket, and does more")
-                .these("stack", stack.word())
-                .those("stack", Stack::Tcp.word())
+            Relation::because(
+                "a call carries the same argument over the same socket, and does more",
+            )
+            .these("stack", stack.word())
+            .those("stack", Stack::Tcp.word())
         };
         vec![
             by_stack(Stack::Grpc),
             by_stack(Stack::Thrift),
-            Relation::because("a call takes a round trip of more bytes by such a socket")
+            Relation::because("a call takes a round trip of more bytes over the same socket")
                 .these("stack", Stack::Grpc.word())
                 .these("over", Connection::Tcp.word())
                 .of("net.rtt"),
@@ -187,7 +190,7 @@ impl Measure for Rtt {
         ]
     }
 
-    /// The other connections by Unix sockets, which reach this machine alone.
+    /// The other connections over Unix sockets, which stay on this machine.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let unix = |stack| Rtt {
             stack,
@@ -212,7 +215,7 @@ impl Measure for Rtt {
     }
 }
 
-/// An end: of bytes as `rudp.rtt` has it, or of calls.
+/// An end that sends bytes back, as in `rudp.rtt`, or serves calls.
 struct End<B, C> {
     bytes: B,
     calls: C,
@@ -241,8 +244,8 @@ impl<B: RoleAt<Exchange>, C: RoleAt<Call>> RoleAt<Rtt> for End<B, C> {
     }
 }
 
-/// The end that calls, and the connection of the point before: the server's threads have to live until
-/// their CPU time is read.
+/// The end that calls, and the connection of the point before: the server's threads have to live
+/// until their CPU time is read.
 struct CallClient(Connector, Option<Client>);
 
 impl RoleAt<Call> for CallClient {
@@ -253,7 +256,7 @@ impl RoleAt<Call> for CallClient {
     }
 
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        // A stack has memory of its own for each call.
+        // A stack allocates memory for each call.
         meter.operation_allocates();
         let (_awake, mut client) = client(point, &mut self.0)?;
         let payload = point.payload.payload();

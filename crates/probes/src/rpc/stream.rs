@@ -1,4 +1,4 @@
-//! `rpc.stream`: how many bytes of messages a second a stream of calls carries.
+//! `rpc.stream`: how many bytes of messages a stream of calls carries per second.
 
 use crate::derived;
 use crate::net::axes::Over;
@@ -41,7 +41,7 @@ impl From<Stack> for &'static Carrier {
 }
 
 point! {
-    /// How many bytes of messages a second does a stream of calls carry?
+    /// How many bytes of messages does a stream of calls carry per second?
     ///
     /// The sender sends messages of one size over one connection, as fast as the stack takes them,
     /// for 300 ms, or 40 times the link's delay, or as long as 20 messages take at its rate. At the
@@ -53,8 +53,8 @@ point! {
     /// of its own if there are two.
     ///
     /// # Predicted from
-    /// system calls as os.syscall has measured them for each message, and no more than
-    /// net.bandwidth's TCP of the run, or the link's rate less headers
+    /// the system calls for each message (os.syscall), and at most the run's TCP throughput
+    /// (net.bandwidth) or the link's rate less headers
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 3: client streaming by message size, gRPC and Thrift, local
@@ -78,14 +78,14 @@ impl From<&Stream> for Transfer {
 impl Measure for Stream {
     const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = stream_metrics! {
-        /// bytes of messages in the second half of the time, stalls included: that arrived, by the
-        /// receiver's clock; of calls, that the stack took, which waits where the other end is
-        /// slower
+        /// bytes of messages per second in the second half of the time, stalls included: of a
+        /// socket or rudp, those that arrived, by the receiver's clock; of calls, those that the
+        /// stack took, which waits where the other end is slower
         throughput: BytesPerSecond Higher,
-        /// messages a second, by the throughput
+        /// messages per second, from the throughput
         rate: One Higher,
-        /// from the first message that arrived until nine tenths of that rate are reached for a tenth
-        /// of the time, to a fortieth of the time
+        /// from the first message that arrived until 90 % of that rate are reached for a tenth of
+        /// the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
@@ -117,7 +117,7 @@ impl Measure for Stream {
                     None => prediction,
                 })
             }
-            // What loss makes of it is TCP's congestion control's affair.
+            // TCP's congestion control decides the throughput under loss.
             Link::Emulated { up, .. } if up.loss == 0.0 => {
                 let (limit, why) = limit(&(&point.axes).into(), &up)?;
                 Some(prediction.at_most(limit, 0.7, why))
@@ -131,7 +131,7 @@ impl Measure for Stream {
     }
 }
 
-/// What a message costs the busier thread, in reads, and its bytes, copied at so many GB/s.
+/// Time of the busier thread for a message, in reads, and for copying its bytes at a rate in GB/s.
 fn message(point: &Stream, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (reads, rate, what) = match point.stack {
         // Many small ones go into one write.

@@ -1,5 +1,4 @@
-//! `rudp.bandwidth`: how many bytes of messages a second reach the receiver, by rudp and by what it is
-//! compared with.
+//! `rudp.bandwidth`: bytes of messages per second, by rudp and the stacks that it is compared with.
 
 use super::axes::{Control, size_axis, window_axis};
 use super::carrier::{Stack, Transfer};
@@ -14,29 +13,30 @@ use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
 point! {
-    /// How many bytes of messages a second reach the receiver, by rudp, TCP, QUIC and the study's
-    /// protocol?
+    /// How many bytes of messages per second do rudp, TCP, QUIC and the study's protocol deliver?
     ///
     /// The sender connects and sends messages of one size, as many as the stack takes or the window
-    /// allows. The time, 300 ms or 40 round trips if that is more (QUIC 1 s, the study 2.4 s at
-    /// least), begins when the connection is there. The receiver records at most every quarter of a
-    /// millisecond how much has arrived. The second half of the time counts, from one arrival to
-    /// another; in the first half the rate settles. The sender announces how long that is. One
-    /// thread at each end, on a CPU of its own where there are two. Each message begins with its
-    /// number, and none is delivered twice; the first 64 bytes and the last 8 of each are compared. QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a
-    /// certificate made for the launch), which the others do not: its CPU time includes
-    /// that. quinn sends one stream, on a runtime of one thread at each end; its windows are those of
-    /// rudp, 32 MiB, its datagrams as long as the path's MTU allows, like rudp's. TCP's buffers have
-    /// the kernel's default sizes, and it has no message boundaries. With a window, TCP's and QUIC's
-    /// receiver sends back how many messages it has, in 8 B each time; rudp's and the study's
-    /// acknowledgements say so by themselves. The study's protocol retransmits what was not
-    /// answered for a second.
+    /// allows. The time begins when the connection is established: 300 ms or 40 round trips,
+    /// whichever is more (QUIC at least 1 s, the study 2.4 s). The receiver records its progress at
+    /// most every quarter of a millisecond. Only the second half of the time counts, from one
+    /// arrival to another; in the first half the rate settles. The sender announces the duration.
+    /// Each end has one thread, on a CPU of its own where there are two. Each message begins with
+    /// its number, and none is delivered twice; the first 64 bytes and the last 8 of each are
+    /// compared.
+    /// QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made for
+    /// the launch), and its CPU time includes that; the others do not encrypt. quinn sends one
+    /// stream, on a runtime of one thread at each end; its windows are those of rudp, 32 MiB, and
+    /// both size datagrams by the path's MTU. TCP's buffers have the kernel's default sizes, and it
+    /// has no message boundaries. With a window, the receiver of TCP and QUIC reports the number of
+    /// messages received, in 8 B each time; the acknowledgements of rudp and the study's protocol
+    /// already say so. The study's protocol retransmits a message that was not answered within a
+    /// second.
     ///
     /// # Predicted from
-    /// where a window limits, window times size over the round trip, as net.rtt has measured it or
-    /// the link's delays give it; over a link with a rate, that rate less headers, of which a
-    /// sender of no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of
-    /// the run, or its TCP
+    /// with a window that limits: window times size over the round trip (net.rtt, or the link's
+    /// delays); over a link with a rate: that rate less headers, and less the share lost if the
+    /// sender sends no faster than the rate; on loopback: the run's net.bandwidth over UDP, or over
+    /// TCP
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 2: 20,000 B datagrams one at a time, 8473 Mib/s on one
@@ -45,8 +45,8 @@ point! {
     /// - quinn, perf: one stream of bytes; iperf3(1)
     ///
     /// # Needs
-    /// - stack=quic: a build with quinn, as is usual (--features quic)
-    /// - congestion_control: that the kernel has it, and lets this user choose it
+    /// - stack=quic: a build with quinn, the default (--features quic)
+    /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Bandwidth of "rudp.bandwidth" {
         stack: Stack = Stack::axis(),
         size: usize = size_axis(&[MAX_MESSAGE_BYTES as u64, 1400, 20_000, 64 << 10, 1 << 20]),
@@ -66,11 +66,11 @@ impl From<&Bandwidth> for Transfer {
 impl Measure for Bandwidth {
     const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = stream_metrics! {
-        /// bytes of messages that arrived, each once, by the receiver's clock, in the second half
-        /// of the time, stalls included; in all of it where that half is one stall
+        /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
+        /// included: in the second half of the time, or in all of it if that half is one stall
         throughput: BytesPerSecond Higher,
-        /// from the first byte that arrived until nine tenths of that rate are reached for a tenth of
-        /// the time, to a fortieth of the time
+        /// from the first byte that arrived until the rate has been nine tenths of the throughput
+        /// for a tenth of the time, to a precision of a fortieth of the time
         start_up: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
@@ -78,7 +78,7 @@ impl Measure for Bandwidth {
 
     receiver_and_sender!(Purpose::Rate);
 
-    /// Windows of both ends, and what lies between them.
+    /// The windows of both ends, and what is in flight.
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
         4 * (point.size as u64) + (256 << 20)
     }
@@ -94,7 +94,7 @@ impl Measure for Bandwidth {
         )]
     }
 
-    /// Besides one axis at a time: the study's protocol at the sizes and windows of its table, and the
+    /// Besides one axis at a time: the study's protocol at its sizes and windows, and the
     /// congestion controls that are compared.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let study = |size, window| Bandwidth {

@@ -1,5 +1,5 @@
-//! What carries a transfer of messages. All that the probes know of a stream's transport is here: its
-//! word, how it is opened, its properties, and how it reacts to loss.
+//! The transports of a transfer of messages: their words, how they are opened, their properties,
+//! and how they react to loss. No other file of the probes knows a transport.
 
 use super::axes::Control;
 use crate::net::axes::Over;
@@ -17,13 +17,14 @@ use std::time::Duration;
 words! {
     /// What carries the messages of a transfer.
     pub(crate) enum Stack {
-        /// the library rudp: not encrypted
+        /// the library rudp; not encrypted
         Rudp = "rudp",
-        /// the study's protocol: a numbered datagram, its number back, a retransmission after a second; not encrypted
+        /// the study's protocol: each numbered datagram is answered by its number, and
+        /// retransmitted after a second without an answer; not encrypted
         Study = "study",
-        /// QUIC by the library quinn, one stream: encrypted and authenticated, as it always is (TLS 1.3)
+        /// QUIC by the library quinn, one stream; always encrypted and authenticated (TLS 1.3)
         Quic = "quic",
-        /// a TCP connection of the kernel: not encrypted
+        /// a TCP connection of the kernel; not encrypted
         Tcp = "tcp",
     }
 }
@@ -40,51 +41,47 @@ impl From<Stack> for &'static Carrier {
 }
 
 impl Stack {
-    /// The axis.
     pub(super) fn axis() -> AxisOf<Stack> {
         words().about("what carries the messages")
     }
 }
 
-/// A transport of messages, of the probes of rudp and of those that have the same roles.
+/// A transport of messages, for the probes of rudp and others with the same roles.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    /// Opens it for a transfer.
     open: fn(&Transfer) -> io::Result<Box<dyn Transport>>,
-    /// What this build lacks for it, and the way out.
+    /// What this build lacks for it, and how to get it.
     missing: Option<&'static str>,
-    /// Bytes of headers beneath its own in a packet.
+    /// Bytes of headers per packet below its own headers.
     pub(super) headers: u64,
-    /// The longest message, where each is one datagram, whatever its packets hold.
+    /// The longest message, if each message is one datagram.
     pub(super) datagram_limit: Option<usize>,
-    /// After how long it retransmits, where that is fixed. Such a transport has no congestion control:
-    /// it has a window of messages.
+    /// Its retransmission timeout, if fixed. Such a transport has no congestion control but a
+    /// window of messages.
     pub(super) fixed_rto: Option<Duration>,
-    /// After how long it sends the beginning of a connection again, the first time, and later anything else
-    /// over a short path. Both double with each time.
+    /// Its first retransmission timeout while it connects, and its smallest one later. Both double with each
+    /// timeout.
     pub(super) first_rto: Duration,
     pub(super) min_rto: Duration,
-    /// Whether it has the controls of the axis `control`.
     has_rudp_control: bool,
-    /// Whether it has congestion controls by the names that the kernel's have.
+    /// Whether it uses the kernel's names of congestion controls.
     has_congestion_control: bool,
-    /// How its congestion control reacts to random loss, where that is known.
+    /// How its congestion control reacts to random loss, if known.
     pub(super) reaction: fn(&Transfer) -> Option<Reaction>,
     pub(super) is_encrypted: bool,
-    /// Whether the sender alone knows how much has arrived, and when.
+    /// Whether only the sender knows how much has arrived, and when.
     pub(super) sender_counts: bool,
-    /// How long a transfer lasts at least.
     pub(super) min_duration: Duration,
-    /// How fast it is on loopback, where that is known from net.bandwidth.
+    /// Its rate on loopback relative to net.bandwidth, if known.
     pub(super) share: Option<Share>,
 }
 
-/// A share of what net.bandwidth has measured.
+/// A share of a rate of net.bandwidth.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// Over the first of these that it has measured.
+    /// The first of these that was measured.
     pub(super) over: &'static [Over],
-    /// The least and the most.
+    /// The lowest and the highest share.
     pub(super) range: (f64, f64),
     pub(super) why: &'static str,
 }
@@ -122,8 +119,8 @@ pub(crate) const RUDP: Carrier = Carrier {
     share: Some(Share {
         over: &[Over::Udp, Over::Tcp],
         range: (0.2, 1.0),
-        why: "with the copies of a message into packets and out of them, and a tag over each at both \
-              ends, up to five times as long",
+        why: "copying messages into packets and out of them, and computing a tag over each at both \
+              ends, takes up to five times as long",
     }),
 };
 
@@ -140,7 +137,7 @@ const STUDY: Carrier = Carrier {
     min_rto: Duration::ZERO,
     has_rudp_control: false,
     reaction: |_| None,
-    // The half that counts has one retransmission at least.
+    // The second half contains at least one retransmission.
     min_duration: Duration::from_millis(2400),
     share: None,
     ..RUDP
@@ -168,7 +165,7 @@ const QUIC: Carrier = Carrier {
     share: Some(Share {
         over: &[Over::Udp, Over::Tcp],
         range: (0.03, 0.5),
-        why: "with the copies of a stream into packets and out of them, each encrypted and decrypted",
+        why: "the stream is copied into packets and out of them, and each is encrypted and decrypted",
     }),
     ..RUDP
 };
@@ -210,7 +207,7 @@ pub(crate) const TCP: Carrier = Carrier {
     ..RUDP
 };
 
-/// Calls of procedures over TCP.
+/// RPCs over TCP.
 pub(crate) const GRPC: Carrier = Carrier {
     open: |_| Ok(Box::new(Calls(costof_rpc::Stack::Grpc))),
     has_congestion_control: false,
@@ -225,24 +222,22 @@ pub(crate) const THRIFT: Carrier = Carrier {
     ..GRPC
 };
 
-/// What the two ends of a transfer have to agree on.
+/// The parameters on which the two ends of a transfer agree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) carrier: &'static Carrier,
-    /// Bytes of a message.
     pub(crate) size: usize,
-    /// As the axis has it: see [`Transfer::in_flight`].
+    /// The axis's value: see [`Transfer::in_flight`].
     pub(crate) window: u64,
     pub(crate) control: Control,
     pub(crate) congestion_control: CongestionControl,
-    /// After how long the study's protocol retransmits.
+    /// The retransmission timeout of the study's protocol.
     pub(crate) retry: Duration,
-    /// The share of datagrams that the receiver is to lose.
+    /// The share of datagrams that the receiver drops on purpose.
     pub(crate) lose: f64,
 }
 
 impl Transfer {
-    /// Messages of so many bytes, with the defaults of the other axes.
     pub(crate) fn new(carrier: impl Into<&'static Carrier>, size: usize) -> Transfer {
         Transfer {
             carrier: carrier.into(),
@@ -255,7 +250,6 @@ impl Transfer {
         }
     }
 
-    /// The same with this window and these controls.
     pub(crate) fn controlled(
         self,
         window: u64,
@@ -270,7 +264,7 @@ impl Transfer {
         }
     }
 
-    /// How many messages may be in flight; none where the transport itself decides.
+    /// The most messages in flight; none where the transport itself decides.
     pub(super) fn in_flight(&self) -> Option<u64> {
         let is_fixed = self.carrier.has_rudp_control && self.control == Control::Fixed;
         let is_counted = self.carrier.fixed_rto.is_some() || is_fixed;
@@ -280,15 +274,12 @@ impl Transfer {
         }
     }
 
-    /// What carries it.
-    ///
     /// # Errors
     /// `Unsupported` where this build does not have it.
     pub(super) fn open(&self) -> io::Result<Box<dyn Transport>> {
         (self.carrier.open)(self)
     }
 
-    /// The control, as rudp has it.
     fn control_of_rudp(&self) -> ::rudp::Control {
         match self.control {
             Control::Cubic => ::rudp::Control::Cubic,
@@ -299,14 +290,14 @@ impl Transfer {
         }
     }
 
-    /// What cannot be measured anywhere.
+    /// Refuses what cannot be measured anywhere.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let carrier = self.carrier;
         let reason = if carrier
             .datagram_limit
             .is_some_and(|limit| self.size > limit)
         {
-            "a message of the study is one datagram, with 65499 B of it at most (--set size=65499)"
+            "with stack=study a message is one datagram, and has 65499 B at most (--set size=65499)"
         } else if !carrier.has_rudp_control && self.control != Control::Cubic {
             "only rudp has this control (--set control=cubic; TCP and QUIC have --set \
              congestion_control)"

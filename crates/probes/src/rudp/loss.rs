@@ -1,4 +1,4 @@
-//! `rudp.loss`: what a link that loses packets does to messages, by rudp and by what it is compared
+//! `rudp.loss`: messages over a link that loses packets, by rudp and the stacks that it is compared
 //! with.
 
 use super::axes::{Control, size_axis, window_axis};
@@ -12,8 +12,7 @@ use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use costof_model::link::Link;
 
-/// Links that lose a share of the packets to the receiver, as the study had it: with a short path, and
-/// with a long one.
+/// The study's losses, of packets to the receiver: on a short path, and on a long one.
 const SHORT: [&str; 5] = [
     "rate=100Mbit",
     "rate=100Mbit,up.loss=1%",
@@ -32,37 +31,37 @@ const LONG: [&str; 5] = [
 pub(crate) static PROBE: Probe = Probe::new::<Loss>();
 
 point! {
-    /// What does a link that loses packets do to messages, by rudp, TCP, QUIC and the study's
-    /// protocol?
+    /// How fast are messages of rudp, TCP, QUIC and the study's protocol over a link that loses
+    /// packets?
     ///
-    /// The transfer of rudp.bandwidth over a link that loses packets (--link
-    /// rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a hundred
-    /// messages or more are sent, and three windows or more. Each is timed from when it is sent
-    /// until its sender knows that it has arrived. Their number is fixed before, and all are waited
-    /// for, however long that takes: who stops when a time is over most likely stops at a loss. Only
-    /// on a link that lets nearly nothing through it ends after some minutes; messages without an
-    /// answer by then are counted as unanswered, and as starved where they have waited for a second.
-    /// With window=0 the stack sends what it can for 40 round trips, of which
-    /// the second half counts. QUIC encrypts every packet, which the others do not. The probe's own
-    /// plan is over the study's losses, 0 to 30 % of the data's packets, on a short path with a
-    /// window of ten and on a long path with none. By hand, between two terminals: `costof send --over
-    /// rudp` and `--over study-datagrams`, with `--window`, `--retry` and `--drop`.
+    /// The transfer of rudp.bandwidth over a link that loses packets, such as --link
+    /// rate=100Mbit,up.loss=10% (up. is the data's direction). With a window, a hundred messages or
+    /// more are sent, and three windows or more. Each is timed from its send until its sender knows
+    /// that it has arrived. Their number is fixed beforehand, and all are waited for, however long
+    /// that takes: a measurement that stops when its time is over tends to stop at a loss. Only on
+    /// a link that delivers almost nothing does it end after some minutes; messages without an
+    /// answer by then count as unanswered, and as starved if they have waited for a second. With
+    /// window=0 the stack sends what it can for 40 round trips, of which the second half counts.
+    /// Only QUIC encrypts its packets. The probe's own plan has the study's losses, 0 to 30 % of
+    /// the data packets, on a short path with a window of ten and on a long path with none. By
+    /// hand, between two terminals: `costof send --over rudp` and `--over study-datagrams`, with
+    /// `--window`, `--retry` and `--drop`.
     ///
     /// # Predicted from
-    /// the link's rate less headers, of which a sender of no more than that loses the share that is
-    /// lost; where a window limits, window times size over the round trip with the retries of the
-    /// share that is lost; CUBIC's rate at a loss by RFC 9438
+    /// the link's rate less headers, and less the share lost if the sender sends no faster than the
+    /// rate; with a window that limits: window times size over the round trip and the
+    /// retransmissions; CUBIC's rate under loss by RFC 9438
     ///
     /// # Sources
-    /// - CS 739 mini-project 1, part 2: of 100 packets with 0, 10, 20, 30 % dropped, 0, 10, 20, 27
-    ///   round trips above 1 s
-    /// - RFC 9438, section 5, on CUBIC's rate at a loss; RFC 6298, on TCP's timeouts
+    /// - CS 739 mini-project 1, part 2: with 0, 10, 20, 30 % of packets dropped, 0, 10, 20, 27 of
+    ///   100 round trips took more than 1 s
+    /// - RFC 9438, section 5, on CUBIC's rate under loss; RFC 6298, on TCP's timeouts
     /// - N. Cardwell and others, BBR: Congestion-Based Congestion Control, 2016
     ///
     /// # Needs
-    /// - a link that loses packets: netem, or the right to make a TUN device
-    /// - stack=quic: a build with quinn, as is usual (--features quic)
-    /// - congestion_control: that the kernel has it, and lets this user choose it
+    /// - a link that loses packets: netem, or permission to make a TUN device
+    /// - stack=quic: a build with quinn, the default (--features quic)
+    /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Loss of "rudp.loss" {
         stack: Stack = Stack::axis(),
         control: Control = Control::axis(),
@@ -82,27 +81,29 @@ impl From<&Loss> for Transfer {
 impl Measure for Loss {
     const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = stream_metrics! {
-        /// bytes of messages that arrived, each once, by the receiver's clock, stalls included;
-        /// with a window, after the first window of them; without, in the second half of the time
+        /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
+        /// included; with a window, after the first window; without one, in the second half of the
+        /// time
         throughput: BytesPerSecond Higher,
-        /// that as a share of the link's rate times the share of packets that it does not lose,
-        /// headers included; more than 1 where more is sent than the rate, since what is lost is
-        /// lost before it
+        /// the throughput with headers as a share of the link's rate less its loss; more than 1 if
+        /// the sender sends faster than the rate, because the link loses packets before its rate
+        /// limit
         goodput_share: One Higher,
-        /// without a window: until nine tenths of that rate are reached for a tenth of the time
+        /// without a window: until the rate has been nine tenths of the throughput for a tenth of
+        /// the time
         start_up: Nanoseconds Lower,
-        /// with a window: from when a message is sent until it is known to have arrived
+        /// with a window: from a message's send until its sender knows that it has arrived
         latency: Nanoseconds Lower,
-        /// with a window: from the start until the last message is known to have arrived
+        /// with a window: from the start until the sender knows that the last message has arrived
         elapsed: Nanoseconds Lower,
-        /// of messages with a window, the share that takes a second or more, those without an answer
-        /// among them
+        /// with a window: the share of messages that took a second or more, including those without
+        /// an answer
         starved: One Lower,
-        /// how many those are in a launch
+        /// their number in a launch
         starved_count: One Lower,
-        /// the share that had no answer when the time was over
+        /// the share of messages without an answer when the time was over
         unanswered: One Lower,
-        /// how many messages there were in a launch
+        /// messages sent in a launch
         asked: One Neither,
     };
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
@@ -115,7 +116,7 @@ impl Measure for Loss {
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let headline = Headline::new(
-            "ten messages of 1400 B in flight by rudp, a tenth of packets lost",
+            "rudp: ten messages of 1400 B in flight, 10 % of packets lost",
             Loss::default(),
         );
         vec![headline.over("rate=100Mbit,up.loss=10%")]
@@ -148,7 +149,6 @@ impl Measure for Loss {
     }
 }
 
-/// What is compared.
 fn contenders() -> [Loss; 6] {
     let tcp = |congestion_control| Loss {
         stack: Stack::Tcp,
@@ -173,7 +173,7 @@ fn contenders() -> [Loss; 6] {
     ]
 }
 
-/// What both report, and the share of the link that the throughput is.
+/// Both ends' reports, and the throughput as a share of the link's rate.
 fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
     let mut report = joined(reports);
     let throughput = derived::value(&report, "throughput");
@@ -183,7 +183,7 @@ fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
     report
 }
 
-/// The rate of the point's link less its loss, in bytes per second; none where it has no rate.
+/// The rate of the point's link less its loss, in bytes per second; none if the link has no rate.
 fn carries(point: &At<Loss>) -> Option<f64> {
     let Link::Emulated { up, .. } = point.link.parse().ok()? else {
         return None;

@@ -1,4 +1,4 @@
-//! Reliable datagrams: the library `rudp`, and what it is compared with.
+//! Reliable datagrams: the library `rudp`, and the stacks that it is compared with.
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;

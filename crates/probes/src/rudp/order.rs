@@ -1,4 +1,4 @@
-//! What a transfer is measured for, and by that how long it lasts and how many messages it has.
+//! How long a transfer lasts and how many messages it has, by what it measures.
 
 use super::axes::timed_least;
 use super::carrier::Transfer;
@@ -9,45 +9,44 @@ use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 
-/// How many messages of a stream are sent at least over a link with a rate.
+/// The fewest messages of a stream over a link with a rate.
 const MIN_STREAMED: u64 = 20;
-/// The most messages that are timed, and what completes the last window.
+/// The most messages that are timed, apart from those that complete the last window.
 const MAX_TIMED: u64 = 100_000;
-/// The most over a link that loses some; of a transport that waits for a fixed time for each that is lost,
-/// the least.
+/// The most over a link that loses packets. For a transport with a fixed retransmission timeout it
+/// is also the fewest.
 const MAX_TIMED_LOSSY: u64 = 300;
-/// How long messages that are timed should take at most: over a link that loses nearly all of them, some
-/// have no answer.
+/// How long the timed messages should take at most.
 const MAX_EXPECTED: Duration = Duration::from_secs(120);
-/// They may take three times that and this much longer: chance decides, and losses that nobody foresees. The
-/// end by time is for links on which nothing arrives any more; who stops then most likely stops at a loss.
+/// A transfer ends after three times the expected time and this margin, since losses are random.
+/// The limit is for links on which nothing arrives any more: a measurement that stops earlier tends
+/// to stop at a loss.
 const TIMED_MARGIN: Duration = Duration::from_secs(30);
 
-/// For how long a point is measured where nobody asks for more, in nanoseconds.
+/// The usual time for which a point is measured, in nanoseconds.
 const USUAL_NS: f64 = 10e6;
 
-/// What a transfer is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// How fast it is.
+    /// The rate alone.
     Rate,
-    /// How long each message takes, too, where a window limits how many are in flight.
+    /// The rate and each message's round trip, where a window limits how many are in flight.
     RoundTrips,
-    /// How fast it is with messages of any size, without headers: both ends know from the point how long
-    /// it lasts.
+    /// The rate of messages of any size, without headers. Both ends derive the duration from the
+    /// point.
     Stream,
 }
 
 impl Purpose {
-    /// The window of messages of which each is timed.
+    /// The window, if each message is timed.
     pub(super) fn timed(self, point: &Transfer) -> Option<u64> {
         let window = point.in_flight();
         window.filter(|_| self == Purpose::RoundTrips)
     }
 }
 
-/// How long a point lasts, in nanoseconds: until its ends are connected, and then until all messages have
-/// arrived, or until the time and what follows it are over.
+/// The expected time of a point, in nanoseconds: to connect, and then until all messages have arrived, or
+/// until its time and the grace after it are over.
 pub(crate) fn least_ns(point: &At<Transfer>, purpose: Purpose) -> f64 {
     let round_trip_ns = path::delays_ns(&point.link);
     let grace = grace(point, Duration::from_nanos(round_trip_ns as u64));
@@ -67,20 +66,20 @@ fn timeouts(point: &At<Transfer>, window: u64) -> Duration {
     Duration::from_nanos(timeouts_ns(point, messages) as u64).min(most)
 }
 
-/// How long the messages that are timed should take, as far as the link's delays and its loss decide.
+/// How long the timed messages should take, by the link's delays and its loss.
 fn timed_duration(point: &At<Transfer>, window: u64) -> Duration {
     let windows = timed_least(window) / window;
     let each_ns = path::delays_ns(&point.link) + held_up_ns(point, window);
     Duration::from_nanos((windows as f64 * each_ns) as u64).min(MAX_EXPECTED)
 }
 
-/// As far as the link's delays alone decide.
 fn duration_of_link(point: &At<Transfer>) -> Duration {
     let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
     duration(point, 0.0, round_trip)
 }
 
-/// Of a stream, as both its ends know: until some messages are over the link.
+/// The duration of a stream, as both its ends know it: long enough for some messages to cross the
+/// link.
 pub(super) fn stream_duration(point: &At<Transfer>) -> Duration {
     let bytes = MIN_STREAMED * point.size as u64;
     let sending = Duration::from_nanos(path::sending_ns(&point.link, bytes) as u64);
@@ -92,7 +91,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
     flows::duration(point_ns, least, round_trip)
 }
 
-/// How many messages are timed, which is fixed before the first.
+/// How many messages are timed, fixed before the first is sent.
 fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
     let each_ns = (round_trip.as_nanos() as f64).max(1.0);
     let fit = point_ns / each_ns * window as f64;
@@ -107,18 +106,18 @@ fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: 
     messages.next_multiple_of(window)
 }
 
-/// For how long it is sent beyond the duration.
+/// How long it is sent beyond the duration.
 fn grace(point: &At<Transfer>, round_trip: Duration) -> Duration {
     grace_round_trips(point) * round_trip + Duration::from_millis(20)
 }
 
-/// For how many round trips it is sent beyond the duration. The receiver's begins with the first message, which
-/// takes some retransmissions over a link that loses packets; as long has its last one to arrive.
+/// Round trips added to the duration. The receiver's time begins with the first message, which may
+/// be retransmitted on a lossy link; the last message needs as long to arrive.
 fn grace_round_trips(point: &At<Transfer>) -> u32 {
     if path::loses(&point.link) { 8 } else { 2 }
 }
 
-/// What is to be sent, where a point is to be measured for `point_ns`.
+/// The order for a point that is to be measured for `point_ns`.
 pub(super) fn order(
     point: &At<Transfer>,
     purpose: Purpose,
@@ -187,9 +186,8 @@ mod tests {
         );
         assert_eq!(lasts(&over("wan", Stack::Tcp), RTT), 40 * RTT);
         assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MAX_DURATION);
-        // Its half has a second in which it retransmits.
+        // The second half lasts a second, long enough for a retransmission.
         assert!(lasts(&over("loopback", Stack::Study), Duration::ZERO) >= Duration::from_secs(2));
-        // The receiver's time begins with the first message, which may be lost more than once.
         let grace = |link| order(&over(link, Stack::Rudp), Purpose::Rate, 10e6, RTT).grace;
         assert!(grace("wan") < 3 * RTT && grace("delay=95ms,up.loss=30%") > 8 * RTT);
         let least_ms = |link| least_ns(&over(link, Stack::Rudp), Purpose::Rate) / 1e6;
@@ -218,7 +216,6 @@ mod tests {
             order(&point, Purpose::RoundTrips, 30e6, round_trip)
         };
         let short = Duration::from_micros(50);
-        // 30 ms, ten in flight.
         assert_eq!(order("loopback", Stack::Rudp, short).messages, Some(6000));
         assert_eq!(order("wan", Stack::Rudp, RTT).messages, Some(100));
         let lossy = "rate=100Mbit,up.loss=10%";
@@ -229,8 +226,8 @@ mod tests {
         assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
     }
 
-    /// The study's protocol in virtual time, one message at a time, over a link that loses this share of
-    /// them: how many took a second or more, and how long all took.
+    /// The study's protocol in virtual time, one message at a time, over a link with this loss: how
+    /// many messages took a second or more, and how long all took together.
     fn transferred(messages: u64, loss: f64, seed: u64) -> (u64, Duration) {
         let (mut sender, mut receiver) = (study::Sender::new(1), study::Receiver::default());
         let (mut request, mut answer) = (Vec::new(), Vec::new());
@@ -276,7 +273,6 @@ mod tests {
             assert!(longest < Some(&order.duration), "{longest:?} {order:?}");
             let mean = starved.iter().sum::<u64>() as f64 / f64::from(RUNS);
             assert!((mean - 100.0 * share).abs() < 1.0, "{mean} of {percent} %");
-            // The plan announces what they take.
             let mean = took.iter().sum::<Duration>() / RUNS;
             let announced = least_ns(&point, Purpose::RoundTrips) / 1e9;
             assert!(
@@ -294,12 +290,12 @@ mod tests {
             let round_trips = least_ns(&point, Purpose::RoundTrips) / RTT.as_nanos() as f64;
             (messages, round_trips.round())
         };
-        // Two round trips are for the ends to connect.
+        // Two round trips are for connecting.
         assert_eq!(messages(1), (Some(100), 102.0));
         assert_eq!(messages(10), (Some(100), 12.0));
         assert_eq!(messages(30), (Some(120), 6.0));
         assert_eq!(messages(64), (Some(192), 5.0));
-        // What is lost is waited for, but not for ever.
+        // Losses are waited for, but not forever.
         let lasts_s = |link| {
             let study = loss(link, Stack::Study, 10);
             least_ns(&study, Purpose::RoundTrips) / 1e9

@@ -1,4 +1,4 @@
-//! What a transfer of messages should reach.
+//! Predictions of transfers of messages.
 
 use super::axes::{Control, timed_least};
 use super::carrier::{Reaction, Share, Transfer};
@@ -13,15 +13,15 @@ use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
 use std::time::Duration;
 
-/// How fast a CPU copies, in bytes per nanosecond: least and most.
+/// Copies by one CPU, in bytes per nanosecond: lowest and highest.
 const COPIES: (f64, f64) = (2.5, 20.0);
-/// How fast both ends of QUIC encrypt and decrypt, at least, in bytes per nanosecond: AES-GCM with
-/// AES-NI and what quinn does with a packet.
+/// The lowest rate at which both ends of QUIC encrypt and decrypt, in bytes per nanosecond: AES-GCM
+/// with AES-NI, and quinn's work for a packet.
 const ENCRYPTS: f64 = 0.25;
-/// What passing packets on takes there and back at most, beside the link's delays, in nanoseconds: an
-/// emulated link's wake-ups and those of both ends.
+/// The most that an emulated link and both ends' wake-ups add to a round trip besides the link's
+/// delays, in nanoseconds.
 const EMULATED_NS: f64 = 600e3;
-/// Up to which loss CUBIC's response function holds, which knows no timeouts.
+/// The highest loss for which CUBIC's response function holds: it ignores timeouts.
 const MAX_CUBIC_LOSS: f64 = 0.05;
 
 pub(super) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
@@ -31,17 +31,15 @@ pub(super) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Opti
         (Link::Loopback, None) => as_net_bandwidth(point, measured),
         (Link::Emulated { up, down }, Some(window)) => over_a_delay(point, window, &up, &down),
         (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
-        // Nothing is known of another host's network.
         (Link::Veth, None) | (Link::Remote | Link::Sink, _) => None,
     }
 }
 
-/// A message on an Ethernet.
+/// A message's packets on Ethernet.
 struct Packets {
     count: f64,
-    /// With headers, in bytes.
     wire_bytes: f64,
-    /// How much of so many bytes is payload at most.
+    /// The lowest and highest payload of this many bytes on the wire.
     payload: (f64, f64),
 }
 
@@ -51,10 +49,10 @@ impl Packets {
         let (headers, limit) = (point.carrier.headers, point.carrier.datagram_limit);
         let is_datagram = limit.is_some();
         let count = if is_datagram {
-            // With a number, in fragments.
+            // A number, and IP fragments.
             (size + 16).div_ceil(MTU - IP_HEADER)
         } else {
-            // Its own headers take some 20 to 40 B more, where it is none of the kernel's.
+            // A transport outside the kernel has 20 to 40 B of headers of its own.
             size.div_ceil(MTU - headers)
         };
         let wire = size + count * headers;
@@ -75,7 +73,6 @@ fn shown(bytes_per_second: f64) -> String {
     Unit::BytesPerSecond.display(bytes_per_second)
 }
 
-/// A window of messages, and the round trip of a small one within the machine.
 fn within_the_machine(
     point: &At<Transfer>,
     window: u64,
@@ -88,14 +85,14 @@ fn within_the_machine(
     let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
     cost += Cost::new(copies, format!("for 2 to 8 copies of {bytes} B"));
     if point.carrier.is_encrypted {
-        cost += Cost::new((0.0, bytes / ENCRYPTS), "to encrypt and decrypt it");
+        cost += Cost::new((0.0, bytes / ENCRYPTS), "for encryption and decryption");
     }
-    // At least as fast as one after the other.
-    cost.named(format!("{window} × {bytes} B in flight, in a round trip"))
+    // The window takes as long as one message alone, or up to as long as all in sequence.
+    cost.named(format!("{window} × {bytes} B in flight per round trip"))
         .predict_throughput((bytes, window as f64 * bytes))
 }
 
-/// What CPUs limit, relative to what net.bandwidth has measured of the kernel alone.
+/// CPU-bound transfers: relative to what net.bandwidth measured of the kernel alone.
 fn as_net_bandwidth(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let Share { over, range, why } = point.carrier.share.as_ref()?;
     let (low, high) = range;
@@ -105,22 +102,22 @@ fn as_net_bandwidth(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option
         Some((over, rate))
     })?;
     let measured = format!("{} that net.bandwidth measured over {over}", shown(rate));
-    let because = format!("{low} to {high} of the {measured}: {why}");
+    let because = format!("{low} to {high} times the {measured}: {why}");
     throughput(low * rate, high * rate, because)
 }
 
-/// The rate of a link, in bytes of messages. What it loses is lost before its rate, and takes none of it.
+/// The rate of a link, in bytes of messages. Packets are lost before the rate limit, and use none
+/// of it.
 pub(crate) fn limit(point: &Transfer, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
     let (payload, packet) = Packets::new(point).payload;
     let why = format!(
-        "the link's {}, of which {payload} B in {packet} are payload at most",
+        "the link's {}, with at most {payload} B of payload in {packet}",
         shown(rate)
     );
     Some((rate * payload / packet, why))
 }
 
-/// A window of messages over a link with delays, which may lose them.
 fn over_a_delay(
     point: &At<Transfer>,
     window: u64,
@@ -136,14 +133,11 @@ fn over_a_delay(
     let delays = delays_ns(&point.link);
     let mut cost = Cost::new(((delays - jitter).max(0.0), delays + jitter), "of delays")
         + Cost::new(sending, "to send a message")
-        + Cost::new(
-            (0.0, EMULATED_NS),
-            "for what emulates the link, and wake-ups",
-        );
+        + Cost::new((0.0, EMULATED_NS), "for the link's emulator and wake-ups");
     let lost = lost(point, packets.count);
     let fixed_rto = point.carrier.fixed_rto;
     if lost > 0.0 {
-        // How soon the others notice a loss is not known, and decides.
+        // For other transports, the time to detect a loss dominates and is not known.
         let rto = fixed_rto.filter(|_| lost <= 0.9)?;
         cost += retried(lost, window, rto);
     }
@@ -151,11 +145,11 @@ fn over_a_delay(
     if is_controlled && window as f64 * packets.count > 1.0 {
         cost += Cost::new(
             (0.0, delays + jitter),
-            "over which congestion control spreads several packets",
+            "over which congestion control paces several packets",
         );
     }
     let least_ns = cost.range.0.max(1.0);
-    let name = format!("{window} × {} B in flight, in a round trip", point.size);
+    let name = format!("{window} × {} B in flight per round trip", point.size);
     let bytes = window as f64 * point.size as f64;
     let prediction = cost
         .at_least(least_ns)
@@ -167,36 +161,37 @@ fn over_a_delay(
     })
 }
 
-/// What retransmissions after a fixed time add to a window of which this share of messages, or their answers, is lost.
+/// What retransmissions after a fixed timeout add to a window. `lost` is the share of messages of
+/// which the message or its answer is lost.
 fn retried(lost: f64, window: u64, rto: Duration) -> Cost {
     let retry = rto.as_nanos() as f64;
-    // Of as many as the window has, the one that is lost most often holds up the others.
+    // The message of the window that is lost most often delays the others.
     let (each, longest) = (retries(lost, 1), retries(lost, window));
-    // By chance there are two standard deviations more or fewer, those of how often a message is
-    // sent that is lost so often.
+    // Two standard deviations either way, of the number of transmissions of the message that is
+    // lost most often.
     let windows = (timed_least(window) / window) as f64;
     let by_chance = |mean: f64, times: f64| 2.0 * (mean * (1.0 + each) / times).sqrt();
     let least = (each - by_chance(each, windows * window as f64)).max(0.0);
     let most = longest + by_chance(longest, windows);
     let name = format!(
-        "for retries after a second: {each:.2} of a message and {longest:.2} of the one of a window \
-         that has most, since {:.1} % are lost, or the answer",
+        "for retries after a second: {each:.2} per message, {longest:.2} of a window's worst \
+         message, since {:.1} % of messages or answers are lost",
         100.0 * lost
     );
     Cost::new((least * retry, most * retry), name)
 }
 
-/// Mean retransmissions of the one of so many messages that is retransmitted most often, where this
-/// share of them is lost each time.
+/// The mean number of retransmissions of the message that is retransmitted most often, out of
+/// `messages`.
 fn retries(lost: f64, messages: u64) -> f64 {
-    /// No transfer lasts as many of the study's seconds.
+    /// No transfer lasts this many retransmission timeouts of a second.
     const MOST: i32 = 100;
     let once_more = |times| 1.0 - (1.0 - lost.powi(times)).powf(messages as f64);
     (1..=MOST).map(once_more).sum()
 }
 
-/// How long a window of messages is held up by those that are lost, in nanoseconds, where the
-/// retransmission timeout is fixed: no other is known before.
+/// How long losses delay a window of messages, in nanoseconds, where the retransmission timeout is
+/// fixed.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
     let rto = point.carrier.fixed_rto;
     let retries = retries(lost(point, Packets::new(point).count), window);
@@ -234,7 +229,7 @@ fn lost(point: &At<Transfer>, packets: f64) -> f64 {
     }
 }
 
-/// As much as a link lets through, or a congestion control takes of it.
+/// The share of a link's rate that a congestion control uses.
 fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
     if up.jitter_ns + up.reorder + up.duplicate > 0.0 {
         return None;
@@ -243,11 +238,11 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
     let loss = format!("{:.3} % of loss", 100.0 * up.loss);
     let round_trip_ns = delays_ns(&point.link);
     match reaction(point, up.loss)? {
-        // The link loses packets before its rate: a sender of more than that may fill it.
+        // Packets are lost before the rate limit: a sender that exceeds the rate may fill the link.
         Reaction::Keeps { share, max_loss } if up.loss <= max_loss => throughput(
             share * (1.0 - up.loss) * limit,
             limit,
-            format!("{why}, less up to {loss}; at least {share} of what arrives is used"),
+            format!("{why}, less up to {loss}; at least {share} of the rest is used"),
         ),
         Reaction::Cubic if up.loss <= MAX_CUBIC_LOSS && round_trip_ns > 0.0 => {
             let seconds = round_trip_ns / 1e9;
@@ -265,7 +260,6 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
     }
 }
 
-/// `None` where that is not known.
 fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
     if loss > 0.0 {
         return (point.carrier.reaction)(point);
@@ -276,8 +270,8 @@ fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
     })
 }
 
-/// The mean window of CUBIC in packets at this loss and round trip in seconds, by RFC 9438 section 5.1
-/// with its constants (C = 0.4, beta = 0.7), or NewReno's of RFC 9438 section 5 where that is larger.
+/// CUBIC's mean window in packets at this loss and round trip in seconds, by RFC 9438 section 5.1
+/// with its constants (C = 0.4, beta = 0.7), or NewReno's of section 5 if that is larger.
 fn cubic_window(loss: f64, round_trip: f64) -> f64 {
     let cubic = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * round_trip.powf(0.75) / loss.powf(0.75);
     let reno = (1.5 / loss).sqrt();
@@ -296,7 +290,6 @@ mod tests {
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 
-    /// What is predicted of a transfer of 1400 B messages by this stack and window over this link.
     fn of(link: &'static str, stack: Stack, window: u64) -> Option<Prediction> {
         let point = Loss {
             stack,
@@ -322,7 +315,7 @@ mod tests {
 
     #[test]
     fn one_under_way_is_its_size_over_the_round_trip() {
-        // 1428 B at 100 Mbit/s are 114 us, beside 190 ms.
+        // 1428 B at 100 Mbit/s take 114 us, in addition to 190 ms.
         let stop_and_wait = of("wan", Stack::Rudp, 1).unwrap();
         assert!(
             (stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0,
@@ -333,7 +326,7 @@ mod tests {
             stop_and_wait.because.contains("1 × 1400 B"),
             "{stop_and_wait:?}"
         );
-        // What is more than one packet may be paced over a round trip; the study's is not.
+        // Messages of several packets may be paced over a round trip; the study's are not.
         let long = |stack| Loss {
             stack,
             window: 1,
@@ -348,7 +341,7 @@ mod tests {
         assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
         let study = over("wan", long(Stack::Study)).unwrap();
         assert!(study.low > 0.99 * study.high, "{study:?}");
-        // More than the link carries is not expected.
+        // The link's rate is the limit.
         let many = of("wan", Stack::Rudp, 4096).unwrap();
         assert!(many.high < 12.5e6, "{many:?}");
     }
@@ -357,19 +350,19 @@ mod tests {
     fn a_retry_of_the_study_takes_a_second() {
         let link = "rate=100Mbit,up.loss=20%";
         let study = |window| of(link, Stack::Study, window).unwrap();
-        // A quarter of a retry for each message: 5.6 kB/s.
+        // A quarter of a retry per message: 5.6 kB/s.
         let one = study(1);
         assert!(one.low < 5.6e3 && one.high > 5.6e3, "{one:?}");
         assert!(one.high < 20e3, "{one:?}");
         let ten = study(10);
         assert!(ten.low < 56e3 && ten.high > 56e3, "{ten:?}");
-        // How soon another one notices a loss is not known.
         assert_eq!(over(link, Loss::default()), None);
     }
 
     #[test]
     fn of_several_messages_one_is_lost_most_often() {
-        // Once more with 0.2, and again with 0.04, and so on; of two at least once more with 0.36.
+        // A second transmission with probability 0.2, a third with 0.04, and so on; of two
+        // messages, at least one is retransmitted with 0.36.
         assert!((retries(0.2, 1) - 0.25).abs() < 1e-9);
         assert!((retries(0.2, 2) - 0.458).abs() < 1e-3);
         assert!(retries(0.2, 64) > 2.0 && retries(0.2, 64) < 3.0);
@@ -394,7 +387,7 @@ mod tests {
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
-        // The tenth that is lost is lost before: a sender of more fills the link.
+        // Packets are lost before the rate limit: a sender that exceeds the rate fills the link.
         assert_eq!(megabytes(over(lossy, rate)), Some((8.832, 12.267)));
         assert_eq!(megabytes(over(lossy, bbr())), Some((5.43, 12.067)));
         assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr()), None);
@@ -447,7 +440,6 @@ mod tests {
             one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6,
             "{one:?}"
         );
-        // The study's protocol is stop-and-wait by itself.
         assert!(predicted(Stack::Study, 0, &rows).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The two ends of a transfer of messages, whatever carries them.
+//! The two ends of a transfer of messages, over any transport.
 
 use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
@@ -20,50 +20,52 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long what is in flight has to arrive when the time is over that people chose.
+/// How long to wait for messages in flight at the end of a user's transfer.
 const ARRIVING: Duration = Duration::from_secs(2);
 
-/// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
+/// A round trip of this time or longer counts as starved, in nanoseconds: the study's
+/// retransmission timeout.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// What the ends of calls count for each other: the CPU time of all threads of the end that is called,
-/// in nanoseconds, and the bytes of a stream's sender.
+/// What the ends of RPCs report to each other: CPU time of all threads of the called end, in
+/// nanoseconds, and the bytes of a stream's sender.
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
 pub(crate) const BYTES: &str = "bytes";
 
-/// The metrics of a transfer: those that are named, and what every one of them reports.
+/// The metrics that every transfer reports, and those named.
 macro_rules! stream_metrics {
     ($($own:tt)*) => {
         metrics! {
             $($own)*
-            /// CPU time of the sending thread for 1 KiB, in the part of the time that throughput counts
+            /// CPU time of the sending thread per KiB, in the time that throughput counts
             cpu_sender: Nanoseconds Lower,
-            /// the same of the receiving thread; of calls, in all of the time
+            /// the same for the receiving thread; for RPCs, in the whole time
             cpu_receiver: Nanoseconds Lower,
-            /// share of that time for which the sending thread ran: 1 where its CPU is the limit
+            /// share of that time for which the sending thread ran: 1 where its CPU is the
+            /// bottleneck
             sender_running: One Neither,
-            /// share of that time for which the receiving thread ran; not of calls
+            /// share of that time for which the receiving thread ran; absent for RPCs
             receiver_running: One Neither,
-            /// what was retransmitted or taken for lost, as a share of all that was sent: bytes of
-            /// TCP, datagrams of the others
+            /// what was retransmitted or considered lost, as a share of all that was sent: bytes
+            /// for TCP, datagrams for the others
             retransmissions: One Lower,
-            /// datagrams that did not arrive, those still in flight at the end among them, as a share
-            /// of those sent
+            /// datagrams that did not arrive, including those in flight at the end, as a share of
+            /// those sent
             lost: One Lower,
-            /// of which the receiver's socket had no room for, as a share of those sent; of several
-            /// that arrived at once it counts one
+            /// the lost datagrams for which the receiver's socket had no room, as a share of those
+            /// sent; several that arrive at once count as one
             lost_in_queue: One Lower,
-            /// how many those are in a launch
+            /// their number in a launch
             dropped_in_queue: One Lower,
-            /// the largest packet of the path, IP header included; rudp and QUIC send datagrams as
-            /// long as that allows
+            /// the path's largest packet, IP header included; rudp and QUIC size their datagrams by
+            /// it
             mtu: Bytes Neither,
         }
     };
 }
 pub(crate) use stream_metrics;
 
-/// What `Measure` asks of every transfer: its two ends, for this purpose.
+/// The two roles of every transfer, for this purpose.
 macro_rules! receiver_and_sender {
     ($purpose:expr) => {
         const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
@@ -83,15 +85,14 @@ macro_rules! receiver_and_sender {
 }
 pub(crate) use receiver_and_sender;
 
-/// Receives messages, and reports how fast they arrived.
 pub(crate) struct Receiving {
     purpose: Purpose,
     rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<(Listener, Box<dyn Transport>)>,
-    /// Whether people chose how much comes.
+    /// Whether a user sends, so that few or no messages are normal.
     is_interactive: bool,
-    /// What has arrived at the last point, in bytes, even where that failed.
+    /// Bytes that arrived at the last point, even if it failed.
     pub(crate) arrived_bytes: u64,
 }
 
@@ -108,7 +109,7 @@ impl Receiving {
         })
     }
 
-    /// The receiving end where people send.
+    /// The receiving end of `costof send`.
     pub(crate) fn interactive(launch: &Launch) -> Result<Receiving, Failure> {
         let receiving = Receiving::start(launch, Purpose::RoundTrips)?;
         Ok(Receiving {
@@ -117,7 +118,7 @@ impl Receiving {
         })
     }
 
-    /// Reports how fast messages came; of a few that people send, only the sender knows that.
+    /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
     fn report_rate(
         &self,
         incoming: &Incoming,
@@ -185,7 +186,7 @@ where
         self.arrived_bytes = incoming.bytes();
         received.map_err(|error| broken(&error))?;
         if point.carrier.sender_counts {
-            // The sender knows how much arrived, and when it was taken.
+            // The sender knows how much arrived, and when.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
             }
@@ -194,7 +195,7 @@ where
         self.report_rate(&incoming, timed.is_some(), meter)?;
         if let Some(datagrams) = receiver.datagrams().map_err(|error| broken(&error))? {
             meter.value(ARRIVED, datagrams.arrived as f64);
-            // The kernel counts those that were to be lost, too.
+            // The kernel also counts datagrams that are dropped on purpose.
             if point.lose == 0.0 {
                 meter.value(DROPPED, datagrams.dropped as f64);
             }
@@ -204,13 +205,13 @@ where
 }
 
 fn too_little() -> Failure {
-    Failure::error("too little arrived to say how fast")
+    Failure::error("too little arrived to measure a rate")
 }
 
 fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let checkpoints = &[incoming.checkpoints()];
     let steady = steady(incoming.checkpoints(), incoming.duration());
-    // Where all of the second half is a stall, the whole time counts.
+    // If the whole second half is a stall, the whole time counts.
     let stretch = steady.map(|steady| steady.stretch);
     let stretch = stretch.or_else(|| windows::whole(checkpoints));
     let stretch = stretch.ok_or_else(too_little)?;
@@ -224,18 +225,18 @@ fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Sends messages as fast as it may.
 pub(crate) struct Sending {
     purpose: Purpose,
     rendezvous: Rendezvous,
     cpus: Processors,
     offers: Offers,
-    /// Of the point before, if that was calls: the threads of the end that is called must exist until
+    /// The last point's sender, if it made RPCs: the called end's threads must exist until their
+    /// CPU time was read.
     /// it has read their CPU time.
     last: Option<Box<dyn MessageSender>>,
-    /// Where people send: for how long, and what else ends it.
+    /// How long a user's transfer lasts, and what else ends it.
     ending: Option<(Duration, Ending)>,
-    /// Messages that were sent at the last point, even where that failed.
+    /// Messages sent at the last point, even if it failed.
     pub(crate) sent: u64,
 }
 
@@ -253,7 +254,7 @@ impl Sending {
         })
     }
 
-    /// The sending end where people send.
+    /// The sending end of `costof send`.
     pub(crate) fn interactive(
         launch: &Launch,
         duration: Duration,
@@ -266,7 +267,6 @@ impl Sending {
         })
     }
 
-    /// What is to be sent.
     fn order(&self, point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Order {
         match &self.ending {
             Some((duration, ending)) => Order {
@@ -291,7 +291,7 @@ where
     }
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
-        // The receiver may be of another build.
+        // The other end may be a different build.
         Transfer::from(&point.axes).check()?;
         self.offers = offers.clone();
         self.last = None;
@@ -338,7 +338,7 @@ where
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.checkpoints(), order.duration);
             let steady =
-                steady.ok_or_else(|| Failure::error("too little was taken to say how fast"))?;
+                steady.ok_or_else(|| Failure::error("too little was sent to measure a rate"))?;
             meter.value("throughput", steady.throughput);
             meter.value("start_up", steady.start_up_ns);
             self.last = Some(sender);

@@ -23,36 +23,37 @@ point! {
     /// How long does a reliable datagram take to the other end of a link and back?
     ///
     /// A message goes to the other end, which sends it back, one at a time, each stamped.
-    /// stack=rudp is the library as delivered: its driver over a UDP socket, told to favour latency
+    /// stack=rudp is the library as delivered: its driver over a UDP socket, configured for latency
     /// if one datagram holds the message, its default congestion control, messages in order; an
-    /// acknowledgement travels with the answer. On loopback its datagrams are as long as UDP's,
-    /// elsewhere as long as Ethernet carries, so the library splits a longer message; with
-    /// stack=udp, IP splits it. stack=study is the study's protocol: the message goes there, and an
-    /// acknowledgement of 8 B comes back; what is lost is retransmitted after a second, for whose
-    /// end its sender spins. stack=udp has the messages of net.rtt over=udp, and what is lost is
-    /// retransmitted after three round trips, or 200 ms. The stacks take turns in each launch. The
-    /// number of messages is fixed before, because a measurement that stops when its time is over
-    /// tends to stop at a loss.
+    /// acknowledgement travels with the answer. On loopback its datagrams are as long as UDP
+    /// allows, elsewhere as long as Ethernet carries, so the library splits a longer message; with
+    /// stack=udp, IP splits it.
+    /// stack=study is the study's protocol: the message goes there, and an acknowledgement of 8 B
+    /// comes back. A lost one is retransmitted after a second, for which its sender spins.
+    /// stack=udp exchanges the messages of net.rtt over=udp; a lost one is retransmitted after
+    /// three round trips, or 200 ms.
+    /// The stacks take turns in each launch. The number of messages is fixed beforehand, because a
+    /// measurement that stops when its time is over tends to stop at a loss.
     ///
     /// # Predicted from
-    /// the round trip by UDP as net.rtt has measured it over the same link, or system calls and
-    /// context switches; and what the library adds: its state and memory a datagram, tags and
-    /// copies of the bytes, and system calls
+    /// the UDP round trip over the same link (net.rtt), or system calls and context switches; and
+    /// the library's work: state and memory per datagram, tags and copies of the bytes, and system
+    /// calls
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 2: 14.97 µs (median 10) between two processes, 68.25 (64) over
     ///   a gigabit LAN, 189.9 ms over a WAN
     /// - CS 739 mini-project 1, part 3: 12 to 20 µs for an int, a double, a structure and strings
     ///   of 512 to 2048 B, by reliable UDP
-    /// - RFC 9002, on when something is lost
+    /// - RFC 9002, on loss detection
     ///
     /// # Needs
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
         stack: Stack = Stack::axis(),
-        /// bytes of the message, and of the answer, which the study's protocol has none of; 4, 8,
-        /// 32, 512, 1024 and 2048 as for an int, a double, a small structure and strings in a remote
-        /// procedure call
+        /// bytes of the message and of the answer (the study's protocol has no answer); 4, 8, 32,
+        /// 512, 1024 and 2048 are those of an int, a double, a small structure and strings in a
+        /// remote procedure call
         size: usize = bytes(1..=64 << 10, &[56, 4, 8, 32, 512, 1024, 2048]),
         /// how an end waits for a message
         wait: Wait = words(),
@@ -76,20 +77,19 @@ impl Exchanges for Rtt {
 impl Measure for Rtt {
     const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
-        /// from before the message is sent until the whole answer is there; with stack=study, until
-        /// it is acknowledged
+        /// from just before the message is sent until the whole answer has arrived; with
+        /// stack=study, until it is acknowledged
         latency: Nanoseconds Lower,
-        /// the share of messages for which something was sent again; their latency contains it
+        /// the share of messages that took a retransmission, which their latency includes
         lost: One Lower,
-        /// with wait=block: CPU time of that end's thread for a message, in and out
+        /// with wait=block: CPU time of the client's thread per message, sent and received
         cpu_client: Nanoseconds Lower,
-        /// with wait=block: CPU time of that end's thread for a message, in and out
+        /// with wait=block: CPU time of the server's thread per message, received and sent
         cpu_server: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
-    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
@@ -127,7 +127,6 @@ pub(crate) fn measure<P: Exchanges>(
     exchange.connect(link, connector, Measuring { link, exchange }, meter)
 }
 
-/// Times each exchange.
 struct Measuring<'a> {
     link: &'a str,
     exchange: &'a Exchange,
@@ -138,7 +137,7 @@ impl End for Measuring<'_> {
         let Measuring { link, exchange } = self;
         let mut client = Client::new(transport, exchange.size);
         client.set_min_rto(exchange.may_take(link));
-        // The library's messages are its own memory, as the study's are.
+        // rudp and the study's protocol allocate memory for messages.
         meter.operation_allocates();
         let failed = |error: io::Error| broken(&error);
         let timed = |client: &mut Client<T>| {
@@ -174,7 +173,7 @@ fn predict(point: &At<Rtt>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     cost.predict("latency")
 }
 
-/// Such a round trip by the socket alone, as net.rtt has measured it, else as net.rtt is predicted.
+/// The round trip of the socket alone: from net.rtt if measured, otherwise as net.rtt is predicted.
 fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     if let Some(ns) = net::rtt::measured_ns(link, exchange, measured) {
         let name = format!("for a round trip over {} (net.rtt)", exchange.over().word());

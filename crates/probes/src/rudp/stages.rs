@@ -1,4 +1,5 @@
-//! `rudp.stages`: what making datagrams reliable takes at either end, by the kernel's own stamps.
+//! `rudp.stages`: the time that reliability adds to a datagram at each end, by the kernel's
+//! timestamps.
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
@@ -19,22 +20,21 @@ use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
 point! {
-    /// What does making a datagram reliable take at either end?
+    /// How much time does reliability add to a datagram at each end?
     ///
     /// One message at a time, as in rudp.rtt, goes over sockets whose datagrams the kernel stamps
     /// (SO_TIMESTAMPING, in software: SND and RX); the study captured them with a sniffer. Each end
     /// subtracts stamps of its own host only, because clocks of two hosts cannot be subtracted.
-    /// stack=udp is what the kernel and the waiting take, so the difference to it is what the
-    /// library takes. All stacks send each message as one datagram, which IP fragments if the
-    /// link's packets are shorter; then the kernel stamps one of the fragments. A loop like that of
-    /// the library's own driver drives its state machine here, one datagram at a time. Stamping
-    /// itself costs some microseconds, most of them between the stages; the stamps of what was sent
-    /// are fetched after the answer.
+    /// stack=udp measures the kernel and the waiting, so the difference to it is the library's
+    /// time. All stacks send each message as one datagram, which IP fragments if the link's packets
+    /// are shorter; then the kernel stamps one of the fragments. The library's state machine is
+    /// driven here by a loop like its own driver's, one datagram at a time. Stamping itself costs
+    /// some microseconds, most of them between the stages; the stamps of sent datagrams are fetched
+    /// after the answer.
     ///
     /// # Predicted from
-    /// half of the two sends, receives and context switches of a UDP round trip, from system calls
-    /// and context switches as this run has measured them; and half of what the library adds to a
-    /// round trip
+    /// half of the two sends, receives and context switches of a UDP round trip, from the run's
+    /// system calls and context switches; and half of what the library adds to a round trip
     ///
     /// # Sources
     /// - CS 739 mini-project 1, part 2: server and client 9.9 and 8.4 µs for 1400 B on one machine,
@@ -46,7 +46,8 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
         stack: Stack = Stack::axis(),
-        /// bytes of the message, which is one datagram; 65,400 and its headers are the largest
+        /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
+        /// that rudp sends
         size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
         /// how an end waits for a message
         wait: Wait = words(),
@@ -55,7 +56,7 @@ point! {
     }
 }
 
-/// What the library surely gets into one of the longest datagrams.
+/// The longest message that the library surely fits into one datagram.
 const LIBRARY_MOST: usize = 65_400;
 
 impl Exchanges for Stages {
@@ -69,46 +70,44 @@ impl Exchanges for Stages {
         }
     }
 
-    /// Refuses a message that leaves in more than one datagram, of which the stamps would say little.
+    /// Refuses a message that takes more than one datagram: its stamps would say little.
     fn check(&self) -> Result<(), Failure> {
         if self.stack != Stack::Rudp || self.size <= LIBRARY_MOST {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
-            "with its own headers and acknowledgements the library has {LIBRARY_MOST} B left of a \
-             datagram (--set size={LIBRARY_MOST}, or stack=udp)"
+            "the library's headers and acknowledgements leave {LIBRARY_MOST} B of a datagram \
+             (--set size={LIBRARY_MOST}, or stack=udp)"
         )))
     }
 }
 
 impl Measure for Stages {
     const METRICS: &'static [Metric] = metrics! {
-        /// at the end that asks, its two stages together: the round trip less what lies between the
-        /// datagram's leaving and its answer's coming; the study's T4 - T1 - (T3 - T2)
+        /// at the client, both stages together: the round trip less the time from sending the
+        /// datagram until its answer arrives; the study's T4 - T1 - (T3 - T2)
         client: Nanoseconds Lower,
-        /// from before the process sends the message until the driver is given its datagram; T2 -
+        /// from just before the process sends the message until the driver has its datagram; T2 -
         /// T1
         client_send: Nanoseconds Lower,
-        /// from when the stack received the answer's datagram until the process has the answer; T4
-        /// - T3
+        /// from the arrival of the answer's datagram until the process has the answer; T4 - T3
         client_receive: Nanoseconds Lower,
-        /// at the end that answers, from when the stack received the datagram until the driver is
-        /// given its answer's; S2 - S1
+        /// at the server, from the arrival of the datagram until the driver has the answer's
+        /// datagram; S2 - S1
         server: Nanoseconds Lower,
-        /// of that, until the process has the message and begins to answer
+        /// the part of server until the process has the message and starts to answer
         server_receive: Nanoseconds Lower,
-        /// of that, from there on
+        /// the rest of server
         server_send: Nanoseconds Lower,
-        /// the round trip, with the stamps: from before the message is sent until the whole answer
-        /// is there, or with stack=study its acknowledgement
+        /// the round trip, stamping included: from just before the message is sent until the whole
+        /// answer has arrived, or with stack=study its acknowledgement
         latency: Nanoseconds Lower,
-        /// the share of messages of which an answer or a stamp was missing at the end that asks;
-        /// they count for nothing else there
+        /// the share of messages of which the client lacks an answer or a stamp; they enter no
+        /// other metric there
         missing: One Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
-    // The stacks are compared with each other.
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
@@ -133,7 +132,6 @@ impl Measure for Stages {
     }
 }
 
-/// The end that answers.
 struct Server(Acceptor);
 
 impl RoleAt<Stages> for Server {
@@ -160,7 +158,6 @@ impl RoleAt<Stages> for Server {
     }
 }
 
-/// Answers messages of so many bytes.
 struct Answering(usize);
 
 impl StampedEnd for Answering {
@@ -190,7 +187,6 @@ fn measure(
     exchange.connect_stamped(&point.link, stamped, Measuring(point), meter)
 }
 
-/// Measures the stages of each exchange.
 struct Measuring<'a>(&'a At<Stages>);
 
 impl StampedEnd for Measuring<'_> {
@@ -205,7 +201,6 @@ impl StampedEnd for Measuring<'_> {
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
-    // They are ascending.
     let send = stages.left - stages.sent;
     let receive = stages.answered - stages.received;
     meter.latency("client", (send + receive) as f64);

@@ -6,10 +6,9 @@ use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use role::Pair;
 
-/// Up to so many CPUs, every pair of them is in the probe's own plan:
-/// 28 pairs.
+/// Up to this many CPUs, the probe's own plan has every pair of them: 28 pairs.
 const PROCESSORS_IN_ALL_PAIRS: usize = 8;
-/// Beyond, the first CPU is paired with so many others.
+/// With more CPUs, the first one is paired with this many others.
 const PARTNERS_OF_THE_FIRST: usize = 24;
 
 pub(crate) static PROBE: Probe = Probe::new::<CoreToCore>();
@@ -17,7 +16,7 @@ pub(crate) static PROBE: Probe = Probe::new::<CoreToCore>();
 point! {
     /// How long does a cache line take to another CPU and back?
     ///
-    /// A thread runs on each CPU. One writes an odd number into a word that has its cache line to
+    /// A thread runs on each CPU. One writes an odd number into a word that has a cache line to
     /// itself, and polls until it is even; the other polls until it is odd, and writes the next
     /// even one. So there is one line, which moves twice in each direction: the polling thread
     /// fetches a copy of what was written, and then takes the line over to write in turn. Neither
@@ -29,9 +28,9 @@ point! {
     /// sockets), and the first CPU with up to 24 others, evenly chosen.
     ///
     /// # Predicted from
-    /// what the two CPUs share as the machine claims it (a hypervisor may claim what it
-    /// likes): a core 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the
-    /// machine 200 to 700 ns
+    /// what the two CPUs share, by the machine's own account, which a hypervisor may invent: a core
+    /// 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the machine 200 to
+    /// 700 ns
     ///
     /// # Sources
     /// - D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory
@@ -51,14 +50,14 @@ point! {
 
 impl Measure for CoreToCore {
     const METRICS: &'static [Metric] = metrics! {
-        /// one round trip: a store seen by the other CPU, and its store seen in return
+        /// one round trip: a store that the other CPU sees, and its store seen in return
         cost: Nanoseconds Lower,
     };
     const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
 
-    /// Which ones a point needs is in its axes, so all must be at hand.
+    /// The axes name the CPUs, so all of them must be available.
     fn processors(_: &At<CoreToCore>) -> usize {
         usize::MAX
     }
@@ -66,7 +65,7 @@ impl Measure for CoreToCore {
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let mut pairs = neighbourhood::pairs(facts);
         if pairs.is_empty() {
-            // A run on one CPU, which is a row with its reason, or on none that is known.
+            // A run on one CPU gives a row with its reason; so does one whose CPUs are unknown.
             pairs.push((Neighbourhood::Unknown, 0, 1));
         }
         let headline = |(neighbourhood, from, to)| {
@@ -148,8 +147,7 @@ fn more_pairs(facts: &Facts) -> Vec<CoreToCore> {
         .collect()
 }
 
-/// The round trip to the neighbour on which a second thread is put, the nearest that has a core of its
-/// own.
+/// The round trip to the CPU on which a second thread runs: the nearest one on another core.
 pub(crate) fn to_the_neighbour(facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let pairs = neighbourhood::pairs(facts);
     let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;

@@ -29,16 +29,17 @@ point! {
     /// What does it cost if the counters of several threads are in one cache line?
     ///
     /// Each thread adds one to its own counter in memory, again and again: load, add and store in
-    /// assembly, not atomic, as in a program in which nobody else writes that counter. All threads
+    /// assembly, not atomic, as in a program in which no other thread writes that counter. All
+    /// threads
     /// do n increments at the same time, and the cost is the time until the last one is done,
     /// divided by n. Every counter is compared with what its thread has done. Stores wait in the
     /// store buffer while the line is away, and reach it together when it comes, so an increment
     /// costs only a part of the line's journey.
     ///
     /// # Predicted from
-    /// the counter in memory of cpu.loop; in one line, from each core's part of the time to the
-    /// journey that sync.core_to_core measured, shared by 32 increments, as many as a small store
-    /// buffer holds
+    /// the counter in memory (cpu.loop); in one line, from each core's share of the time to the
+    /// line's journey (sync.core_to_core), shared by 32 increments, as many as a small store buffer
+    /// holds
     ///
     /// # Sources
     /// - J. Torrellas, M. Lam, J. Hennessy, False Sharing and Spatial Locality in Multiprocessor
@@ -107,9 +108,9 @@ impl Measure for FalseSharing {
             return (counter * (0.7, 2.0)).predict("cost");
         }
         let trip = core_to_core::to_the_neighbour(facts, measured)?;
-        // The line goes round all that have a counter in it. At best each core has it for its part of
-        // the time; at worst it makes half a round trip for each core, for every 32 increments, which
-        // waited in the store buffer.
+        // The line visits all cores that have a counter in it. At best each core holds it for its
+        // share of the time; at worst it makes half a round trip for each core, per 32 increments
+        // waiting in the store buffer.
         let sharers = threads.min(IN_A_LINE) as f64;
         let best = counter.clone() * sharers;
         let worst = counter + trip * (sharers / 2.0 / 32.0);
@@ -117,7 +118,7 @@ impl Measure for FalseSharing {
     }
 }
 
-/// The counters of a point, and those who count.
+/// The counters of a point, and the threads that count.
 struct Counting {
     counters: Arc<LineCounters>,
     /// What each thread should have counted.

@@ -33,17 +33,16 @@ point! {
     /// Contended locks have several modes: a thread that finds the lock taken sleeps or spins, by
     /// the kind of lock and by chance, and a thread that releases it often takes it again before
     /// another's request for its line arrives. The handovers distinguish the modes. If the line's
-    /// journey is longer, more turns stay where they are, so a contended lock need not cost more
-    /// there. With more threads than CPUs, a batch lasts at least 20 ms, so that every thread gets
-    /// its turn; a spinning thread then takes time from a holder that waits for its CPU, and until
-    /// the scheduler's next tick nobody makes progress.
+    /// journey is longer, more turns stay with the same thread, so a contended lock need not cost
+    /// more there. With more threads than CPUs, a batch lasts at least 20 ms, so that every thread
+    /// gets its turn; a spinning thread then takes CPU time from a holder that is not running, and
+    /// until the scheduler's next tick no thread makes progress.
     ///
     /// # Predicted from
-    /// alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency
-    /// measured; contended, each thread's turns: from twice that, if most turns stay where they
-    /// are, to the cache line's journey one way that sync.core_to_core measured, if every turn is
-    /// handed over, and, assumed for every fourth turn, a system call of who sleeps or wakes, by
-    /// os.syscall
+    /// alone, two atomic instructions of 4 to 25 cycles at the core clock (cpu.frequency);
+    /// contended, the turns of each thread: from twice that, if most turns stay with one thread, to
+    /// the cache line's journey one way (sync.core_to_core), if every turn is handed over; and for
+    /// every fourth turn (assumed) a system call that sleeps or wakes (os.syscall)
     ///
     /// # Sources
     /// - pthread_mutex_lock(3p); futex(2)
@@ -70,14 +69,13 @@ impl Measure for Mutex {
     const METRICS: &'static [Metric] = metrics! {
         /// what one thread pays for lock and unlock, on average over the threads
         cost: Nanoseconds Lower,
-        /// the share of turns that were another thread's turn than the one before: near 1 where
-        /// threads take turns, near 0 where each has the lock for many turns
+        /// the share of turns taken by another thread than the turn before: near 1 where threads
+        /// alternate, near 0 where each has the lock for many turns in a row
         handovers: One Neither,
-        /// the turns of the thread that had the fewest over those of the average thread: 1 where
-        /// all get the same, 0 where one starved
+        /// the turns of the thread that had the fewest, divided by the average: 1 where all get the
+        /// same, 0 where one starved
         least_share: One Neither,
-        /// how many CPUs the threads run on; where there are more threads, they share
-        /// CPUs
+        /// number of CPUs that the threads run on; more threads than that share CPUs
         processors: One Neither,
     };
     const AFTER: NameList = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
@@ -94,7 +92,7 @@ impl Measure for Mutex {
         "mutex: lock and unlock, two threads contend": { threads: 2 },
     }
 
-    /// Twice as many threads as CPUs at most, of each kind.
+    /// At most twice as many threads as CPUs, of each kind.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let more = threads::more(2 * threads::processors(facts));
         Planned::all(more.flat_map(|threads| {
@@ -103,15 +101,14 @@ impl Measure for Mutex {
         }))
     }
 
-    /// Who releases a contended lock has its cache line, and often takes it again
-    /// before another's request for the line arrives: the longer the journey, the
-    /// more turns stay where they are. So at best the threads lock as fast as one
-    /// alone for half of the time, and travel in the other half; at worst every
-    /// turn is handed over, which takes the line's journey one way: half a round trip.
-    /// A thread that sleeps costs the turns a system call, of itself or of who wakes
-    /// it. The wake-up itself, many turns long, costs them nothing, since the others go
-    /// on meanwhile; for the same reason not every turn has such a call. That every
-    /// fourth has one at most is assumed.
+    /// A thread that releases a contended lock has its cache line, and often takes it again before
+    /// another's request for the line arrives: the longer the journey, the more turns stay with one
+    /// thread. At best the threads lock as fast as one alone for half of the time, and the line
+    /// travels in the other half; at worst every turn is handed over, which takes the line's
+    /// journey one way: half a round trip. A thread that sleeps adds a system call, its own or that
+    /// of the thread that wakes it. The wake-up itself, many turns long, costs nothing, since the
+    /// others go on meanwhile; for the same reason not every turn has such a call. At most every
+    /// fourth is assumed to have one.
     fn predict(
         point: &At<Mutex>,
         facts: &Facts,
@@ -131,7 +128,7 @@ impl Measure for Mutex {
             return cost_cycles(measured, cycles, because);
         }
         if threads > threads::processors(facts) {
-            // When they get CPUs is the scheduler's affair.
+            // The scheduler decides when they get CPUs.
             return None;
         }
         let atomics = if sleeps { 2.0 } else { 1.0 };

@@ -45,9 +45,9 @@ pub(crate) fn between(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     }
 }
 
-/// One pair for each neighbourhood of the run's first CPU, nearest first,
-/// and of several as near the one that the run uses first. A line goes both ways,
-/// so the lower number always stands first.
+/// One pair for each neighbourhood of the run's first CPU, nearest first, and of several equally
+/// near ones the one that the run uses first. A line goes both ways, so the lower number always
+/// comes first.
 pub(crate) fn pairs(facts: &Facts) -> Vec<(Neighbourhood, u64, u64)> {
     let mut processors = facts.planned_cpus().into_iter().map(u64::from);
     let Some(first) = processors.next() else {

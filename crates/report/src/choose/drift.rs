@@ -7,7 +7,7 @@ use costof_model::unit::Unit;
 
 /// At most this many dots are drawn.
 const DOTS: usize = 600;
-/// A launch further than this from its median, in percent, is drawn at the edge.
+/// A launch further than this from the median, in percent, is drawn at the edge.
 const EDGE: f64 = 60.0;
 /// How many layers have a colour of their own.
 const LAYERS: usize = 7;
@@ -74,8 +74,8 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         title: "Launches in the order in which they ran".to_owned(),
         about: format!(
             "How far each launch's median of a point's primary metric lies from the median of all of \
-             its launches. A machine that drifts shows a slope, one that was disturbed for a while a \
-             cloud. What lies further off than {EDGE} % stands at the edge.{some}"
+             its launches. A drifting machine shows a slope; a temporary disturbance shows a \
+             cloud. Values further away than {EDGE} % are drawn at the edge.{some}"
         ),
         series,
         panels: vec![Panel::new(
@@ -88,7 +88,7 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// The median of what one launch measured: for an even number of samples, the mean of the middle two.
+/// The median of a launch; for an even number of samples, the mean of the middle two.
 fn median(measured: &Measured) -> Option<f64> {
     let mut counted = measured.data.counted();
     counted.sort_by(|(one, _), (other, _)| one.total_cmp(other));

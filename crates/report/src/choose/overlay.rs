@@ -25,7 +25,7 @@ pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
             let drawable = super::drawable(&rows, &positions);
             sweeps::sweeps(&rows, probe, &drawable)
         })
-        // The table shows already that the runs differ.
+        // The table already shows that the runs differ.
         .filter(|figure| figure.axis != RUN)
         .collect();
     let lines = figures

@@ -14,7 +14,7 @@ pub(super) const RUN: &str = "run";
 
 /// At most this many series share a panel.
 pub(super) const SERIES: usize = 8;
-/// A reader compares this many with ease.
+/// A reader can easily compare this many.
 pub(super) const AT_EASE: usize = 6;
 /// At most this many values make up the name of a series.
 const IN_A_NAME: usize = 2;

@@ -27,12 +27,12 @@ const WORDS: usize = 40;
 /// Up to this many words become bars in rows of their own, with a panel for each combination of the other
 /// values.
 const IN_ROWS: usize = 3;
-/// A study shows in a panel of its own what its reader does not compare: this many lines stay together.
+/// A study separates into panels what its reader does not compare: at most this many lines share
+/// one.
 const AT_EASE_IF_ASKED: usize = 4;
 /// Values that span a larger factor are drawn as dots on a logarithmic axis, not as bars.
 const BARS_SPAN: f64 = 30.0;
 
-/// The rows of a probe.
 struct Probe<'a> {
     rows: &'a Rows<'a>,
     id: &'a str,
@@ -288,7 +288,7 @@ fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, words: usize)
     let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
     let scale = Scale::of_values(heights.clone());
     let (low, high) = ends(heights);
-    // Bars start at zero. A bar a hundredth as long as another would not be visible.
+    // Bars start at zero. If values span too large a factor, the shortest bar would be invisible.
     let are_few = scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN;
     let kind = match words {
         0 => Kind::Joined,
@@ -339,7 +339,7 @@ fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisVa
     dots.collect()
 }
 
-/// The note for a reader who compares heights between panels.
+/// A note for readers who compare heights between panels.
 fn vertically(panels: &[Panel]) -> &'static str {
     let logarithmic = |panel: &Panel| panel.y.scale == Scale::Decades;
     let ends = |panel: &Panel| {

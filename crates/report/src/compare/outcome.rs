@@ -200,7 +200,7 @@ mod tests {
         let worse = row("os.syscall", 1.072, 0.012, Verdict::Worse);
         let blind = row("a.blind", 1.0, 0.1, Verdict::CannotTell);
         let same = row("a.same", 1.0, 0.01, Verdict::NoDifference);
-        // Worse, and not surely by more than the threshold.
+        // Worse, but not certainly by more than the threshold.
         let little = row("a.little", 1.06, 0.02, Verdict::Worse);
         let fails = comparison(vec![little.clone(), worse, blind.clone()]);
         assert_eq!(

@@ -14,8 +14,8 @@ pub(super) struct Ruler {
 const DECADES: f64 = 24.0;
 
 impl Ruler {
-    /// An axis with room for all these values, and at least for the range `least`. Intervals should not be
-    /// among them: a wide one would make all bars short.
+    /// An axis that covers all these values, and at least the range `least`. Intervals should not
+    /// be among them: a wide one would make all bars short.
     pub(super) fn over(values: impl Iterator<Item = f64>, least: (f64, f64), unit: Unit) -> Ruler {
         let shown = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = shown.fold(least, |(low, high), value| {

@@ -272,7 +272,7 @@ impl Ruler {
 
     fn place(&self, ratio: f64) -> f64 {
         let share = (ratio.ln() / self.most).clamp(-1.0, 1.0);
-        // NaN means that nothing is known.
+        // NaN: nothing is known.
         let share = if share.is_nan() { 0.0 } else { share };
         ((0.5 + share / 2.0) * 10_000.0).round() / 100.0
     }

@@ -66,8 +66,8 @@ impl<'a> Found<'a> {
         html! {
             @if self.findings.is_empty() { p { "There are no findings." } }
             @else {
-                p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
-                           outside what was predicted of them." }
+                p.quiet { "Most surprising first: sorted by how far a finding's points lie outside \
+                           their predictions." }
             }
             ul.findings {
                 @for found in self.findings.iter().take(FINDINGS) {

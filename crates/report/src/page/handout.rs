@@ -40,9 +40,9 @@ pub fn page(run: &Run) -> String {
             main.sheet {
                 h1 { "What things cost on this machine" }
                 @for line in machine.lines().filter(|line| !line.is_empty()) { p.machine { (shortened(line, FOUND)) } }
-                p.quiet { "Measured " (run.run.started) " by costof (precision " (run.run.plan.precision) "). A number \
-                    is a median with its 95 % interval, a step of the axis ten times as long. Grade A: nothing was \
-                    recorded that could have moved it; D: what was recorded may decide it." }
+                p.quiet { "Measured " (run.run.started) " by costof (precision " (run.run.plan.precision) "). Each number \
+                    is a median with its 95 % interval; each step of the axis is a factor of ten. Grade A: no \
+                    disturbance that could have changed the number; D: disturbances that may account for all of it." }
                 @if !known.is_empty() { (table(&rows, &known)) }
                 @for figure in choose::run_figures(&rows).iter().filter(|figure| figure.name == "call-ladder") {
                     h2 { (figure.title) }

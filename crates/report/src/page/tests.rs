@@ -40,7 +40,7 @@ fn a_page_of_nothing_says_so() {
     assert!(page.contains("Every requested point has a number"));
 }
 
-/// What a file of plots has of colours, by the names that a page has for them.
+/// The colours of a plot's file, by the names that a page has for them.
 fn file_colours(name: &str) -> String {
     let class = format!(".{name}{{--c:#");
     let (_, rest) = crate::plot::FILE_STYLE.split_once(&class).unwrap();
@@ -64,7 +64,7 @@ fn modes() -> Vec<HashMap<&'static str, &'static str>> {
     declared.iter().map(whole).collect()
 }
 
-/// How much lighter the one is than the other, as the Web Content Accessibility Guidelines define it.
+/// The contrast ratio of two colours, as the Web Content Accessibility Guidelines define it.
 fn contrast(one: &str, other: &str) -> f64 {
     let luminance = |colour: &str| {
         let digits = colour.trim_start_matches('#');
@@ -123,7 +123,7 @@ fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
             let sized = |size| sized_row(*probe, size, size as f64);
             run.points.extend([64, 128, 256].map(sized));
         }
-        // What predictions build on is asked by nobody.
+        // A point that only predictions need is not asked for.
         let base = sized_row("a.base", 1, 1.0);
         run.run.plan.blocks.push(Block {
             points: vec![base.point.clone()],

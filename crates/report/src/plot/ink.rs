@@ -16,7 +16,7 @@ pub(super) const GRID: &str = "grid";
 pub(super) const MARK: &str = "mark";
 /// The class of bars if there is only one series.
 pub(super) const LEVEL: &str = "level";
-/// How many series have a colour of their own; later ones have other shapes.
+/// The number of colours; later series differ in shape only.
 const COLOURS: usize = 8;
 /// How many shades the cells have.
 const SHADES: usize = 8;

@@ -52,7 +52,6 @@ pub(super) struct Against {
     pub(super) unoptimised: bool,
 }
 
-/// Which statistic of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Of {
     Median,
@@ -101,7 +100,7 @@ impl Study {
                     stated(&values[at])
                 }
                 _ => Err(format!(
-                    "a table with columns has a list of {} here, one for each",
+                    "a table with columns needs a list of {} values here, one for each column",
                     columns.len()
                 )),
             }
@@ -192,14 +191,15 @@ impl Reading<'_> {
         let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
         if against.per.is_some() {
             let is_ratio = unit.is_ratio();
-            let what = "a ratio is in `×`, or in `%` as a difference";
+            let what = "the unit of a ratio is `×`, or `%` for a difference";
             is_ratio
                 .then_some(())
                 .ok_or_else(|| self.wrong("unit", what))?;
             return Ok((Some(unit), Ok(against)));
         }
         if against.of == Of::Deviation && against.bytes.is_some() {
-            let what = "that of a rate is not that of a time, which `bytes` makes of it";
+            let what =
+                "`bytes` converts a rate to a time, and a standard deviation cannot be converted";
             return Err(self.wrong("of", what));
         }
         let is_asked = |name: &Text| against.metric.as_ref().is_none_or(|asked| asked == name);
@@ -240,7 +240,7 @@ impl Reading<'_> {
     ) -> Result<Option<f64>, String> {
         match self.nearest(of) {
             Some(number) if !(number > 0.0 && number.is_finite()) => {
-                Err(self.wrong(key, format!("{number} is no number above zero")))
+                Err(self.wrong(key, format!("{number} is not a number above zero")))
             }
             number => Ok(number),
         }
@@ -295,7 +295,7 @@ impl Reading<'_> {
             set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("at", what))?;
         }
         if link.is_some() && !info.needs_link() {
-            let what = format!("{} has one end, and is over no link", info.id);
+            let what = format!("{} has only one end, so it takes no link", info.id);
             return Err(self.wrong("point", what));
         }
         let default = if info.needs_link() {
@@ -322,7 +322,7 @@ fn set<'w>(
     let mut words = words;
     while let Some(word) = words.next() {
         if word == "over" {
-            let over = words.next().ok_or("`over` names no link")?;
+            let over = words.next().ok_or("`over` needs a link")?;
             let parsed: Result<costof_model::link::Link, String> = over.parse();
             *link = Some(parsed?.to_string().into());
             continue;

@@ -321,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The line of each of these rows of a table, compared with two points of 50 and 70 ns and one that
+    /// The lines of a table with these rows, compared with two points of 50 and 70 ns and one that
     /// failed.
     fn lines(rows: &str) -> (Vec<Line>, Vec<String>) {
         let head = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\n";
@@ -373,12 +373,12 @@ mod tests {
             [
                 ["25 ns", "50.0 ns", "45.0–55.0", "2.00"],
                 ["60 to 80 ns", "70.0 ns", "63.0–77.0", "within"],
-                // To the nearer end.
+                // Relative to the nearer end.
                 ["80 to 90 ns", "70.0 ns", "63.0–77.0", "0.875"],
                 ["1 µs", "50.0 µs", "45.0–55.0", "50.0"],
-                // The label that says no more.
+                // The label that matches most closely.
                 ["7 ns", "70.0 ns", "63.0–77.0", "10.0"],
-                // Ratios of two points; no quotient of them says anything.
+                // Ratios of two points; their quotient means nothing.
                 ["10 %", "40.0 %", "21.5–61.4", ""],
                 ["2×", "0.714×", "0.620–0.823", ""],
             ]

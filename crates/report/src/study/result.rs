@@ -15,8 +15,8 @@ use costof_model::unit::Unit;
 /// The metric of cycles that were not counted.
 const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
 
-const OF_TSC: &str = "cycles of the TSC, which ticks at one rate whatever the core's clock is: they equal core cycles only \
-                      at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
+const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they equal core cycles only if the core \
+                      runs at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
                       says why)";
 
 /// A result of costof, in the unit of the figure.
@@ -160,7 +160,7 @@ fn statistic(of: Of, estimate: &Estimate, row: &PointRow) -> Option<f64> {
     Some(value? * per_ns)
 }
 
-/// The ratio of a metric of two rows, from the launches that measured both.
+/// The ratio of a metric at two rows, from the launches that measured both.
 fn ratio(
     unit: Published,
     run: &Run,
@@ -198,11 +198,11 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     }
     let planned = run.run.plan.points();
     if planned.clone().any(|point| *point == against.point) {
-        return "the run did not come to it".to_owned();
+        return "the run ended before it was measured".to_owned();
     }
     why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
-        "quick" => "it is left out of a quick run".to_owned(),
-        _ => "this run did not ask it".to_owned(),
+        "quick" => "left out of a quick run".to_owned(),
+        _ => "not part of this run".to_owned(),
     })
 }
 

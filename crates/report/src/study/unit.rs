@@ -99,11 +99,11 @@ impl Published {
                 Ok(Conversion::Of(times * bytes * 1e9 / self.step))
             }
             (own, _, None) => Err(format!(
-                "costof measures that in {own:?}, which is not in `{}` without `bytes`",
+                "costof measures that in {own:?}, which cannot be converted to `{}` without `bytes`",
                 self.symbol
             )),
             (own, _, Some(_)) => Err(format!(
-                "`bytes` makes a time of a rate or a rate of a time, and not `{}` of {own:?}",
+                "`bytes` converts between a time and a rate: it gives no `{}` from {own:?}",
                 self.symbol
             )),
         }

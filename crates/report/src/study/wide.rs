@@ -1,11 +1,11 @@
-//! A table whose columns stand beside each other: a row for each of the study's rows, and in it a few cells for
+//! A table with its columns side by side: a row for each of the study's rows, with a few cells for
 //! each column.
 
 use super::reproduction::{Line, ReproducedTable};
 use crate::grid::{Align, Grid};
 use crate::text::printable;
 
-/// More columns would be too wide for a page: there each figure has a line of its own.
+/// With more columns the table would be too wide: there each figure has a line of its own.
 const COLUMNS_MAX: usize = 3;
 
 /// What is shown of each figure; a terminal has room for the first ones.
@@ -21,7 +21,6 @@ const ON_A_TERMINAL: usize = 4;
 /// The name of a cell, and its text.
 type Cell = (&'static str, fn(&Line) -> String);
 
-/// A table with its columns beside each other.
 pub(crate) struct Wide<'a> {
     table: &'a ReproducedTable,
     /// Those that at least one figure has.
@@ -37,7 +36,7 @@ fn here(line: &Line) -> String {
     }
 }
 
-/// The median beside a mean.
+/// The median, if the value is a mean.
 fn median(line: &Line) -> String {
     match (&*line.median, &*line.interval) {
         ("", _) | (_, "") => line.median.clone(),
@@ -46,7 +45,7 @@ fn median(line: &Line) -> String {
 }
 
 impl ReproducedTable {
-    /// The table with its columns beside each other, if they are few.
+    /// The table with its columns side by side, if there are few.
     pub(crate) fn wide(&self) -> Option<Wide<'_>> {
         self.with_cells(&CELLS)
     }

@@ -143,7 +143,7 @@ fn warnings() -> Value {
     ])
 }
 
-/// About so many points, of everything that has a plot of its own.
+/// About `points` points, of everything that has a plot of its own.
 pub(crate) fn varied(points: usize) -> Made {
     let mut made = Made::default();
     for (label, probe, ns) in [

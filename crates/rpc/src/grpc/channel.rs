@@ -1,6 +1,5 @@
-//! What gRPC's calls go through: HTTP/2 by hyper over a connection that is there already, as
-//! tonic's own channel has it, without what that puts before it for connections that come and go (a
-//! queue and a task, which each call would pass).
+//! The transport of gRPC's calls: HTTP/2 by hyper over an existing connection, like tonic's own
+//! channel, but without the queue and the task that it adds for connections that are replaced.
 
 use super::gathering::Gathering;
 use super::stream::tokio_stream;
@@ -16,7 +15,6 @@ use std::task::{Context, Poll};
 use tonic::body::Body;
 use tower::Service;
 
-/// One connection.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     requests: SendRequest<Body>,
@@ -36,11 +34,11 @@ impl Service<Request<Body>> for Channel {
     }
 }
 
-/// The name of the server, which nobody resolves: the connection exists.
+/// The name of the server. It is never resolved, because the connection exists.
 const ORIGIN: &str = "http://costof.invalid";
 
-/// A client over this socket and no other: a connection that breaks is not replaced silently. Call it
-/// within the runtime that it is to use.
+/// A client over this socket alone: a broken connection is not replaced silently. Call this within
+/// the runtime that it will use.
 ///
 /// # Errors
 /// The system's, for the socket.
@@ -57,11 +55,12 @@ async fn channel(socket: Socket) -> io::Result<Channel> {
     http2
         .timer(TokioTimer::new())
         .max_frame_size(super::MAX_FRAME)
-        // What is sent next is still in the cache, which hyper's own 1 MiB would fill.
+        // So that the next bytes to send are still cached; hyper's default of 1 MiB would evict
+        // them.
         .max_send_buf_size(super::MAX_FRAME as usize);
     let handshake = http2.handshake(io).await;
     let (requests, connection) = handshake.map_err(io::Error::other)?;
-    // Its error is reported by the calls.
+    // The calls report its error.
     tokio::spawn(connection);
     Ok(Channel { requests })
 }
@@ -79,9 +78,9 @@ mod tests {
 
     type Message = crate::grpc::wire::IntMessage;
 
-    /// The longest frame that the first settings on a connection allow. A frame has a length of three
-    /// bytes, a type, flags and a stream before it, and a setting two bytes of which and four of what.
-    /// Source: RFC 9113, sections 4.1, 6.5.1 and 6.5.2.
+    /// The longest frame that the first settings on a connection allow. A frame begins with a
+    /// length of three bytes, a type, flags and a stream; a setting has two bytes of name and four
+    /// of value. Source: RFC 9113, sections 4.1, 6.5.1 and 6.5.2.
     fn longest_frame(mut from: &UnixStream) -> Option<u32> {
         const SETTINGS: u8 = 4;
         const MAX_FRAME_SIZE: [u8; 2] = [0, 5];
@@ -115,7 +114,7 @@ mod tests {
         };
         let longest = runtime().unwrap().block_on(async {
             let _client = channel(ours.into()).await.unwrap();
-            // The preface is sent while the runtime waits for something.
+            // The preface is sent while the runtime waits.
             tokio::task::spawn_blocking(read).await.unwrap()
         });
         assert_eq!(longest, Some(MAX_FRAME));

@@ -16,14 +16,14 @@ use tokio::runtime::Runtime;
 
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// What goes over it must end before what it runs on.
+    /// Dropped before the runtime on which it runs.
     echo: Option<EchoClient<Channel>>,
     messages: Option<Messages<Message>>,
     runtime: io::Result<Runtime>,
     options: Options,
 }
 
-/// The connection and the runtime, where both are there.
+/// The connection and the runtime, if both exist.
 fn connected<'a>(
     echo: &'a mut Option<EchoClient<Channel>>,
     runtime: &'a io::Result<Runtime>,
@@ -54,8 +54,8 @@ impl Client {
 
     pub(crate) fn disconnect(&mut self) {
         if self.echo.take().is_some() {
-            // What holds the connection is a task that nobody would wake any more: it ends with
-            // its runtime.
+            // A task of the runtime holds the connection, and nobody would wake it again: it ends
+            // with its runtime.
             self.runtime = runtime();
         }
     }
@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-/// A chunk of a stream, where it may be sent.
+/// A chunk of a stream, if its size is allowed.
 fn fitting(size: usize, options: &Options) -> Result<Chunk, RpcError> {
     let data = crate::client::chunk(size).into();
     let chunk = Chunk { data };
@@ -104,5 +104,5 @@ fn fitting(size: usize, options: &Options) -> Result<Chunk, RpcError> {
 }
 
 fn no_runtime(error: &io::Error) -> RpcError {
-    RpcError::Failed(format!("cannot make a runtime: {error}"))
+    RpcError::Failed(format!("cannot create a runtime: {error}"))
 }

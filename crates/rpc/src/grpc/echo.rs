@@ -8,7 +8,7 @@ use prost::Message as _;
 use tokio::time::timeout;
 use tonic::{Request, Status};
 
-/// A message of any of the methods that echo.
+/// A message of any echoing method.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
     Int(IntMessage),
@@ -17,7 +17,6 @@ pub(super) enum Message {
     Structure(Structure),
 }
 
-/// Does the same with each kind of message.
 macro_rules! each {
     ($message:expr, $inner:ident => $do:expr) => {
         match $message {
@@ -31,7 +30,7 @@ macro_rules! each {
 pub(super) use each;
 
 impl Message {
-    /// The message of this payload, where it may be sent.
+    /// The message of this payload, if its size is allowed.
     ///
     /// # Errors
     /// [`RpcError::TooLong`].
@@ -67,7 +66,7 @@ impl From<&Payload> for Message {
     }
 }
 
-/// The result of a call, no later than its deadline.
+/// The result of a call, or an error at its deadline.
 pub(super) async fn with_deadline<T>(
     call: impl Future<Output = Result<T, Status>>,
     options: &Options,
@@ -75,7 +74,7 @@ pub(super) async fn with_deadline<T>(
     let Some(deadline) = options.deadline else {
         return call.await;
     };
-    let late = |_| Status::deadline_exceeded("no answer came in time");
+    let late = |_| Status::deadline_exceeded("no answer arrived in time");
     timeout(deadline, call).await.map_err(late)?
 }
 
@@ -88,13 +87,12 @@ pub(super) fn request<M>(message: M, options: &Options) -> Request<M> {
     request
 }
 
-/// Sends a message by the method of its kind, and gives the answer.
+/// Sends a message by the method of its kind, and returns the answer.
 pub(super) async fn echo(
     client: &mut EchoClient<super::channel::Channel>,
     message: Message,
     options: &Options,
 ) -> Result<Message, Status> {
-    /// The call of one method.
     macro_rules! call {
         ($kind:ident, $method:ident, $message:ident) => {{
             let answer = client.$method(request($message, options)).await?;

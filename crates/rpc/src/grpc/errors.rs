@@ -4,7 +4,6 @@ use crate::{Options, RpcError, Stack};
 use std::error::Error;
 use tonic::{Code, Status};
 
-/// Why a call failed.
 pub(super) fn failed(status: &Status, options: &Options) -> RpcError {
     let message = || status.message().to_owned();
     match status.code() {
@@ -15,7 +14,7 @@ pub(super) fn failed(status: &Status, options: &Options) -> RpcError {
     }
 }
 
-/// The error of HTTP/2 or of the connection behind it.
+/// The error of HTTP/2 or of its connection.
 fn transport(status: &Status) -> Option<RpcError> {
     let mut closed = None;
     let mut cause = status.source();

@@ -1,24 +1,24 @@
-//! Small writes that come one after the other go to the kernel as one.
+//! Merges small consecutive writes into one system call.
 //!
 //! hyper flushes a request's headers before the task that sends its message has run: two writes,
-//! two packets, and a server that is woken twice. Here a flush lets the other tasks of the thread go
-//! first, once, and then sends all that they had to say. grpc-go does the same: `loopyWriter.run` in
-//! its `internal/transport/controlbuf.go` yields once where little is to be written.
+//! two packets, and a server that is woken twice. Here a flush first lets the other tasks of the
+//! thread run, once, and then sends everything. grpc-go does the same: `loopyWriter.run` in its
+//! `internal/transport/controlbuf.go` yields once if little is to be written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// More than this is not copied to be gathered.
+/// Larger writes are not copied to be merged.
 const MAX_GATHERED: usize = 4096;
 
-/// A connection whose small writes are gathered.
+/// A connection whose small writes are merged.
 #[derive(Debug)]
 pub(super) struct Gathering<S> {
     stream: S,
     held: Vec<u8>,
-    /// Whether the others have had their turn.
+    /// Whether the other tasks have had their turn.
     has_yielded: bool,
 }
 
@@ -31,7 +31,7 @@ impl<S: AsyncWrite + Unpin> Gathering<S> {
         }
     }
 
-    /// Sends what is held.
+    /// Sends the held bytes.
     fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.held.is_empty() {
             let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.held))?;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
 
-    /// Takes so many bytes at once, and remembers each call.
+    /// Takes this many bytes at once, and records each call.
     struct Recorder {
         most: usize,
         calls: Vec<Vec<u8>>,
@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    /// What the system is called with where these are written, each with a flush behind it that is
-    /// not waited for, and then one that is.
+    /// The system's calls for these writes. A flush follows each without being awaited, and a last
+    /// one is awaited.
     fn calls(most: usize, writes: &[&[u8]]) -> Vec<Vec<u8>> {
         let calls = Vec::new();
         let mut gathering = Gathering::new(Recorder { most, calls });

@@ -23,7 +23,7 @@ type Call = Pin<Box<dyn Future<Output = (u64, Result<Message, Status>)> + Send>>
 
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    /// What goes over connections must end before what it runs on.
+    /// Dropped before the runtime on which they run.
     calls: FuturesUnordered<Call>,
     clients: Vec<EchoClient<Channel>>,
     messages: Option<Messages<Message>>,
@@ -73,7 +73,7 @@ impl InFlight {
         let mut over = |(number, answer): (u64, Result<Message, Status>)| {
             let answer = answer.map_err(|status| failed(&status, options));
             let messages = messages.as_mut();
-            let messages = messages.expect("a call that was begun has made them");
+            let messages = messages.expect("created by the call that was begun");
             answered(
                 number,
                 answer.and_then(|answer| messages.check_reply(answer)),
@@ -81,7 +81,7 @@ impl InFlight {
         };
         self.runtime.block_on(async {
             let mut any = false;
-            // Begun calls are sent by this, and come back after the connection's task has run.
+            // Sends calls that were begun; answers arrive after the connection's task has run.
             for _ in 0..2 {
                 while let Poll::Ready(Some(call)) = now(calls).await {
                     over(call);
@@ -104,7 +104,7 @@ impl InFlight {
     }
 }
 
-/// What there is without waiting.
+/// What is ready without waiting.
 async fn now(calls: &mut FuturesUnordered<Call>) -> Poll<Option<(u64, Result<Message, Status>)>> {
     poll_fn(|cx| Poll::Ready(calls.poll_next_unpin(cx))).await
 }

@@ -6,7 +6,7 @@ use bytes::{Buf, BufMut};
 use prost::Message as _;
 use std::hint::black_box;
 
-/// Whether it is compressed, a byte, and how long it is, four bytes. Source: "gRPC over HTTP2",
+/// A byte for compression, and four bytes of length. Source: "gRPC over HTTP2",
 /// Length-Prefixed-Message.
 const PREFIX_BYTES: usize = 5;
 
@@ -39,20 +39,20 @@ impl Marshal {
         decoded.map_err(RpcError::failed)
     }
 
-    /// Whether what is encoded there decodes to the same message.
+    /// Whether the buffer decodes to the same message.
     pub(crate) fn is_same(&self, buffer: &[u8]) -> Result<bool, RpcError> {
         let bytes = behind_prefix(buffer)?;
         each!(&self.0, message => is_same(message, bytes)).map_err(RpcError::failed)
     }
 }
 
-/// What follows the prefix, which must be right.
+/// The bytes after the prefix, which must be valid.
 fn behind_prefix(mut bytes: &[u8]) -> Result<&[u8], RpcError> {
     let (compressed, length) = (bytes.get_u8(), bytes.get_u32());
     if compressed == 0 && length as usize == bytes.len() {
         Ok(bytes)
     } else {
-        Err(RpcError::WrongAnswer("its length is another".into()))
+        Err(RpcError::WrongAnswer("its length differs".into()))
     }
 }
 

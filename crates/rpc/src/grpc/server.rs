@@ -1,4 +1,4 @@
-//! A server: one thread, which does all its work.
+//! A server on a single thread.
 
 use super::runtime;
 use super::stream::{Stream, tokio_stream};
@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// The thread ends when it is dropped.
+    /// The thread ends when this is dropped.
     sockets: Option<UnboundedSender<Socket>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,7 +46,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.sockets.take();
         if let Some(thread) = self.thread.take() {
-            // A panic there was a bug, and has been reported on standard error.
+            // A panic there was a bug, and was reported on standard error.
             let _ = thread.join();
         }
     }
@@ -68,7 +68,7 @@ async fn serve(connections: UnboundedReceiver<Socket>, options: &Options) {
 
 struct Service;
 
-/// One method that gives back what it is given.
+/// A method that returns its argument.
 macro_rules! echo {
     ($request:ident) => {
         Ok(Response::new($request.into_inner()))

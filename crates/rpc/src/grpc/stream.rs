@@ -1,4 +1,4 @@
-//! A connection of a server, as the runtime knows it.
+//! A server's connection, as a stream of the runtime.
 
 use crate::Socket;
 use std::io::{self, IoSlice};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tonic::transport::server::Connected;
 
-/// The socket of a connection. Call it within the runtime that it is to use.
+/// The socket of a connection. Call this within the runtime that it will use.
 ///
 /// # Errors
 /// The system's, for the socket.
@@ -18,7 +18,7 @@ pub(super) fn tokio_stream(socket: Socket) -> io::Result<TcpStream> {
     TcpStream::from_std(socket.0)
 }
 
-/// Without tonic's own information on connections, which it would copy for each call.
+/// Without tonic's information about connections, which would be copied for each call.
 #[derive(Debug)]
 pub(super) struct Stream(pub(super) TcpStream);
 
@@ -55,7 +55,7 @@ impl AsyncWrite for Stream {
         Pin::new(&mut self.0).poll_write_vectored(cx, parts)
     }
 
-    /// HTTP/2's frames have a head and a body: without it each would be two calls.
+    /// HTTP/2's frames have a header and a body: otherwise each would be two calls.
     fn is_write_vectored(&self) -> bool {
         self.0.is_write_vectored()
     }

@@ -109,8 +109,7 @@ impl Client {
         }
     }
 
-    /// Why a call failed; where the two ends are no longer at the same place, nothing else goes over
-    /// this connection.
+    /// Why a call failed. If the two ends are out of step, the connection is not used again.
     fn failed(&mut self, error: ::thrift::Error) -> RpcError {
         let stack = Stack::Thrift(self.transport, self.protocol);
         let (error, usable) = failed(error, stack, &self.options);
@@ -121,7 +120,7 @@ impl Client {
     }
 }
 
-/// The message of this payload, where it may be sent.
+/// The message of this payload, if its size is allowed.
 ///
 /// # Errors
 /// [`RpcError::TooLong`].
@@ -136,12 +135,12 @@ pub(super) fn fitting(
     Ok(Message::from(payload))
 }
 
-/// Whether a string or a chunk of so many bytes may be sent: those are what can be long.
+/// Checks the size of a string or chunk, the only values that can be long.
 fn fits(bytes: usize, transport: Transport, options: &Options) -> Result<(), RpcError> {
     options.fits(bytes)?;
     if transport == Transport::Framed && bytes > MAX_FRAME - MAX_OVERHEAD {
         return Err(RpcError::TooLong(format!(
-            "{bytes} B are to be sent, and Thrift's frames have {MAX_FRAME} B at most"
+            "{bytes} B to send; Thrift's frames have {MAX_FRAME} B at most"
         )));
     }
     Ok(())

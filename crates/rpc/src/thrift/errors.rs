@@ -1,10 +1,10 @@
-//! What Thrift's errors say of a call.
+//! Translates Thrift's errors.
 
 use super::line::TOO_LONG;
 use crate::{Options, RpcError, Stack};
 use ::thrift::{ApplicationErrorKind, Error, ProtocolErrorKind, TransportErrorKind};
 
-/// Why a call failed, and whether the connection can be used after it.
+/// Why a call failed, and whether the connection can be used afterwards.
 pub(super) fn failed(error: Error, stack: Stack, options: &Options) -> (RpcError, bool) {
     let other_protocol = |reason| RpcError::OtherProtocol { stack, reason };
     let broken = match error {
@@ -14,7 +14,7 @@ pub(super) fn failed(error: Error, stack: Stack, options: &Options) -> (RpcError
                     (RpcError::NoSuchMethod(error.message), true)
                 }
                 _ => match error.message.strip_prefix(TOO_LONG) {
-                    // The server has not read the rest of it.
+                    // The server has not read the rest of the message.
                     Some(reason) => (RpcError::TooLong(reason.to_owned()), false),
                     None => (RpcError::Failed(error.message), false),
                 },
@@ -28,7 +28,7 @@ pub(super) fn failed(error: Error, stack: Stack, options: &Options) -> (RpcError
             TransportErrorKind::NotOpen => RpcError::Closed(error.message),
             _ => match error.message.strip_prefix(TOO_LONG) {
                 Some(reason) => RpcError::TooLong(reason.to_owned()),
-                // What is no length of a frame.
+                // An invalid frame length.
                 None if error.message.contains("rame size") => other_protocol(error.message),
                 None => RpcError::Failed(error.message),
             },

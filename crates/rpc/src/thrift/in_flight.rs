@@ -1,4 +1,4 @@
-//! Many calls at once, one behind the other on each connection: Thrift answers them in order.
+//! Many calls in flight on each connection: Thrift answers them in order.
 
 use super::client::fitting;
 use super::errors::failed;
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// How much is read at once, at most.
+/// The most bytes to read at once.
 const READ_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -21,32 +21,31 @@ pub(crate) struct InFlight {
     pipelines: Vec<Pipeline>,
     protocol: Protocol,
     options: Options,
-    /// What is called, and what is to be answered.
+    /// The method called, and the expected answer.
     calls: Option<(Kind, Call, Message)>,
 }
 
 /// The outcome of a call.
 type Answer = Result<(), RpcError>;
 
-/// A connection.
 #[derive(Debug)]
 struct Pipeline {
     socket: Socket,
-    /// What is to be sent, and how much of it the kernel has taken.
+    /// The bytes to send, and how many of them were sent.
     outgoing: Vec<u8>,
     taken: usize,
-    /// What has arrived of the next frame.
+    /// The received part of the next frame.
     incoming: Vec<u8>,
     pending: VecDeque<Pending>,
     is_broken: bool,
 }
 
-/// A call that is not answered.
+/// An unanswered call.
 #[derive(Debug)]
 struct Pending {
     number: u64,
     until: Option<Instant>,
-    /// It took too long, which has been reported. Its answer arrives nevertheless.
+    /// Its deadline has passed, which was reported. Its answer will still arrive.
     is_over: bool,
 }
 
@@ -85,7 +84,7 @@ impl InFlight {
         let Some((_, call, _)) = &self.calls else {
             return Err(RpcError::NotConnected);
         };
-        // Broken ones are left out.
+        // Skips broken connections.
         let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
         let turn = (next..count).chain(0..next);
@@ -101,7 +100,7 @@ impl InFlight {
             until,
             is_over: false,
         });
-        // Where this fails, `poll` fails too, and reports it for every call.
+        // If this fails, `poll` fails too, and reports it for every call.
         let _ = pipeline.send();
         Ok(())
     }
@@ -128,7 +127,7 @@ impl InFlight {
         self.pipelines.iter().map(pending).sum()
     }
 
-    /// Sends and receives what there is. Whether a call is over by that.
+    /// Sends and receives without blocking. Returns whether a call has finished.
     fn exchange(&mut self, answered: &mut dyn FnMut(u64, Answer)) -> bool {
         let Some((_, call, expected)) = &self.calls else {
             return false;
@@ -159,7 +158,7 @@ impl InFlight {
         any
     }
 
-    /// Until something comes, or can be sent.
+    /// Waits until data arrives or can be sent.
     fn wait(&self, wait: Duration) {
         let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(self.pipelines.len());
         for pipeline in self.pipelines.iter().filter(|pipeline| !pipeline.is_broken) {
@@ -171,12 +170,11 @@ impl InFlight {
             tv_sec: wait.as_secs() as i64,
             tv_nsec: wait.subsec_nanos().into(),
         };
-        // A signal ends it sooner, and nothing else can fail: they are descriptors.
+        // A signal ends it early; nothing else can fail for valid descriptors.
         let _ = poll(&mut polled, Some(&wait));
     }
 }
 
-/// How the answers to calls are read.
 struct Answers<'a> {
     call: &'a Call,
     expected: &'a Message,
@@ -189,7 +187,7 @@ impl Answers<'_> {
         Stack::Thrift(Transport::Framed, self.protocol)
     }
 
-    /// The next frame, where it has arrived completely.
+    /// The next frame, if it is complete.
     fn next_frame<'b>(&self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, RpcError> {
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
@@ -197,13 +195,13 @@ impl Answers<'_> {
         let length = u32::from_be_bytes(*length) as usize;
         let most = self.options.max_message_bytes + MAX_OVERHEAD;
         if length > most {
-            let reason = format!("a frame of {length} B, where {most} B are allowed");
+            let reason = format!("a frame of {length} B; {most} B are allowed");
             return Err(self.other_protocol(reason));
         }
         Ok(rest.get(..length))
     }
 
-    /// The answer to the call of this number; fails where the connection is of no use any more.
+    /// The answer to the call with this number; an error if the connection is unusable.
     fn read(&self, frame: &[u8], number: u64) -> Result<Answer, RpcError> {
         let read_answer =
             |i: &mut dyn TInputProtocol| self.call.read_answer(sequence_number(number), i);
@@ -223,13 +221,12 @@ impl Answers<'_> {
     }
 }
 
-/// The number that a message has: Thrift's are of 31 bits.
+/// Thrift's message numbers have 31 bits.
 fn sequence_number(number: u64) -> i32 {
     (number & i32::MAX as u64) as i32
 }
 
 impl Pipeline {
-    /// Sends what the kernel takes.
     fn send(&mut self) -> Result<(), RpcError> {
         while self.taken < self.outgoing.len() {
             match self.socket.0.write(&self.outgoing[self.taken..]) {
@@ -246,7 +243,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Receives what has arrived, and reads the answers that are complete.
+    /// Receives, and reads the complete answers.
     fn receive(
         &mut self,
         answers: &Answers<'_>,
@@ -280,7 +277,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Fails every call: the first one with the error, the others with its text.
+    /// Fails every call: the first with the error, the others with its text.
     fn fail_all(&mut self, error: RpcError, over: &mut dyn FnMut(u64, Answer)) {
         self.is_broken = true;
         let reason = error.to_string();
@@ -293,7 +290,7 @@ impl Pipeline {
         }
     }
 
-    /// Fails the calls whose deadline is over.
+    /// Fails the calls whose deadline has passed.
     fn expire(&mut self, deadline: Duration, over: &mut dyn FnMut(u64, Answer)) {
         let now = Instant::now();
         for call in &mut self.pending {

@@ -1,5 +1,4 @@
-//! A connection under Thrift's transports: what is read of it is bounded, and takes no longer than
-//! it may.
+//! A connection below Thrift's transports, which limits the size of messages and the time of calls.
 
 use super::MAX_FRAME;
 use crate::{Socket, Transport};
@@ -8,33 +7,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What stands before the reason where a message is longer than it may be.
+/// The prefix of errors about too long messages.
 pub(super) const TOO_LONG: &str = "it is too long: ";
-/// What is read ahead of a message, at most, and so may be another one's.
+/// The most bytes read ahead of a message; they may belong to the next one.
 pub(super) const AHEAD: usize = 128 << 10;
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Line {
     socket: Socket,
-    /// What a message may be with all that stands around it, and what has been read since it began.
+    /// The largest message with its framing, and the bytes read since it began.
     most: usize,
     taken: AtomicUsize,
-    /// When the call has to be over, in nanoseconds since `made`; 0 is never.
+    /// The call's deadline, in nanoseconds since `made`; 0 for none.
     until: AtomicU64,
     made: Instant,
 }
 
 impl Line {
-    /// Over this socket, for messages of so many bytes.
+    /// Over this socket, for messages of this size.
     ///
     /// # Errors
     /// The system's, for the socket.
     pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
         socket.set_nodelay()?;
         socket.0.set_nonblocking(false)?;
-        // A frame is read whole before its length is known to be a message's: the crate's own limit
-        // of frames is the one that counts.
+        // A frame is read completely before its message's length is known, so the crate's limit on
+        // frames applies.
         let message = match transport {
             Transport::Framed => most.max(MAX_FRAME),
             Transport::Buffered => most,
@@ -48,19 +46,20 @@ impl Line {
         }))
     }
 
-    /// How long one read or write may wait. The deadline of the call is checked after each, so that it
-    /// ends within twice its deadline, however slowly the other end goes on.
+    /// Sets how long one read or write may wait. The call's deadline is checked after each, so a
+    /// call ends within twice its deadline, even if the other end is slow.
     ///
     /// # Errors
     /// The system's, for the socket.
+    /// The system's, for the socket.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        // None is no time at all to the system.
+        // The system rejects a zero timeout.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));
         self.socket.0.set_read_timeout(timeout)?;
         self.socket.0.set_write_timeout(timeout)
     }
 
-    /// A message begins: its length counts from here.
+    /// A message begins: its bytes count from here.
     pub(super) fn begin_message(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }
@@ -92,7 +91,7 @@ impl Line {
         if taken <= self.most {
             return Ok(());
         }
-        let reason = format!("{TOO_LONG}{taken} B and not yet at its end");
+        let reason = format!("{TOO_LONG}{taken} B, and more follows");
         Err(io::Error::new(ErrorKind::InvalidData, reason))
     }
 }
@@ -100,9 +99,9 @@ impl Line {
 /// Maps the several errors of the system for one condition to one.
 fn normalize(error: io::Error) -> io::Error {
     match error.kind() {
-        // A socket whose timeout is over.
+        // A socket's timeout has passed.
         ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
-        // Thrift's crate has a name for one of them.
+        // Thrift's crate has a name for only one of them.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
             io::Error::new(ErrorKind::ConnectionReset, error)
         }
@@ -120,7 +119,7 @@ fn retry_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<
     }
 }
 
-/// What is received over it.
+/// The receiving side.
 #[derive(Debug)]
 pub(super) struct Incoming(pub(super) Arc<Line>);
 
@@ -134,8 +133,8 @@ impl Read for Incoming {
     }
 }
 
-/// What is sent over it. A frame's length, which comes by itself, waits for the frame: each would be a
-/// packet of its own.
+/// The sending side. A frame's length, which is written separately, waits for the frame: each would
+/// be a packet of its own.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     line: Arc<Line>,
@@ -183,7 +182,7 @@ impl Write for Outgoing {
 
     fn flush(&mut self) -> io::Result<()> {
         match self.length.take() {
-            // Four bytes that were no frame's length.
+            // Four bytes that were not a frame's length.
             Some(bytes) => self.send_all(&bytes),
             None => Ok(()),
         }

@@ -8,9 +8,7 @@ use ::thrift::TConfiguration;
 use ::thrift::protocol::{TBinaryOutputProtocol, TCompactOutputProtocol, TInputProtocol};
 use std::hint::black_box;
 
-/// How many bytes a frame's length has.
 pub(super) const LENGTH_BYTES: usize = 4;
-/// The number of the call.
 const NUMBER: i32 = 1;
 
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Marshal {
         Ok(())
     }
 
-    /// Whether what is encoded there decodes to the same call.
+    /// Whether the buffer decodes to the same call.
     pub(crate) fn is_same(&self, buffer: &[u8]) -> Result<bool, RpcError> {
         Ok(Message::from(self.decoded(buffer)?) == self.message)
     }
@@ -63,7 +61,7 @@ impl Marshal {
     }
 }
 
-/// Writes a call with this number behind what is in the buffer, with its length where it is framed.
+/// Appends a call with this number to the buffer, with its length if framed.
 pub(super) fn write(
     call: &Call,
     number: i32,

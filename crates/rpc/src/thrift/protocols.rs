@@ -1,4 +1,4 @@
-//! The four ways to speak Thrift, each a type of its own, as in a program that uses only one.
+//! The four variants of Thrift, each a type of its own, as in a program that uses only one.
 
 use super::line::{AHEAD, Incoming, Line, Outgoing};
 use crate::Protocol;
@@ -20,7 +20,7 @@ pub(super) fn framed(
     TFramedReadTransport<BufReader<Incoming>>,
     TFramedWriteTransport<Outgoing>,
 ) {
-    // A frame's length and the frame are two reads: the reader between makes one call of them.
+    // A frame's length and the frame are two reads; the buffered reader merges them into one call.
     let incoming = BufReader::with_capacity(AHEAD, Incoming(Arc::clone(line)));
     (
         TFramedReadTransport::new(incoming),
@@ -61,7 +61,7 @@ pub(super) fn compact<R: TReadTransport, W: TWriteTransport>(
     )
 }
 
-/// Makes the protocols of a connection, and does something with them.
+/// Creates the protocols of a connection, and runs an expression on them.
 macro_rules! protocols {
     ($transport:expr, $protocol:expr, $line:expr, $limits:expr, ($i:ident, $o:ident) => $do:expr) => {{
         use $crate::thrift::protocols::{binary, buffered, compact, framed};
@@ -82,7 +82,7 @@ macro_rules! protocols {
 }
 pub(super) use protocols;
 
-/// Reads a message that is in memory.
+/// Reads a message in memory.
 #[inline]
 pub(super) fn read<T>(
     protocol: Protocol,

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long what is left of a message is read that was refused, so that the other end reads why
-/// before the connection is closed.
+/// How long the rest of a refused message is read, so that the client reads the reason before the
+/// connection closes.
 const REFUSAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     connections: Mutex<Vec<Connection>>,
 }
 
-/// A connection and its thread, which closes it in the end.
+/// A connection, and the thread that closes it at the end.
 #[derive(Debug)]
 struct Connection {
     line: Weak<Line>,
@@ -78,7 +78,7 @@ impl Drop for Server {
             }
         }
         for connection in connections.drain(..) {
-            // A panic there was a bug, and has been reported on standard error.
+            // A panic there was a bug, and was reported on standard error.
             let _ = connection.thread.join();
         }
     }
@@ -93,8 +93,8 @@ fn serve_connection(line: &Arc<Line>, way: (Transport, Protocol), limits: TConfi
     });
 }
 
-/// Answers one message. Apache's own `TProcessor` does this too, and goes on at a wrong place where
-/// arguments could not be read.
+/// Answers one message. Apache's own `TProcessor` loses its position in the stream if the arguments
+/// cannot be read.
 fn answer(
     handler: &Handler,
     line: &Line,
@@ -127,7 +127,7 @@ fn answer(
     })
 }
 
-/// What the client is answered, where its message cannot be read.
+/// The reason to send to a client whose message cannot be read.
 fn refusal(error: &Error) -> Option<String> {
     match error {
         Error::Protocol(error) if error.kind == ProtocolErrorKind::SizeLimit => {
@@ -159,8 +159,8 @@ fn refuse(
     o.flush()
 }
 
-/// Reads what still comes, for a while: a connection that is closed with something unread is reset,
-/// and the other end would not read why.
+/// Reads the remaining input for a while: closing a connection with unread data resets it, and the
+/// client would not read the reason.
 fn drain(socket: &Socket) {
     socket.shutdown(Shutdown::Write);
     let began = Instant::now();
@@ -171,7 +171,7 @@ fn drain(socket: &Socket) {
     }
 }
 
-/// What the methods do; one for each connection, with what has arrived of its stream.
+/// The methods. Each connection has its own handler, with the count of its stream.
 #[derive(Debug, Default)]
 struct Handler {
     chunks: Cell<i64>,

@@ -44,7 +44,7 @@ fn connect(stack: Stack, address: SocketAddr, options: &Options) -> Client {
     client
 }
 
-/// Calls in flight over so many connections.
+/// Calls in flight over `connections` connections.
 fn in_flight(
     stack: Stack,
     address: SocketAddr,
@@ -59,7 +59,7 @@ fn in_flight(
     InFlight::over(stack, (0..connections).map(connect).collect(), options)
 }
 
-/// Returns true so many times.
+/// Returns true `count` times.
 fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
     let mut left = 0..count;
     move || left.next().is_some()

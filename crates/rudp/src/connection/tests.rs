@@ -1,4 +1,4 @@
-//! How a connection handles packets that carry its tag, but that this library would not send.
+//! How a connection handles packets with its tag that this library would not send.
 
 use super::{Connection, Ids};
 use crate::config::{Config, Control};
@@ -68,7 +68,7 @@ fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
     framed(|out| assert!(frame::put_ack(out, &received, Duration::ZERO, 99, 99)))
 }
 
-/// All that changes when something is believed.
+/// Everything that an accepted frame could change.
 fn standing(connection: &Connection) -> String {
     let stats = crate::Stats {
         packets_rejected: 0,
@@ -98,7 +98,7 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     assert_eq!(standing(&connection), before);
     assert_eq!(connection.stats().packets_rejected, 1);
     assert_eq!(connection.poll_event(), None);
-    // The same number is still free for what is true.
+    // The same packet number can still be used.
     deliver(&mut connection, 1, &acknowledging(0..sent));
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(id)));
 }
@@ -113,7 +113,7 @@ fn a_window_that_is_not_used_does_not_grow() {
         for _ in 0..messages {
             connection.send(vec![1; 1300]).unwrap();
         }
-        // Until pacing has let go what the window lets go.
+        // Until pacing has released the whole window.
         for _ in 0..1000 {
             now = now + Duration::from_millis(1);
             while connection.write_datagram(now, &mut out) {}
@@ -129,11 +129,11 @@ fn a_window_that_is_not_used_does_not_grow() {
     ask(&mut connection, 40);
     assert!(
         connection.stats().window_bytes > window,
-        "all of it was used"
+        "the whole window was used"
     );
 }
 
-/// A connection whose one message is in flight, and what acknowledges it together with a message.
+/// A connection with one message in flight, and frames that acknowledge it and carry a message.
 fn asked() -> (Connection, Vec<u8>) {
     let mut connection = connection(Config::default());
     connection.send(vec![1; 100]).unwrap();
@@ -155,10 +155,7 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     assert!(connection.write_datagram(T, &mut out));
     assert!(connection.deferred_ack.is_some());
     assert!(connection.write_datagram(T, &mut out));
-    assert!(
-        connection.deferred_ack.is_none(),
-        "one datagram, and no other"
-    );
+    assert!(connection.deferred_ack.is_none(), "a single datagram");
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
     assert_eq!(connection.poll_event(), None);
 }
@@ -173,12 +170,12 @@ fn who_has_nothing_left_to_send_asks_for_an_acknowledgement_but_not_with_an_answ
     };
     connection.send(vec![1; 1400]).unwrap();
     connection.send(vec![1; 100]).unwrap();
-    assert!(!wants_ack(&mut connection), "another one follows");
+    assert!(!wants_ack(&mut connection), "another datagram follows");
     assert!(wants_ack(&mut connection));
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.send(vec![2; 100]).unwrap();
-    // Whoever asks again acknowledges with that.
+    // The next message will carry the acknowledgement.
     assert!(!wants_ack(&mut connection));
 }
 
@@ -201,7 +198,8 @@ fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_
 fn who_answers_for_long_is_not_held_back_for_it_later() {
     let (mut connection, _) = asked();
     let mut out = Vec::new();
-    // Each time all that is in flight arrives with a question, and the answer overtakes the news.
+    // Each time, everything in flight is acknowledged together with a message, and the reply leaves
+    // before the acknowledgement is applied.
     for number in 0..100 {
         let mut frames = acknowledging(0..connection.recovery.next_number());
         frame::put_message(&mut frames, &Piece::whole(number, &[1]));
@@ -224,7 +222,7 @@ fn who_asks_what_happened_hears_of_what_is_acknowledged_whether_anything_leaves_
     deliver(&mut connection, 1, &frames);
     let reported = events(&mut connection);
     assert_eq!(reported, [Event::Message(vec![1]), Event::Acknowledged(0)]);
-    // Nor is what arrived reported as undeliverable.
+    // Acknowledged messages are not undeliverable either.
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.abort(T, 1);
@@ -248,7 +246,7 @@ fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once
     });
     assert!(!is_one_more, "another packet is in flight");
     let is_lost = is_late(|connection| connection.sending.retransmit(connection.parts[0]));
-    assert!(!is_lost, "it would be retransmitted though it arrived");
+    assert!(!is_lost, "it would be retransmitted although it arrived");
     let is_rate = is_late(|connection| {
         connection.controller = Controller::new(Control::Rate, 1452);
     });
@@ -262,13 +260,14 @@ fn what_is_acknowledged_makes_room_before_it_is_told() {
     deliver(&mut connection, 1, &frames);
     assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
     assert_eq!(connection.send(vec![2; 100]), Ok(1));
-    // And an event that could be fetched takes it.
+    // An event that was not fetched uses the queue.
     assert_eq!(connection.send(vec![3; 100]), Err(SendError::Full));
 }
 
-/// A connection that was given messages of these lengths, and how many datagrams left at once.
+/// A connection that was given messages of these lengths, and the number of datagrams that left at
+/// once.
 fn sent(messages: &[usize]) -> (Connection, usize) {
-    // This one is not spread over time before anything is known.
+    // Without a measured rate, it does not pace.
     let control = Control::Rate;
     let mut connection = connection(Config {
         control,
@@ -311,7 +310,7 @@ fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_l
         release(&mut connection);
         assert_eq!(leave(&mut connection, later), 1, "{what} releases it");
     }
-    assert_eq!(sent(&[3000]).1, 3, "hardly anything is in flight");
+    assert_eq!(sent(&[3000]).1, 3, "few packets are in flight");
     let whole = [1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 100];
     assert_eq!(sent(&whole).1, 10, "a whole message does not wait");
 }
@@ -339,7 +338,7 @@ fn a_window_does_not_leave_at_once() {
 fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     let mut connection = connection(Config::default());
     leave(&mut connection, T);
-    // What comes twice is counted once.
+    // Duplicates are counted once.
     for (number, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (2, Ecn::Ce)] {
         deliver_marked(&mut connection, number, Some(ecn), &framed(frame::put_ping));
     }
@@ -405,7 +404,7 @@ fn one_that_is_over_still_acknowledges_the_other_ends_last_word() {
     deliver(&mut connection, 1, &frames);
     let closed = Event::Closed(Reason::Finished);
     assert_eq!(connection.poll_event(), Some(closed));
-    // The acknowledgement is lost each time, and it is said again.
+    // Each acknowledgement is lost, and repeated.
     for number in 2..4 {
         let due = connection.timeout_at().unwrap();
         connection.handle_timeout(due);
@@ -451,7 +450,7 @@ fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
     assert_eq!(client.poll_event(), Some(Event::Connected));
 }
 
-/// Appends some frame, in order or not.
+/// Appends a random frame, sometimes invalid.
 fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
     let message = |offset, total, data| Piece {
         id: 0,
@@ -462,7 +461,7 @@ fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
     match random.u8(..10) {
         0 => frame::put_ping(out),
         1 => frame::put_padding(out, 2),
-        // Of one packet more than was sent, now and then.
+        // Sometimes for a packet that was never sent.
         2 | 3 => out.extend(acknowledging(0..random.u64(1..4))),
         4 => frame::put_credit(out, CREDIT),
         5 => frame::put_finish(out, random.u64(..2)),
@@ -538,7 +537,7 @@ fn no_packet_of_any_bytes_does_harm() {
     for number in 1..200_000 {
         random.fill(&mut frames);
         for byte in &mut frames {
-            // Small numbers are what frames are made of.
+            // Most fields of frames are small numbers.
             if random.bool() {
                 *byte %= 9;
             }

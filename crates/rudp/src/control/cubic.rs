@@ -213,10 +213,10 @@ mod tests {
         assert_eq!(cubic.window(), 160_000);
         cubic.congested(lost_at, lost_at);
         assert_eq!(cubic.window(), 112_000);
-        // A second loss of the same window is the same loss.
+        // Two losses of one window count once.
         cubic.congested(lost_at, lost_at);
         assert_eq!(cubic.window(), 112_000);
-        // RFC 9438: back at the window before after the cube root of 48/0.4 = 4.9 s.
+        // RFC 9438: the window is back after the cube root of 48/0.4 = 4.9 s.
         let mut back_at = lost_at;
         while cubic.window() < 158_000 {
             back_at = round(&mut cubic);

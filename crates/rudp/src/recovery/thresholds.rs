@@ -26,7 +26,7 @@ impl Thresholds {
         eighths: 8,
     };
 
-    /// A packet that was declared lost arrived when so many later ones had arrived.
+    /// A packet that was declared lost has arrived after `later` later ones.
     pub(super) fn grow(&mut self, later: u64) {
         let packets = self.packets.max(later + 1);
         self.packets = packets.min(Thresholds::MAX.packets);

@@ -12,16 +12,16 @@ const TICK: Duration = Duration::from_millis(1);
 /// What the socket's own buffers should hold; the system may grant less.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// Sets the options of a socket. Returns what sends batches through it.
+/// Sets the options of a socket. Returns the state for sending batches.
 pub(super) fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
-    // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
+    // Path MTU discovery, UDP_GRO and the other options of quinn-udp.
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     state.set_send_buffer_size(UdpSockRef::from(socket), BUFFER_BYTES)?;
     state.set_recv_buffer_size(UdpSockRef::from(socket), BUFFER_BYTES)?;
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(TICK))?;
     socket.set_write_timeout(Some(TICK))?;
-    // What quinn-udp asks for and is not read here costs time with each datagram.
+    // quinn-udp requests receive timestamps, which are not read here and cost time per datagram.
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
     if socket.local_addr()?.is_ipv4() {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
@@ -43,8 +43,8 @@ pub(super) fn set_ecn(socket: &UdpSocket, ecn: Option<Ecn>) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel neither join datagrams nor report anything with them: for either it would look at what
-/// another CPU wrote of each datagram.
+/// Makes the kernel neither join datagrams nor report anything with them: for both it would read
+/// cache lines that another CPU wrote.
 pub(super) fn disable_reports(socket: &UdpSocket) -> io::Result<()> {
     // A kernel that does not know the option does not join datagrams.
     setsockopt(socket, sockopt::UdpGroSegment, &false).ok();

@@ -55,8 +55,8 @@ impl Socket {
         Ok(last.unwrap_or_else(|| self.now()))
     }
 
-    /// Receives the datagrams that the kernel joined, and processes them as of this time (`None`: now).
-    /// How many bytes they have, and that time.
+    /// Receives the datagrams that the kernel joined, and processes them as of this time (`None`:
+    /// now). Returns their bytes, and that time.
     fn receive_batch(
         &mut self,
         flags: RecvFlags,
@@ -82,7 +82,7 @@ impl Socket {
         Ok(Some((batch.bytes, now)))
     }
 
-    /// Receives one datagram, and learns nothing but its sender.
+    /// Receives one datagram, and only its sender's address with it.
     fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let (bytes, from) = match self.peer {
             Some(peer) => (recv(&self.socket, &mut self.incoming, flags)?.1, Some(peer)),

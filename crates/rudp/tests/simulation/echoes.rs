@@ -13,8 +13,8 @@ const CONTROLS: [Control; 3] = [
     Control::Cubic,
 ];
 
-/// Sends a thousand messages at once, each of which is sent back, and another one for each that is
-/// back until there have been so many. How long each took, in round trips.
+/// Sends a thousand messages at once, each of which is sent back, and another one whenever one is
+/// back, until there have been `all`. Returns how long each took, in round trips.
 fn echoes(seed: u64, control: Control, loss: f64, all: usize) -> Vec<f64> {
     let path = Path {
         delay_ns: DELAY_NS,

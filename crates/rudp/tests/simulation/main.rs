@@ -1,7 +1,6 @@
-//! Whole connections over a network that damages what it carries, in virtual time
-//! and by seed.
+//! Whole connections over a network that damages what it carries, in virtual time and by seed.
 //!
-//! `RUDP_SEED=n` runs one seed, `RUDP_SEEDS=n` so many.
+//! `RUDP_SEED=n` runs seed n, `RUDP_SEEDS=n` runs n seeds.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![expect(clippy::print_stdout, reason = "a test says what it measured")]

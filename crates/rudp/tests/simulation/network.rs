@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) delay_ns: u64,
-    /// Each is held up for up to so much more, without overtaking.
+    /// The most additional delay of a packet, without overtaking.
     pub(crate) jitter_ns: u64,
     /// The share that is lost.
     pub(crate) loss: f64,

@@ -53,7 +53,7 @@ fn who_does_not_prove_an_address_is_not_remembered_and_gets_less_than_was_sent()
         assert!(answers[0].len() <= hello.len(), "it would amplify");
     }
     assert_eq!(server.connections(), 0);
-    // However many ask at once, only so many answers wait.
+    // However many ask at once, only a limited number of answers wait.
     for port in 0..5000 {
         server.handle_datagram(T, address(1, port), &hello);
     }

@@ -92,7 +92,8 @@ impl World {
         events
     }
 
-    /// Fetches events. Whether there may be more, since an end fetches only so many at once.
+    /// Fetches events. Returns whether there may be more, since an end limits how many it returns
+    /// at once.
     pub(crate) fn take_events(
         &mut self,
         mut handle: impl FnMut(usize, ConnectionId, Event),

@@ -131,7 +131,9 @@ impl Command<'_> {
             let failed = failures.find(|row| row.point == *point);
             let why = match failed {
                 Some(row) => row.reason.clone(),
-                None if planned.contains(point) => "the run did not come to it".to_owned(),
+                None if planned.contains(point) => {
+                    "the run ended before it was measured".to_owned()
+                }
                 None => match fits(self.table, point, facts) {
                     Err(why) => why,
                     Ok(()) if plan.precision == Precision::Quick.name() => {

@@ -9,7 +9,7 @@ use costof_os::net::timestamps::SwitchedOn;
 use rudp::Config;
 use std::time::Duration;
 
-/// How many exchanges of so many had all of their stamps.
+/// The number of exchanges with all of their stamps.
 fn complete<T: Stamps>(transport: T, size: usize, exchanges: u32) -> u32 {
     let mut client = Client::new(transport, size);
     (0..exchanges)
@@ -19,7 +19,7 @@ fn complete<T: Stamps>(transport: T, size: usize, exchanges: u32) -> u32 {
 
 #[test]
 fn every_stage_of_a_message_is_stamped_on_loopback() {
-    // Other tests keep processors awake, for a moment each.
+    // Other tests also keep CPUs awake for a moment.
     let _on = SwitchedOn::within(Duration::from_secs(60)).unwrap();
     for over in [Over::Tcp, Over::Udp] {
         for (wait, size) in [(Wait::Block, 56), (Wait::Spin, 1), (Wait::Block, 60_000)] {
@@ -54,7 +54,7 @@ fn an_answer_by_a_connection_may_take_more_than_a_second() {
     server.join().unwrap();
 }
 
-/// How many of forty messages had all of their stamps at the server, until the client has gone.
+/// The number of messages, of forty, with all of their stamps at the server.
 fn served<T: Stamps>(transport: T, size: usize) -> u32 {
     let mut server = Server::new(transport, size);
     let mut complete = 0;

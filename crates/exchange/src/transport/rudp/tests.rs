@@ -48,7 +48,7 @@ fn the_right_client_gets_in_behind_strangers() {
     let (listener, address) = listen(Over::Udp);
     let to = ip(address.clone());
     let server = std::thread::spawn(move || serve(accept(&listener, Wait::Block), 5));
-    // Some who connect without having sent the token, and one who sends something else.
+    // Clients that connect without the token, and one that sends something else.
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let mut strangers = Socket::bind(any, [7; 16], None).unwrap();
     for _ in 0..3 {

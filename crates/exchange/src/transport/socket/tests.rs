@@ -36,7 +36,7 @@ fn a_peer_that_takes_nothing_is_not_waited_for_without_end() {
     drop(silent);
 }
 
-/// The server has a client whose token was not answered in time.
+/// The server's answer to the token was late.
 #[test]
 fn a_token_that_is_repeated_is_answered_again_and_is_no_message() {
     for size in [1, TOKEN.len(), 100] {
@@ -63,7 +63,7 @@ fn what_does_not_wait_sends_and_receives_in_parts() {
     const SIZE: usize = 8 << 20;
     let (server, mut client) = pair(Over::Tcp, Wait::Spin);
     let message = crate::transport::message(SIZE);
-    // Nobody reads yet, and there is no room for all of it.
+    // Nobody reads yet, and not all of it fits.
     assert!(!client.try_send(&message).unwrap());
     let server = std::thread::spawn(move || serve(server, SIZE));
     let mut answer = vec![0; SIZE];

@@ -55,7 +55,6 @@ fn a_token_that_is_repeated_is_answered_and_is_no_datagram_and_neither_is_a_stra
     assert_eq!(server.try_receive_datagram(&mut buffer).unwrap(), None);
     let length = next(&mut client, &mut buffer);
     assert_eq!(&buffer[..length], TOKEN);
-    // What was answered has a number of its own.
     assert!(server.next_key > 0);
     drop(client);
     let ended = loop {

@@ -27,10 +27,10 @@ const GAUGE_NS: f64 = 2_000.0;
 /// The gauge's floor, and by how much a reading misses what it reads, at most.
 const FLOOR: f64 = 0.212;
 const GAUGE_ERROR: f64 = 0.01;
-/// The share of readings that an interruption spoils, by up to so many times either way.
+/// The share of readings that an interruption spoils, by up to this factor either way.
 const SPOILED: f64 = 0.01;
 const SPOILED_TIMES: f64 = 10.0;
-/// Batches differ by so much, as a standard deviation.
+/// The standard deviation of batches.
 const BATCH_SIGMA: f64 = 0.005;
 /// What an operation costs while its core is alone.
 pub(crate) const COST_NS: f64 = 100.0;
@@ -123,7 +123,7 @@ impl State {
         self.changes_ns = self.now_ns - stay_ns * (1.0 - self.random.f64()).ln();
     }
 
-    /// Lets so much time pass at once: an exponential stay has no memory.
+    /// Lets this time pass at once: an exponential stay has no memory.
     fn skip(&mut self, ns: f64) {
         let Neighbour { share, .. } = self.neighbour;
         let rate = [true, false].map(|is| self.neighbour.stay_ns(is).recip());
@@ -225,12 +225,13 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// The cost of a launch of an operation that takes so many times [`COST_NS`].
+    /// The cost of a launch of an operation that takes `times` times [`COST_NS`].
     fn cost_ns(&self, random: &mut Rng, times: f64) -> f64 {
         COST_NS * times * (self.spread * normal(random)).exp()
     }
 
-    /// The launches of an operation that takes so many times as long while the core is shared.
+    /// The launches of an operation that takes `times_shared` times as long while the core is
+    /// shared.
     pub(crate) fn launches(&self, random: &mut Rng, core: &Core, times_shared: f64) -> Vec<Report> {
         (0..self.launches)
             .map(|_| core.launch(self.cost_ns(random, 1.0), times_shared, self.time_ns))

@@ -4,12 +4,11 @@ use std::arch::asm;
 
 use super::{Instructions, Kernel, Operation, kernel};
 
-/// Every kernel.
 pub(super) fn every_kernel() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter()
 }
 
-/// A loop that stores one pair of vectors everywhere.
+/// A loop that stores one pair of vectors repeatedly.
 macro_rules! write {
     ($operation:ident, $nontemporal:literal, $store:literal) => {
         kernel!($operation, Neon, 16, $nontemporal, |_from, to, bytes, byte| {
@@ -38,7 +37,7 @@ macro_rules! write {
     };
 }
 
-/// A loop that loads pairs of vectors and stores them elsewhere.
+/// A loop that copies pairs of vectors.
 macro_rules! copy {
     ($nontemporal:literal, $store:literal) => {
         kernel!(Copy, Neon, 16, $nontemporal, |from, to, bytes, _byte| {

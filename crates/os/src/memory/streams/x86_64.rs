@@ -5,7 +5,7 @@ use std::arch::asm;
 
 use super::{Instructions, Kernel, Operation, kernel};
 
-/// Every kernel, whether or not this CPU has its instructions.
+/// Including those that this CPU lacks.
 pub(super) fn every_kernel() -> impl Iterator<Item = &'static Kernel> {
     VECTORS.iter().flatten().flatten().chain(&STRINGS)
 }
@@ -14,7 +14,7 @@ pub(super) fn every_kernel() -> impl Iterator<Item = &'static Kernel> {
 #[repr(C, align(64))]
 struct Line([u64; 8]);
 
-/// A loop that adds up what it reads, a vector at a time.
+/// A loop that adds up vectors.
 macro_rules! read {
     ($instructions:ident $bytes:literal $register:literal $vectors:literal $others:literal
      $clear:literal $add:literal $fold:literal $move:literal $leave:literal) => {
@@ -49,7 +49,7 @@ macro_rules! read {
     };
 }
 
-/// A loop that stores one vector everywhere.
+/// A loop that stores one vector repeatedly.
 macro_rules! write {
     ($operation:ident $nontemporal:literal
      $instructions:ident $bytes:literal $register:literal $vectors:literal $others:literal
@@ -81,7 +81,7 @@ macro_rules! write {
     };
 }
 
-/// A loop that loads some vectors and stores them elsewhere.
+/// A loop that copies vectors.
 macro_rules! copy {
     ($nontemporal:literal
      $instructions:ident $bytes:literal $register:literal $vectors:literal $others:literal
@@ -116,8 +116,8 @@ macro_rules! copy {
     };
 }
 
-/// The kernels of one width by what one step of each is: to clear a sum, to add to it from memory, to
-/// add two sums, to spread a word over a vector, to move, to store past the caches, and to leave.
+/// The kernels of one width, given its instructions: clear a sum, add to it from memory, add two
+/// sums, broadcast a word, move, store non-temporally, and clean up.
 macro_rules! kernels {
     ($instructions:ident $bytes:literal $register:literal $steps:tt) => {
         [

@@ -44,12 +44,12 @@ impl Splice {
         let pieces = (0..messages.count()).map(|number| pieces(messages.parts(number)));
         if !is_stream && pieces.max() > Some(DATAGRAM_PIECES) {
             return Err(unsupported(
-                "splice(2) moves 16 pages at once at most, and what is more goes as another datagram \
+                "splice(2) moves at most 16 pages at once, and the rest becomes another datagram \
                  (fewer fields, or a smaller size)",
             ));
         }
         let (reader, writer) = io::pipe()?;
-        // One that stays small takes more turns.
+        // A small pipe takes more turns.
         // SAFETY: takes a descriptor that is open, and numbers.
         unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
         Ok(Self {

@@ -17,7 +17,7 @@ fn messages(size: usize, fields: usize) -> Messages {
     .unwrap()
 }
 
-/// The hash of so many messages one behind the other.
+/// The hash of this many messages in a row.
 fn expected(size: usize, sent: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut message = vec![0; size];
@@ -28,7 +28,7 @@ fn expected(size: usize, sent: usize) -> u64 {
     hasher.finish()
 }
 
-/// Reads a stream to its end: the hash of it, whole messages at a time, as the hasher wants them.
+/// Hashes a stream to its end, a whole message at a time.
 fn received(mut stream: impl Read, size: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut message = vec![0; size];
@@ -38,7 +38,7 @@ fn received(mut stream: impl Read, size: usize) -> u64 {
     hasher.finish()
 }
 
-/// Sends and receives so many messages through two ends of a stream.
+/// Sends and receives messages through both ends of a stream.
 fn through(
     primitive: Primitive,
     (near, far): (OwnedFd, impl Read + Send),
@@ -69,7 +69,7 @@ fn unix() -> (OwnedFd, UnixStream) {
     (near.into(), far)
 }
 
-/// What a test does with a primitive that is not there, for a reason that may be.
+/// Skips a primitive that this machine may lack, and fails otherwise.
 fn skipped(primitive: Primitive, over: &str, error: &io::Error) {
     assert_eq!(
         error.kind(),
@@ -82,7 +82,7 @@ fn skipped(primitive: Primitive, over: &str, error: &io::Error) {
 #[test]
 fn over_a_stream_arrives_what_was_sent_by_every_primitive() {
     for primitive in Primitive::ALL {
-        // The pipe of splice, and what a socket takes at once, are smaller than the largest.
+        // The pipe of splice, and a socket's buffer, are smaller than the largest message.
         for (size, fields) in [(64, 8), (4099, 8), (100_000, 1), (3_000_001, 8)] {
             let sent = (4_000_000 / size).clamp(2, 200);
             for over in ["tcp", "unix"] {
@@ -105,7 +105,7 @@ fn over_a_stream_arrives_what_was_sent_by_every_primitive() {
                 assert_eq!(counts.messages, sent as u64, "{what}");
                 assert!(counts.system_calls >= sent as u64, "{what}");
                 assert_eq!(counts.asked, counts.completed, "{what}");
-                // On one machine whatever is received is copied.
+                // On one machine, everything that is received is copied.
                 assert_eq!(counts.copied, counts.completed, "{what}");
                 assert!(
                     counts.asked + counts.fallbacks >= counts.messages
@@ -168,7 +168,7 @@ fn system_calls_are_those_that_the_primitive_names() {
         (Primitive::Splice, 2),
     ] {
         match through(primitive, tcp(), (1024, 8), 20) {
-            // One that takes a message in two goes is called again.
+            // A message that takes two calls is continued.
             Ok((_, counts)) => assert!(
                 (20 * each..22 * each).contains(&counts.system_calls),
                 "{primitive:?} {counts:?}"
@@ -187,8 +187,8 @@ fn a_send_that_has_no_room_without_a_copy_is_made_with_one() {
     let room: usize = text.trim().parse().unwrap();
     let (near, mut far) = tcp();
     let mut sender = FieldSender::new(near, Primitive::ZeroCopy, messages(64, 8)).unwrap();
-    // A completion is a buffer of some hundred bytes. The other end reads nothing meanwhile, though
-    // its kernel takes it in, so completions come and go unread only until they are asked for.
+    // A completion is a buffer of some hundred bytes. The other end's kernel accepts the data, so
+    // unread completions accumulate.
     let sent = (room / 100).min(20_000);
     for _ in 0..sent {
         sender.send().unwrap();

@@ -168,7 +168,7 @@ impl Uring {
             self.wait(pending, call)?;
         }
         match failed {
-            // What was sent counts; what failed fails again.
+            // Bytes that were sent count; the error will recur.
             Some(error) if sent == 0 => call.again(error),
             _ => Ok(sent),
         }
@@ -191,7 +191,7 @@ impl Uring {
             // SAFETY: what the request reads lies in the messages, which outlive the ring, or in
             // `self.message`; the request is complete before that is changed.
             unsafe { queue.push(&entry) }
-                .map_err(|_| io::Error::other("the ring is full of requests that failed"))
+                .map_err(|_| io::Error::other("the ring is full of failed requests"))
         };
         let goes_by_part = self.is_registered || (self.is_zero_copy && parts.len() == 1);
         if !goes_by_part {
@@ -286,7 +286,7 @@ impl Uring {
 fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<()> {
     if !is_stream && messages.fields() > 1 {
         return Err(unsupported(
-            "registered memory goes out field by field, each a datagram of its own (--set fields=1, or \
+            "registered memory is sent field by field, each a datagram of its own (--set fields=1, or \
              over=tcp)",
         ));
     }
@@ -298,7 +298,7 @@ fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<
     // SAFETY: the messages outlive the ring, which only reads them.
     unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
         unsupported(format!(
-            "registering the messages with io_uring (ulimit -l, and 1 GiB, are the most): {error}"
+            "cannot register the messages with io_uring (limits: ulimit -l, and 1 GiB): {error}"
         ))
     })
 }

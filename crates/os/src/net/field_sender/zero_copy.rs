@@ -62,7 +62,7 @@ impl ZeroCopy {
                     Ok(0)
                 }
                 Err(error) => {
-                    // While there are unread completions, nobody can wait for the socket.
+                    // While there are unread completions, poll(2) returns at once.
                     if error.kind() == io::ErrorKind::WouldBlock {
                         completions.collect(&socket)?;
                     }

@@ -23,7 +23,7 @@ impl Discarded {
     /// `Unsupported` if the stream is not TCP.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         sockopt::tcp_nodelay(&stream.socket)
-            .map_err(|_| unsupported("only TCP throws bytes away that it is not given room for"))?;
+            .map_err(|_| unsupported("only TCP can discard bytes without a buffer for them"))?;
         Ok(Self {
             stream,
             size: shape.size,

@@ -106,7 +106,7 @@ impl Mapped {
         let (size, page) = (shape.size, base_page_bytes());
         if size < page {
             return Err(unsupported(format!(
-                "whole pages are mapped, and a message of {size} B has none of {page} B"
+                "only whole pages are mapped, and a message of {size} B is smaller than a page of {page} B"
             )));
         }
         let area = Area::map(&stream, size.next_multiple_of(page))?;
@@ -135,16 +135,16 @@ impl Mapped {
         fetch(&self.stream.socket, option, &mut request).map_err(|error| {
             match error.raw_os_error() {
                 Some(libc::EIO) => ErrorKind::UnexpectedEof.into(),
-                Some(libc::ENOPROTOOPT) => unsupported(
-                    "this kernel maps nothing that TCP receives (Linux 4.18, CONFIG_MMU)",
-                ),
+                Some(libc::ENOPROTOOPT) => {
+                    unsupported("this kernel cannot map what TCP receives (Linux 4.18, CONFIG_MMU)")
+                }
                 _ => error,
             }
         })?;
         let [request] = request;
         let (length, skip) = (request.length as usize, request.recv_skip_hint as usize);
         if length > most {
-            return Err(io::Error::other("more was mapped than was asked for"));
+            return Err(io::Error::other("more was mapped than requested"));
         }
         Ok((length, skip))
     }

@@ -105,7 +105,7 @@ impl Multishot {
         }
         .map_err(|error| {
             unsupported(format!(
-                "this kernel takes no ring of buffers: {error} (Linux 5.19)"
+                "this kernel does not support rings of buffers: {error} (Linux 5.19)"
             ))
         })?;
         Ok(Self {
@@ -131,7 +131,7 @@ impl Multishot {
                     length @ 1.. => {
                         let buffer = cqueue::buffer_select(flags)
                             .filter(|buffer| *buffer < BUFFERS)
-                            .ok_or_else(|| io::Error::other("bytes came into no buffer"))?;
+                            .ok_or_else(|| io::Error::other("received bytes are in no buffer"))?;
                         return Ok((buffer, 0, (length as usize).min(self.buffers.each)));
                     }
                     error => -error,
@@ -141,7 +141,7 @@ impl Multishot {
                     libc::ENOBUFS | libc::EINTR => continue,
                     libc::EINVAL => {
                         return Err(unsupported(
-                            "this kernel's io_uring receives once for each request (Linux 6.0)",
+                            "this kernel's io_uring has no multishot receive (Linux 6.0)",
                         ));
                     }
                     error => return Err(io::Error::from_raw_os_error(error)),

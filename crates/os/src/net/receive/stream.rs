@@ -76,5 +76,5 @@ pub(super) fn some(came: io::Result<usize>) -> io::Result<Option<usize>> {
 }
 
 pub(super) fn stalled() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "the other end sends nothing any more")
+    io::Error::new(ErrorKind::TimedOut, "the other end no longer sends")
 }

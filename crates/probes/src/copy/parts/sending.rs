@@ -1,5 +1,4 @@
-//! What the parts of sending are measured with: senders, their peers, and sockets whose completions are
-//! reaped.
+//! Senders, their peers, and sockets whose completions are reaped.
 
 use super::{FIELDS, Part, Parts};
 use crate::arenas::Pages;
@@ -17,14 +16,13 @@ use std::os::unix::net::UnixDatagram;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How many sockets are reaped between two readings of the clock.
+/// Sockets reaped between two readings of the clock.
 const SOCKETS: usize = 256;
-/// The share of completions that may come later than their send.
+/// The largest share of completions that may arrive after they are reaped.
 const LATE: f64 = 0.05;
-/// How long the last completions may take.
+/// How long to wait for the last completions.
 const LAST: Duration = Duration::from_secs(5);
 
-/// What a point is measured with.
 pub(super) enum Sending {
     /// With the part and without it.
     Both(Box<[Exchange; 2]>),
@@ -32,16 +30,15 @@ pub(super) enum Sending {
     Reap(Reaper),
 }
 
-/// A sender and its peer.
 pub(super) struct Exchange {
     sender: FieldSender,
     peer: Peer,
 }
 
 pub(super) enum Peer {
-    /// It takes out each message when it has been sent.
+    /// The peer receives each message after it was sent.
     Reads(UnixDatagram),
-    /// It has no room after the first ones.
+    /// The peer's queue is full after the first messages.
     Ignores { _socket: UdpSocket },
 }
 
@@ -52,13 +49,11 @@ fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
     }
 }
 
-/// A message that is sent over and over.
 fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
     Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
         .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
 }
 
-/// A UDP socket that sends to `peer`.
 fn udp_to(peer: &UdpSocket) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(peer.local_addr()?)?;
@@ -103,8 +98,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Checks that one more message arrives as it was sent, and that the kernel is done with all that it
-    /// did not copy.
+    /// Checks that one more message arrives as it was sent, and that all zero-copy sends were
+    /// completed.
     fn check(&mut self) -> Result<(), Failure> {
         let failed = failed("sending");
         self.sender.complete().map_err(&failed)?;
@@ -120,7 +115,7 @@ impl Exchange {
         write_contents(0, 0, &mut sent);
         let length = peer.recv(&mut came).map_err(&failed)?;
         if came[..length] != sent {
-            fail!("other bytes arrived than were sent");
+            fail!("the received bytes differ from those sent");
         }
         Ok(())
     }
@@ -133,7 +128,7 @@ pub(super) struct Reaper {
     bytes: Vec<u8>,
     sent: u64,
     completions: Completions,
-    /// Completions that were not there when they were reaped, and all that should have been.
+    /// Completions that had not arrived when they were reaped, and all that were due.
     late: u64,
     due: u64,
 }
@@ -165,7 +160,6 @@ impl Reaper {
         })
     }
 
-    /// Has each of `n` sockets send so many.
     fn send(&mut self, n: u64, batch: u64) -> io::Result<()> {
         for socket in &self.sockets[..n as usize] {
             for _ in 0..batch {
@@ -187,7 +181,7 @@ impl Reaper {
         Ok(())
     }
 
-    /// Checks that all come, and that nearly all had come when they were reaped.
+    /// Checks that all completions arrived, and nearly all before they were reaped.
     fn check(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + LAST;
         while self.completions.done < self.sent && Instant::now() < until {
@@ -221,7 +215,7 @@ impl Setup<Parts> for Sending {
             ])),
             Part::Iovec => Sending::Both(Box::new([
                 Exchange::unix(Primitive::OneCopy, (size, FIELDS))?,
-                // Of one field it is one send.
+                // With one field it is a single send.
                 Exchange::unix(Primitive::WriteEach, (size, 1))?,
             ])),
         })
@@ -267,7 +261,7 @@ impl Setup<Parts> for Sending {
                 let mut sent = vec![0; point.size];
                 write_contents(0, 0, &mut sent);
                 if buffer != sent {
-                    fail!("the copy is not what was copied");
+                    fail!("the copy differs from its source");
                 }
                 Ok(())
             }

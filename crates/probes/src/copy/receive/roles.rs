@@ -12,17 +12,15 @@ use costof_os::sched::affinity;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long messages are received before anything is timed: sockets' buffers grow meanwhile, and TCP's
-/// windows, which take ten round trips to 16 MiB.
+/// Warm-up: socket buffers grow, and TCP's window, which takes ten round trips to reach 16 MiB.
 const RAMP: Duration = Duration::from_millis(50);
 const RAMP_ROUND_TRIPS: u32 = 20;
 const RAMP_MOST: Duration = Duration::from_secs(5);
-/// How long a batch lasts at least: many times what a stream's buffers hold.
+/// The shortest batch: many times what a stream's buffers hold.
 const BATCH_NS: f64 = 5e6;
-/// What the options of TCP take of a segment, where both ends put timestamps into it.
+/// The TCP timestamp option in a segment.
 const OPTIONS_BYTES: usize = 12;
 
-/// Sends messages until the receiver has enough.
 pub(super) struct Sending {
     rendezvous: Rendezvous,
     cpus: Vec<usize>,
@@ -57,7 +55,7 @@ impl RoleAt<Receive> for Sending {
         if point.segments == Segments::Pages {
             let segment = (page_bytes + OPTIONS_BYTES) as u32;
             listener.limit_segments(segment).or_unsupported_hint(
-                format!("a segment cannot have a page of {page_bytes} B"),
+                format!("the segment size cannot be set to a page of {page_bytes} B"),
                 "--set segments=usual",
             )?;
         }
@@ -71,7 +69,7 @@ impl RoleAt<Receive> for Sending {
         pin(&self.cpus)?;
         let mut sender = match Sender::accept(&listener, stop, point.size, point.sent_by.into()) {
             Ok(sender) => sender,
-            // The receiver has failed and says why.
+            // The receiver has failed and reports why.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(failed(&error)),
         };
@@ -85,7 +83,7 @@ impl RoleAt<Receive> for Sending {
             );
         }
         let work = sender.send(stop).map_err(|error| failed(&error))?;
-        // Segments grow with the receiver's window: what they were at the end counts.
+        // Segments grow with the receiver's window: their final size counts.
         if let Some(segment) = Sending::segment_bytes(&sender)? {
             meter.value("segment", f64::from(segment));
         }
@@ -99,7 +97,6 @@ impl RoleAt<Receive> for Sending {
     }
 }
 
-/// Receives messages, and counts them.
 pub(super) struct Receiving {
     rendezvous: Rendezvous,
     cpus: Vec<usize>,
@@ -136,7 +133,7 @@ impl RoleAt<Receive> for Receiving {
             io::ErrorKind::Unsupported => failed(&error),
             _ => cannot_reach(&address, &error),
         })?;
-        // A MiB, or some messages of one.
+        // A MiB, or at least one message.
         let some = ((1 << 20) / point.size as u64).clamp(1, 1024);
         let (began, ramp) = (Instant::now(), ramp(round_trip));
         while began.elapsed() < ramp {
@@ -163,13 +160,13 @@ impl RoleAt<Receive> for Receiving {
             meter.value("mapped", counts.mapped_bytes as f64 / bytes);
         }
         if !receiver.next_is_right().map_err(|error| failed(&error))? {
-            fail!("other bytes arrived than were sent");
+            fail!("the received bytes differ from those sent");
         }
         Ok(())
     }
 }
 
-/// A failure of one end, where it may be that this machine does not offer what the point asks for.
+/// A failure that may mean that this machine lacks what the point needs.
 fn failed(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
@@ -181,8 +178,8 @@ fn ramp(round_trip: Duration) -> Duration {
     (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MOST)
 }
 
-/// This thread runs on the first of its role's CPUs: each role has another first one, where
-/// there are two.
+/// Pins this thread to its role's first CPU. Where there are two CPUs, the roles' first ones
+/// differ.
 fn pin(cpus: &[usize]) -> Result<(), Failure> {
     match cpus.first() {
         Some(first) => affinity::pin(&[*first]).or_fail(format!("cannot run on CPU {first}")),

@@ -11,55 +11,54 @@ use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 words! {
     /// How a message goes into the socket.
     pub(crate) enum Primitive {
-        /// its fields are copied one behind the other into a buffer, which send(2) copies
+        /// the fields are copied one after the other into a buffer, which send(2) copies
         TwoCopy = "two_copy",
         /// sendmsg(2), with an iovec entry for each field
         OneCopy = "one_copy",
-        /// sendmsg(2) with MSG_ZEROCOPY, an entry for each field; completions are reaped after every 32
-        /// sends, none is waited for
+        /// sendmsg(2) with MSG_ZEROCOPY and an iovec entry per field; completions are reaped after
+        /// every 32 sends, without waiting for any
         ZeroCopy = "zero_copy",
-        /// send(2) for each field; over UDP with MSG_MORE, so that a message is a datagram
+        /// send(2) per field; over UDP with MSG_MORE, so that a message is one datagram
         WriteEach = "write_each",
-        /// io_uring: a SENDMSG for all fields, or a linked WRITE_FIXED for each where buffers are
+        /// io_uring: a SENDMSG for all fields, or a linked WRITE_FIXED per field if buffers are
         /// registered; one io_uring_enter(2) submits and waits
         UringSend = "uring_send",
-        /// io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for
-        /// each where buffers are registered
+        /// io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC
+        /// per field if buffers are registered
         UringZeroCopy = "uring_zero_copy",
-        /// sendfile(2) from a memfd, in which the fields lie one behind the other; putting them there is
-        /// not measured
+        /// sendfile(2) from a memfd that already holds the fields one after the other
         SendfileMemory = "sendfile_memory",
-        /// the same from a file on a disk, which is in the page cache
+        /// sendfile(2) from a file on a disk, which is in the page cache
         SendfileFile = "sendfile_file",
-        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing
-        /// reports when they may be changed
+        /// vmsplice(2) of all fields into a pipe, and splice(2) from it into the socket; the kernel
+        /// does not report when the fields may be changed
         Splice = "splice",
     }
 }
 
 words! {
-    /// What goes the other way.
+    /// What the receiver sends back.
     pub(crate) enum Pattern {
         /// nothing: messages go as fast as the socket takes them
         Stream = "stream",
-        /// a message of the same size for each, sent in the same way and by the same congestion control;
-        /// over UDP in windows: all in_flight are sent, and what is not answered within 50 ms and four
-        /// round trips is lost
+        /// each message is answered by one of the same size, sent in the same way; over UDP in
+        /// windows: all in_flight are sent, and what is not answered within 50 ms and four round
+        /// trips counts as lost
         Echo = "echo",
-        /// the receiver asks with 64 B for in_flight messages, and for the next ones when they have been
-        /// received completely; its throughput includes the requests' time, and nears that of a stream
-        /// the more it asks for
+        /// the receiver requests in_flight messages with 64 B, and the next ones when they have
+        /// been received completely; the more it requests at once, the closer its throughput is to
+        /// that of a stream
         Trigger = "trigger",
     }
 }
 
 words! {
-    /// Where messages are before.
+    /// Whether messages are cached before they are sent.
     pub(crate) enum Source {
-        /// one message that is sent again and again, in the caches if it fits
+        /// the same message again and again, cached if it fits
         Hot = "hot",
-        /// each time another message of a working set, after all others have been sent; neither its
-        /// fields nor those of neighbours lie side by side
+        /// each time another message of a working set, the one sent longest ago; neighbouring
+        /// fields and messages are not adjacent in memory
         Cold = "cold",
     }
 }
@@ -69,10 +68,11 @@ words! {
     pub(crate) enum Over => Transport {
         /// TCP
         Tcp = "tcp",
-        /// UDP, a datagram for each message, whatever is lost
+        /// UDP, one datagram per message; losses are not repaired
         Udp = "udp",
-        /// UDP, a message at once as datagrams of 1452 B, which packets of 1500 B carry by IPv4 and IPv6,
-        /// cut up by the kernel or a device (UDP_SEGMENT), and taken in several at a time (UDP_GRO)
+        /// UDP with segmentation offload: a message is passed to the kernel at once and cut into
+        /// datagrams of 1452 B (UDP_SEGMENT) by the kernel or the device, and received several at a
+        /// time (UDP_GRO)
         UdpGso = "udp_gso",
         /// Unix stream sockets; both ends on this machine
         Unix = "unix",
@@ -80,37 +80,36 @@ words! {
 }
 
 words! {
-    /// Whether the end of a message waits for what comes behind it.
+    /// Whether the last, partly filled packet of a message waits for the next message.
     pub(crate) enum Nagle {
-        /// TCP_NODELAY: the end of a message leaves at once, in a packet of its own
+        /// TCP_NODELAY: it leaves at once, in a packet of its own
         Off = "off",
-        /// the socket's default: it waits for the beginning of the next message, or for an
-        /// acknowledgement
+        /// the socket's default: it waits for the next message or for an acknowledgement
         On = "on",
     }
 }
 
 words! {
-    /// When a buffer is allocated.
+    /// When two_copy's buffer is allocated.
     pub(crate) enum Allocate {
-        /// before all messages
+        /// before the first message
         Once = "once",
-        /// for each message, and given back
+        /// for each message, and freed afterwards
         PerMessage = "per_message",
     }
 }
 
 words! {
-    /// What io_uring knows of the messages before.
+    /// Whether the buffers are registered with io_uring.
     pub(crate) enum Buffers {
-        /// nothing
+        /// not registered
         Plain = "plain",
-        /// where they are: their pages are pinned once (IORING_REGISTER_BUFFERS)
+        /// registered: their pages are pinned once (IORING_REGISTER_BUFFERS)
         Registered = "registered",
     }
 }
 
-/// The sizes, the default first.
+/// The first is the default.
 pub(super) const SIZES: &[u64] = &[
     32 << 10,
     64,
@@ -124,38 +123,38 @@ pub(super) const SIZES: &[u64] = &[
 ];
 
 point! {
-    /// Which way of sending a message of several fields pays here?
+    /// What is the fastest way to send a message of several fields here?
     ///
-    /// One end connects and sends messages of several fields, each field at a place of its own,
-    /// from a list of places that is made before; the other end reads up to 128 KiB at once. Fields
-    /// begin at a cache line and not at a page, as from an allocator, so on small pages a message
-    /// has more pieces than pages. Thread by thread, they run on every second of the run's CPUs, so
-    /// that the ends share none if there are enough. Every quarter of a millisecond each end notes
-    /// how far it is, and its threads' CPU time (CLOCK_THREAD_CPUTIME_ID); the first third is left
-    /// out. With --full, a stream to a receiver goes on for six times as long, 0.3 s a round and
-    /// not 0.05, because the first tenths of a second of a connection may be slower, and are most
-    /// of a shorter stream. Into a sink, where nothing receives, it does not. Ways of sending the
-    /// same message take turns in one launch, in random order, twice, and once in a quick run.
-    /// Every message holds other bytes, which follow from its number; the receiver of messages or
+    /// One end connects and sends messages of several fields, each field at an address of its own,
+    /// from a list that is made before. The other end reads up to 128 KiB at once. Fields begin at
+    /// a cache line and not at a page, as an allocator places them, so with small pages a message
+    /// has more pieces than pages. Each end's threads use every second CPU of the run, so that the
+    /// ends share none if there are enough. Every quarter of a millisecond each end records its
+    /// progress and its threads' CPU time (CLOCK_THREAD_CPUTIME_ID). The first third is discarded.
+    /// With --full, a stream to a receiver lasts six times as long, 0.3 s a round instead of 0.05,
+    /// because the first tenths of a second of a connection may be slower and dominate a shorter
+    /// stream. Ways of sending the same message take turns in one launch, in random order, twice,
+    /// and once in a quick run.
+    /// Every message has different bytes, derived from its number. The receiver of messages or
     /// answers compares a word of each piece, and the whole last piece. In an echo of several
-    /// messages with more than 64 KiB, counting 1 KiB more for each, both ends would wait for each
-    /// other: there the sender's socket does not block, and when it takes nothing, the sender reads
-    /// answers and waits by poll(2). Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether
-    /// the kernel copied after all, and CPU time says what that took. On the link sink there is
-    /// only the sender's half: what leaves is dropped, and a thread on another CPU acknowledges it.
-    /// There, a congestion control that paces, such as BBR, is most of what sending takes, so
-    /// congestion_control=reno, which every kernel has and every user may use, shows more. It is
-    /// chosen before the connection begins, because a connection that BBR has begun stays paced.
+    /// messages with more than 64 KiB together (counting 1 KiB extra per message), both ends could
+    /// block each other. There the sender's socket does not block: when it takes nothing, the
+    /// sender reads answers and waits by poll(2). Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC
+    /// report whether the kernel copied anyway, and CPU time shows the cost.
+    /// The link sink has only the sender's half: packets are dropped, and a thread on another CPU
+    /// acknowledges them. There, a pacing congestion control such as BBR dominates the cost of
+    /// sending, so congestion_control=reno, which every kernel has and every user may use, shows
+    /// more. It is set before the connection begins, because a connection that BBR has begun stays
+    /// paced.
     /// Nine single messages beforehand (three if they are larger than 1 MiB) show when a message's
-    /// bytes could be changed. Arrays that had filled the sender's caches show what sending threw
-    /// out of them. A first connection does both before its stream, and they count for no other
-    /// metric.
+    /// bytes may be changed. Arrays that filled the sender's caches show what sending evicts. Both
+    /// are done on a first connection before its stream, and enter no other metric.
     ///
     /// # Predicted from
-    /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
-    /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
-    /// os.timer; the slower end decides, or both where they share a CPU. An echo: net.rtt's
-    /// round trip and the parts
+    /// each end's copies (cpu.memcpy, memory.bandwidth), parts (copy.parts, os.pin), calls
+    /// (os.syscall) and share of a packet (net.rtt); BBR's pacing (os.timer). The slower end
+    /// decides, or the sum of both if they share a CPU. An echo: the round trip (net.rtt) and the
+    /// parts
     ///
     /// # Sources
     /// - Network I/O primitives, three course reports, 2026: a message of 8 fields, sent with two
@@ -166,7 +165,7 @@ point! {
     ///
     /// # Needs
     /// - primitive=zero_copy: Linux 4.14, for UDP 5.0
-    /// - over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way
+    /// - over=udp_gso: Linux 5.0, and a path MTU of 1500 B or more
     /// - primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2
     /// - over=unix: both ends in one network namespace (--link loopback)
     /// - pages=2MiB: transparent huge pages
@@ -175,39 +174,37 @@ point! {
         primitive: Primitive = words(),
         /// bytes of a message; a datagram has 65507 at most
         size: u64 = bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, SIZES),
-        /// what goes the other way
+        /// what the receiver sends back
         pattern: Pattern = words(),
-        /// echo: how many messages may be unanswered at a time; trigger: how many are asked for at
-        /// once
+        /// echo: messages that may be unanswered at a time; trigger: messages requested at once
         in_flight: u64 = count(1..=1024, &[1]),
-        /// how many connections, each with a thread at both ends
+        /// connections, each with a thread at both ends
         threads: usize = count(1..=64, &[1, 2, 4, 8]),
-        /// where the messages are before
+        /// whether messages are cached before they are sent
         source: Source = words(),
         pages: Pages = Pages::axis(),
         /// what carries them
         over: Over = words(),
         congestion_control: CongestionControl = CongestionControl::axis(),
-        /// whether TCP holds back what does not fill a packet (RFC 896)
+        /// whether TCP delays a partly filled packet (RFC 896)
         nagle: Nagle = words(),
-        /// separately allocated fields of a message: equal shares, the rest in the last
+        /// separately allocated fields of a message, in equal shares; the last one takes the rest
         fields: usize = count(1..=MESSAGE_LEAST_BYTES as u64, &[8, 1]),
         /// when two_copy's buffer is allocated
         allocate: Allocate = words(),
-        /// what io_uring knows of the messages before
+        /// whether the buffers are registered with io_uring
         buffers: Buffers = words(),
-        /// the memory from which cold messages come, all threads together
+        /// the memory of cold messages, of all threads together
         working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
 
 impl Primitive {
-    /// Whether it asks the kernel to copy nothing, which the kernel may do all the same.
+    /// Whether it asks the kernel not to copy, which the kernel may do anyway.
     pub(super) fn asks_for_no_copy(self) -> bool {
         matches!(self, Primitive::ZeroCopy | Primitive::UringZeroCopy)
     }
 
-    /// Whether it sends out of a file.
     pub(super) fn is_sendfile(self) -> bool {
         matches!(self, Primitive::SendfileMemory | Primitive::SendfileFile)
     }
@@ -217,8 +214,7 @@ impl Primitive {
     }
 }
 
-/// The axes in which points of one block must agree: all but those that are ways of sending the same
-/// message.
+/// The axes in which the points of one block agree: all but the ways of sending the same message.
 pub(super) const BLOCKS_BY: &[&str] =
     &names_without::<{ CopySend::AXES.len() - WAYS.len() }>(CopySend::AXES, WAYS);
 const WAYS: &[&str] = &["primitive", "nagle", "allocate", "buffers"];
@@ -228,8 +224,8 @@ impl CopySend {
         self.over.into()
     }
 
-    /// What each thread sends: one message, or as many as fill its share of the working set, but no
-    /// fewer than two.
+    /// What each thread sends: one message, or as many as fill its share of the working set, at
+    /// least two.
     pub(crate) fn shape(&self) -> Shape {
         let size = self.size as usize;
         let count = match self.source {
@@ -243,19 +239,16 @@ impl CopySend {
         Shape { size, count }
     }
 
-    /// How much memory both ends need, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let Shape { size, count } = self.shape();
         let messages = fields::memory_bytes(count, size, self.fields).unwrap_or(usize::MAX);
-        // A file has them once more; both ends have a message and a buffer besides, and the sender
-        // arrays that fill its caches.
+        // A file is a second copy of the messages. Each end has a message and a buffer besides, and
+        // the sender has arrays that fill its caches.
         let copies = if self.primitive.is_sendfile() { 2 } else { 1 };
         let each = copies * messages as u64 + 2 * self.size + (8 << 20);
         self.threads as u64 * each + (64 << 20)
     }
 
-    /// The primitive, with what other axes add to it.
-    ///
     /// # Errors
     /// `Unsupported` for a combination that does not exist.
     pub(super) fn full_primitive(&self) -> Result<field_sender::Primitive, Failure> {
@@ -267,7 +260,7 @@ impl CopySend {
         }
         if self.allocate == Allocate::PerMessage && self.primitive != Primitive::TwoCopy {
             unsupported!(
-                "only two_copy has a buffer that could be allocated for each message (--set \
+                "only two_copy has a buffer to allocate for each message (--set \
                  allocate=once)"
             );
         }
@@ -288,7 +281,7 @@ impl CopySend {
     }
 }
 
-/// Refuses combinations that do not exist on any machine, and what does not fit into this one's memory.
+/// Refuses combinations that exist on no machine, and what does not fit into this one's memory.
 pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
@@ -300,14 +293,12 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
     }
     if point.nagle == Nagle::On && (point.over != Over::Tcp || !is_stream) {
         unsupported!(
-            "Nagle's algorithm is TCP's, and would keep the end of a message from the peer that has to \
-             answer it (--set nagle=off, or over=tcp and pattern=stream)"
+            "Nagle's algorithm is TCP's, and would delay the end of a message that the peer has to \
+             answer (--set nagle=off, or over=tcp and pattern=stream)"
         );
     }
     if is_stream && point.in_flight > 1 {
-        unsupported!(
-            "a stream has as much in flight as its socket takes (--set pattern=echo, trigger)"
-        );
+        unsupported!("a stream fills its socket (--set pattern=echo, trigger)");
     }
     if point.link == "sink" && !is_stream {
         unsupported!("nobody answers or asks on the link sink (--set pattern=stream)");

@@ -1,26 +1,24 @@
-//! What is sent without being asked for: on which links, and from where.
+//! The points of the plan: links, sizes and ways of sending.
 
 use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 
-/// The ways of sending that the study compares.
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 
-/// The sizes between which ways of sending a cached message cross where nothing is copied after all,
-/// close to each other where they do.
+/// Sizes of cached messages where the kernel copies in the end. They are close together around the
+/// crossover of the ways of sending.
 const HOT: [u64; 7] = sizes::kib([4, 16, 32, 64, 128, 256, 1024]);
-/// Those of messages from beyond the caches, which cross at a quarter of that.
+/// Sizes of uncached messages, whose crossover is at a quarter of that.
 const COLD: [u64; 6] = sizes::kib([4, 8, 16, 32, 64, 1024]);
-/// The sizes at which several threads send.
 const THREADED: [u64; 2] = sizes::kib([4, 64]);
 
-/// Beside one axis at a time: the three ways of the study at every size, on every link that this
-/// machine makes and to another host; on the sink, where no copy is made later, from cached messages
-/// and from a working set beyond the caches, on small pages and on large ones; by several threads
-/// between two namespaces; sixteen messages in flight; and io_uring with registered buffers, which
-/// nothing else has.
+/// Besides one axis at a time: the three ways of the study at every size, on every link that this
+/// machine can make and to another host; on the sink, where the kernel never copies, from cached
+/// messages and from a working set larger than the caches, with small pages and with large ones; by
+/// several threads between two namespaces; with sixteen messages in flight; and io_uring with
+/// registered buffers.
 pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     let default = CopySend::default;
     let registered = [Primitive::UringSend, Primitive::UringZeroCopy].map(|primitive| CopySend {
@@ -30,7 +28,7 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     });
     let mut points = Planned::all(registered);
     let mut study = |link, point: CopySend| points.extend(study(&point, link));
-    // What waits for the other end waits less often where more is in flight.
+    // With more in flight, an end that waits for the other one waits less often.
     for pattern in [Pattern::Echo, Pattern::Trigger] {
         let in_flight = 16;
         study(
@@ -47,7 +45,7 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
             study(link, CopySend { size, ..default() });
         }
     }
-    // BBR paces, which takes more there than what is compared.
+    // BBR's pacing costs more on the sink than what is compared.
     let congestion_control = CongestionControl::Reno;
     let unpaced = |size| CopySend {
         size,
@@ -88,7 +86,6 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     points
 }
 
-/// The three ways of the study.
 fn study(point: &CopySend, link: &'static str) -> [Planned; 3] {
     STUDY.map(|primitive| {
         let axes = CopySend {
@@ -115,7 +112,6 @@ mod tests {
         }
     }
 
-    /// Whatever is compared differs in nothing else.
     #[test]
     fn the_ways_of_the_study_come_together() {
         let points = more_points(&Facts::default());

@@ -1,4 +1,4 @@
-//! What sending should give: copies × bytes ÷ bandwidth, the parts and the calls of each end.
+//! Predictions of `copy.send`: the copies, parts and calls of each end.
 
 use super::axes::{Buffers, CopySend, Over, Pattern, Primitive, Source};
 use crate::arenas::Pages;
@@ -6,9 +6,9 @@ use crate::copy::pieces::{Pieces, packets};
 use crate::prelude::*;
 use costof_model::link::Link;
 
-/// The payload of the largest datagram that a cable takes whole.
+/// The payload of the largest datagram that fits into one Ethernet frame.
 const CABLE_DATAGRAM_BYTES: u64 = 1472;
-/// After so many sends completions are reaped.
+/// Sends between two reapings of completions.
 const REAPED: u64 = 32;
 
 pub(super) fn predict(
@@ -17,14 +17,14 @@ pub(super) fn predict(
     measured: &MeasuredRows<'_>,
 ) -> Option<Prediction> {
     let link: Link = point.link.parse().ok()?;
-    // Nothing is known of another host's network, and net.bandwidth says what a rate leaves.
+    // Nothing is known of another host's network.
     let received = match link {
         Link::Loopback | Link::Veth => true,
         Link::Sink => false,
         Link::Remote | Link::Emulated { .. } => return None,
     };
     let in_pieces = point.transport().is_datagrams() && point.size > CABLE_DATAGRAM_BYTES;
-    // Nor how the device cuts up a message.
+    // Nor how the device segments a message.
     if (in_pieces && link == Link::Veth) || point.over == Over::UdpGso {
         return None;
     }
@@ -36,8 +36,7 @@ pub(super) fn predict(
     }
 }
 
-/// How many flows run at the same time, each end on a CPU of its own; none where the ends
-/// share one.
+/// Flows that run at the same time, each end on a CPU of its own; 0 if the ends share one.
 fn apart(point: &At<CopySend>, facts: &Facts, ends: usize) -> usize {
     point.threads.min(facts.planned_cpus().len() / ends)
 }
@@ -51,7 +50,7 @@ fn stream(
     let bytes = point.size as f64;
     let packets = match point.over {
         Over::Udp | Over::UdpGso => Range::from(1.0),
-        // Each field that is sent for itself leaves at once.
+        // Each field is sent separately, and leaves at once.
         Over::Tcp | Over::Unix if field_by_field(point) => {
             let fields = point.fields as f64;
             packets(bytes, references(point)).max(Range::from(fields))
@@ -94,7 +93,7 @@ fn stream(
     message.predict_throughput(at_once * bytes)
 }
 
-/// What is done for a message before its bytes are copied into the kernel, or instead.
+/// The work for a message apart from its copy into the kernel.
 fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     let bytes = point.size as f64;
     let fields = point.fields as f64;
@@ -107,7 +106,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
         Primitive::OneCopy | Primitive::ZeroCopy => (Range::from(1.0), true),
         Primitive::WriteEach => (Range::from(fields), false),
         Primitive::Splice => (Range::from(2.0), true),
-        // io_uring does for each request what a call does, and is entered once.
+        // io_uring does the work of a call for each request, and is entered once.
         Primitive::UringSend | Primitive::UringZeroCopy if registered => {
             (Range(0.5 * fields, fields + 1.0), false)
         }
@@ -129,7 +128,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     if point.primitive == Primitive::ZeroCopy {
         sum += Cost::new(pieces.reap(REAPED), "for its completion");
     }
-    // The copy that is made later is made page by page, into new ones.
+    // The kernel copies later, page by page, into new pages.
     if received && point.primitive.asks_for_no_copy() {
         sum += Cost::new(
             pieces.references(pages, Pages::Base),
@@ -139,8 +138,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     sum
 }
 
-/// How many pieces of pages a message is that is not copied, of 4 KiB each, as a field begins anywhere
-/// in one.
+/// Page fragments of an uncopied message, with 4 KiB pages. A field may begin anywhere in one.
 fn references(point: &At<CopySend>) -> f64 {
     match point.primitive {
         Primitive::ZeroCopy
@@ -154,20 +152,20 @@ fn references(point: &At<CopySend>) -> f64 {
     }
 }
 
-/// Whether each field is a send of its own: by a call for each, or a request where buffers are
+/// Whether each field is a send of its own: a call each, or a request each if buffers are
 /// registered.
 fn field_by_field(point: &At<CopySend>) -> bool {
     point.buffers == Buffers::Registered || point.primitive == Primitive::WriteEach
 }
 
-/// The bytes that are copied for the sender into the kernel, by itself or later.
+/// Copies from the sender's memory into the kernel, at once or later.
 fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Range {
     let bytes = point.size as f64;
     match point.primitive {
-        // What has just been written is cached.
+        // The buffer was just written, so it is cached.
         Primitive::TwoCopy => pieces.copy_in(bytes, true),
         Primitive::SendfileMemory | Primitive::SendfileFile | Primitive::Splice => Range::default(),
-        // A receiver on this machine has the copy made after all (msg_zerocopy.rst, "Loopback").
+        // For a receiver on this machine the kernel copies anyway (msg_zerocopy.rst, "Loopback").
         Primitive::ZeroCopy | Primitive::UringZeroCopy if !received => Range::default(),
         Primitive::OneCopy
         | Primitive::ZeroCopy
@@ -177,16 +175,16 @@ fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> R
     }
 }
 
-/// A message and its answer: a round trip of messages of this size, and what `net.rtt` does not do
-/// for them.
+/// A message and its answer: a round trip of messages of this size (`net.rtt`), and what else is
+/// done for them.
 fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Prediction> {
-    // How long several queue is up to who is faster.
+    // With several in flight, the queueing depends on which end is faster.
     if point.in_flight > 1 || apart(point, facts, 2) < point.threads {
         return None;
     }
     let round_trip = pieces.echo(&point.link, point.transport().over(), point.size as f64)?;
     let round_trip = Cost::new(round_trip, "for a round trip, blocked (net.rtt)") * (0.8, 1.25);
-    let added = prepared(point, pieces, true).named("what is done for a message");
+    let added = prepared(point, pieces, true).named("preparing a message");
     (round_trip + added * 2.0 * (0.0, 1.0)).predict("latency")
 }
 
@@ -201,8 +199,8 @@ mod tests {
     use costof_model::facts::{Cache, CacheKind};
     use costof_model::rows::PointRow;
 
-    /// What a run has measured: a read 100 ns, a copy in memory 10 B/ns; of 4 KiB a cached copy 100,
-    /// another one 400, serialising 120 and eight entries 200 ns; round trips 10 µs and, blocked, 30.
+    /// Measured: a read 100 ns, a copy in memory 10 B/ns. For 4 KiB: a cached copy 100, an uncached
+    /// one 400, serialising 120, eight entries 200 ns. Round trips 10 µs spinning, 30 blocking.
     fn rows() -> Vec<PointRow> {
         let mut rows = read_and_copy().to_vec();
         rows.extend([
@@ -230,7 +228,6 @@ mod tests {
         facts
     }
 
-    /// A message of 4 KiB with these values.
     fn sent(values: &str) -> CopySend {
         testing::at(&format!("size=4KiB {values}"))
     }
@@ -249,7 +246,7 @@ mod tests {
         of(values, link, &facts(2), &rows()).unwrap()
     }
 
-    /// What a message of 4 KiB takes by a prediction, at least and at most.
+    /// The lowest and highest predicted time of a message of 4 KiB.
     fn takes_ns(expected: &Prediction) -> (f64, f64) {
         assert_eq!(expected.metric, "throughput");
         let takes = |throughput: f64| (4096.0 / throughput * 1e10).round() / 10.0;
@@ -259,8 +256,8 @@ mod tests {
     #[test]
     fn the_sender_is_the_sum_of_its_pieces() {
         let two_copy = expected("", "loopback");
-        // Calls, serialising, copying into what may have to be written, and a quarter of the round
-        // trip, or half of the one that wakes.
+        // Calls, serialising, an uncached copy, and a quarter of the spinning round trip or half of
+        // the blocking one.
         let least = 100.0 + 0.9 * 120.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&two_copy), (least, most));
@@ -300,7 +297,6 @@ mod tests {
             takes_ns(&of(&values, "loopback", &facts(cpus), &rows()).unwrap())
         };
         let (apart, shared) = (of(1, 2), of(1, 1));
-        // The receiver's copy, calls and part of the packet.
         let receiver = (200.0 + 500.0 + 100.0, 400.0 + 409.6 + 5000.0 + 500.0);
         assert_eq!(shared, (apart.0 + receiver.0, apart.1 + receiver.1));
         assert_eq!(of(8, 2), apart);
@@ -316,11 +312,9 @@ mod tests {
         rows.push(late("slack=least", 16_000.0));
         let paced = of(bbr, "loopback", &facts, &rows).unwrap();
         let plain = takes_ns(&expected("", "loopback"));
-        // A sixteenth of a packet's wait.
         assert_eq!(takes_ns(&paced), (plain.0, plain.1 + 1000.0));
         assert!(paced.because.contains("bbr"), "{}", paced.because);
 
-        // A process's timer is as much later as its slack is.
         let mut with_slack = facts.clone();
         with_slack.inherited.timer_slack_ns = Some(50_000);
         rows.pop();
@@ -341,7 +335,7 @@ mod tests {
         let echo = "pattern=echo";
         let expected = expected(echo, "loopback");
         assert_eq!(expected.metric, "latency");
-        // Of 56 bytes, and two copies each way of those that it has not.
+        // The measured round trip of 56 bytes, and two copies each way of the rest.
         assert!(expected.low > 0.8 * 30_000.0 && expected.low < 0.8 * 31_000.0);
         assert!(expected.high > 1.25 * 30_000.0 && expected.high < 1.25 * 34_000.0 + 1400.0);
         for values in ["pattern=echo in_flight=2", "pattern=echo threads=2"] {
@@ -356,7 +350,6 @@ mod tests {
         }
         assert_eq!(of("", "loopback", &facts(2), &[]), None);
         assert_eq!(of("over=udp", "veth", &facts(2), &rows()), None);
-        // A call and a copy are enough.
         assert!(of("", "veth", &facts(2), &rows()[..2]).is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! The two ends: one sends messages, the other receives them, and answers them in an echo. What they
-//! have in common is here.
+//! The two ends: one sends messages, the other receives them, and answers them in an echo. This
+//! file has what they share.
 
 mod duration;
 mod receiving;
@@ -18,7 +18,7 @@ use costof_exchange::delivery::Shape;
 use costof_os::memory::fields::Messages;
 use std::io;
 
-/// What points must have in common whose messages are laid out once.
+/// Points with the same layout send the same messages.
 #[derive(Clone, PartialEq)]
 struct Layout {
     shape: Shape,
@@ -38,7 +38,7 @@ impl Layout {
     }
 }
 
-/// Whether a point comes for the first time in a launch; from then on it has been seen.
+/// Whether this is the point's first time in a launch.
 fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
     let is_first = !seen.contains(point);
     if is_first {
@@ -47,7 +47,6 @@ fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
     is_first
 }
 
-/// The messages of each thread of a point.
 fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
     let Shape { size, count } = point.shape();
     let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
@@ -63,7 +62,6 @@ fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>, Fai
         .collect()
 }
 
-/// A failure while messages go.
 fn failed(point: &At<CopySend>, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         // EIO

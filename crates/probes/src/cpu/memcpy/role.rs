@@ -1,4 +1,4 @@
-//! The copies of a point, and what they are made of.
+//! The copies of a point.
 
 use super::{Align, DESTINATION_AT, Memcpy, Shape, apart, offsets, places};
 use crate::arenas::Pages;
@@ -7,7 +7,6 @@ use costof_os::memory::arena::Arena;
 use costof_os::memory::copies::{self, Walk};
 use costof_os::memory::message::Message;
 
-/// What the copies of a point are made of.
 pub(super) struct Copying {
     sources: Sources,
     walk: Walk,
@@ -93,7 +92,7 @@ impl Setup<Memcpy> for Copying {
             }
             Sources::Messages(messages) => copied == messages[place].fields().concat(),
         };
-        ensure!(same, "the copy is not what was copied");
+        ensure!(same, "the copy differs from its source");
         Ok(())
     }
 }

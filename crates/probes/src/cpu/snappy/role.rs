@@ -1,4 +1,4 @@
-//! Compressing and decompressing, with what comes back compared.
+//! Compresses and decompresses, and compares the result.
 
 use super::{ALL_BYTES, Data, Direction, SEED, Snappy};
 use crate::english;
@@ -9,9 +9,9 @@ pub(super) struct Compressor {
     encoder: Encoder,
     decoder: Decoder,
     pieces: Vec<Piece>,
-    /// Where the results go, long enough for each.
+    /// Large enough for every result.
     output: Vec<u8>,
-    /// The last operation: its piece, and what it wrote or why it failed.
+    /// The last operation: its piece, and the bytes it wrote or its error.
     last: Option<(usize, Result<usize, snap::Error>)>,
 }
 
@@ -105,7 +105,7 @@ fn failed(error: snap::Error) -> Failure {
 fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
     ensure!(
         plain == back,
-        "{} bytes came back from Snappy as {} other ones",
+        "{} bytes differ after compressing and decompressing them: {} came back",
         plain.len(),
         back.len()
     );
@@ -120,6 +120,6 @@ mod tests {
     fn what_comes_back_different_is_a_failure() {
         assert!(is_the_same(b"abc", b"abc").is_ok());
         let failure = is_the_same(b"abc", b"ab").unwrap_err();
-        assert!(failure.reason.contains("3 bytes came back"), "{failure}");
+        assert!(failure.reason.contains("3 bytes differ after"), "{failure}");
     }
 }

@@ -15,8 +15,8 @@ const MAX_REREAD_BYTES: u64 = 512 << 20;
 const STRETCHES: u64 = 8;
 /// Pages of the mapped file that are touched: on a rotational disk they take two seconds.
 const FAULTS: u64 = 256;
-/// A fault maps the cached pages around it, too (`fault_around_bytes`, mm/memory.c): only one in so many bytes is
-/// a fault of its own.
+/// A fault also maps the cached pages around it (`fault_around_bytes`, mm/memory.c): this many
+/// bytes per fault.
 const FAULT_AROUND: u64 = 64 << 10;
 
 #[derive(Default)]

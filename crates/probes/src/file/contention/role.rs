@@ -9,15 +9,15 @@ use costof_os::file::reads::{Engine, Reader};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// The longest time for them: a rotational disk, shared by ten, takes a minute.
+/// The longest time for these reads: a rotational disk, shared by ten, takes a minute.
 const MAX_NS: f64 = 20e9;
 /// Reads between two checks of the time.
 const READS_PER_CHECK: u64 = 10;
-/// How long each other process may take until it has read its first block: on a rotational disk, 64
-/// of them take a second.
+/// How long each contender may take until it has read its first block: on a rotational disk, 64 of
+/// them take a second.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// The file of each other process; one block where a block is longer.
+/// The file of each contender; one block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
 
 #[derive(Default)]
@@ -118,7 +118,7 @@ impl RoleAt<Contention> for Contended {
     }
 }
 
-/// Waits until each has read a block.
+/// Waits until each contender has read a block.
 fn wait_until_all_read(contenders: &Contenders) -> Result<(), Failure> {
     let began = Instant::now();
     loop {

@@ -5,8 +5,8 @@ use crate::file::target_file::TargetFile;
 use crate::prelude::*;
 use costof_os::file::reads::Reader;
 
-/// A stretch of a cold file that is read in order: long compared with what the kernel reads ahead, which
-/// is read in vain where the stretch ends.
+/// A stretch of a cold file that is read in order. It is long compared with the kernel's
+/// read-ahead, which is wasted at its end.
 const COLD_STRETCH_BYTES: u64 = 32 << 20;
 
 /// How many blocks are read before the file is evicted again.
@@ -14,10 +14,10 @@ const COLD_STRETCH_BYTES: u64 = 32 << 20;
 pub(super) enum Batch {
     /// Any number: it is not evicted.
     Any,
-    /// At most so many.
+    /// At most this many.
     UpTo(u64),
-    /// Always so many, from the file's beginning on: the kernel reads ahead of who reads in order, in
-    /// vain where that ends soon; and half as many do not take half the time.
+    /// Always this many, from the file's beginning on: the kernel reads ahead, which is wasted
+    /// where a sequence ends early, and half as many do not take half the time.
     Stretch(u64),
 }
 
@@ -32,7 +32,7 @@ impl Batch {
         }
     }
 
-    /// How many blocks to read at once where so many are wanted.
+    /// How many blocks to read at once where this many are wanted.
     pub(super) fn count(self, wanted: u64) -> u64 {
         match self {
             Batch::Any => wanted,
@@ -41,7 +41,7 @@ impl Batch {
         }
     }
 
-    /// Does what comes before each batch.
+    /// Prepares the next batch.
     pub(super) fn prepare(self, target: &TargetFile, reader: &mut Reader) -> Result<(), Failure> {
         match self {
             Batch::Any => Ok(()),

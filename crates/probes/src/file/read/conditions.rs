@@ -6,17 +6,17 @@ use crate::file::target_file::{ALL, TargetFile, require_blocks};
 use crate::prelude::*;
 use costof_model::facts::Medium;
 
-/// Up to this share no bytes came from the device.
+/// At or below this share, no bytes came from the device.
 pub(super) const NONE: f64 = 0.01;
 
-/// Whether the axes go together.
+/// Whether the axes fit together.
 pub(super) fn check_axes(point: &At<Read>) -> Result<(), Failure> {
     if point.depth > 1 && point.engine != Engine::IoUring {
-        unsupported!("several reads in flight at once are for io_uring (--set engine=io_uring)");
+        unsupported!("only io_uring has several reads in flight (--set engine=io_uring)");
     }
     if point.engine == Engine::Mmap && point.cache == Cache::Direct {
         unsupported!(
-            "a mapping is one of the page cache, which direct reads go past (--set cache=cold)"
+            "a mapping is of the page cache, which direct reads bypass (--set cache=cold)"
         );
     }
     require_blocks(point.size, point.block)
@@ -46,7 +46,7 @@ pub(super) fn check_target(point: &At<Read>, target: &TargetFile) -> Result<(), 
     }
 }
 
-/// Whether the bytes came from where the point says, by the share that came from the device.
+/// Whether the bytes came from the right place, by the share that came from the device.
 pub(super) fn check_share(
     point: &At<Read>,
     target: &TargetFile,

@@ -4,10 +4,10 @@ use super::{Cache, Engine, Pattern, Read};
 use crate::file::expect;
 use crate::prelude::*;
 
-/// To find room for a page that is read into the page cache, and to enter it there.
+/// Finding room for a page that is read into the page cache, and entering it there.
 const ADD_PAGE_NS: Range = Range(50.0, 800.0);
-/// A request of io_uring beyond a system call, in such calls: to make the request, to see its
-/// completion, to run its work.
+/// A request of io_uring beyond a system call, in such calls: making the request, seeing its
+/// completion, running its work.
 const REQUEST_CALLS: Range = Range(0.5, 4.0);
 
 pub(super) fn predict(
@@ -43,7 +43,8 @@ fn from_the_device(point: &Read, facts: &Facts, measured: &MeasuredRows<'_>) -> 
     };
     let request = expect::read_request(blocks, facts, measured)?;
     let mut cost = if point.cache == Cache::Cold && point.pattern == Pattern::Sequential {
-        // The kernel reads ahead: it waits before the reader does, and a block comes in a large request.
+        // The kernel reads ahead: it waits before the reader does, and a block comes in a large
+        // request.
         request * (0.0, 0.5) + Cost::bytes(block, (0.3, 8.0), "read ahead")
     } else {
         // Several wait at once, and the device may answer several at once.

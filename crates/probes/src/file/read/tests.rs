@@ -236,7 +236,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
     let seek = at(Cache::Direct, Pattern::Seek, 4096);
     let seek = expect(seek, DiskKind::Rotational, &rows);
     assert!(seek.low >= 1e6, "{seek:?}");
-    // What the same disk has answered already is known better than by its kind.
+    // Measurements of the same disk beat what is usual for its kind.
     let major = PageFault { kind: Kind::Major };
     rows.push(measured(major, 60e3));
     let direct = expect(

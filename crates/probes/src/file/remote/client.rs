@@ -18,16 +18,16 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The most of a reply beside the bytes of the file: the headers of RPC (up to 400 B of verifier) and the
-/// file's attributes.
+/// The most bytes of a reply besides the file's: the headers of RPC (up to 400 B of verifier) and
+/// the file's attributes.
 const MAX_AROUND_BYTES: usize = 1024;
-/// Up to this length, more than one reply may be received by one call, and what is left over is moved.
+/// Up to this length, one call may receive several replies, and the rest is moved.
 const SMALL_BYTES: usize = 16 << 10;
 /// A file's attributes in a reply. Source: RFC 1813, section 2.5, `fattr3`.
 const ATTRIBUTES_BYTES: usize = 84;
-/// Where a call's xid stands, behind the mark of the record.
+/// Where a call's xid is, after the record mark.
 const XID_AT: usize = 4;
-/// Where the offset of a read stands: it and the count are the end.
+/// Where the offset of a read is: it and the count are last.
 const OFFSET_BEFORE_END: usize = 12;
 const UNKNOWN_XID: ReadError = ReadError::ProtocolError("an answer to a call that was not made");
 
@@ -36,14 +36,14 @@ const UNKNOWN_XID: ReadError = ReadError::ProtocolError("an answer to a call tha
 pub(super) struct Client {
     stream: TcpStream,
     timeout: Duration,
-    /// The calls, with the mark before them.
+    /// The calls, each after its record mark.
     null: Vec<u8>,
     read: Vec<u8>,
     block: usize,
     last_xid: u32,
     in_flight: Vec<InFlight>,
     received: Vec<u8>,
-    /// What of `received` was received and not yet read.
+    /// The part of `received` that was received and not yet read.
     unread: Range<usize>,
 }
 
@@ -54,12 +54,12 @@ struct InFlight {
     read: Completed,
 }
 
-/// A read that is complete, of as many bytes as were asked for.
+/// A complete read, of as many bytes as were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Completed {
     /// When it began, as the caller of [`Client::request`] said.
     pub(super) began: u64,
-    /// Where in the file.
+    /// Its offset in the file.
     pub(super) offset: u64,
 }
 
@@ -67,11 +67,11 @@ pub(super) struct Completed {
 #[derive(Debug)]
 pub(super) enum ReadError {
     Connection(io::Error),
-    /// What the server sent instead of a reply.
+    /// The error that the server sent instead of a reply.
     ProtocolError(&'static str),
     /// The server refused.
     Refused(nfsstat3),
-    /// The number of bytes is not the one that was asked for.
+    /// The number of bytes differs from the requested one.
     Count {
         offset: u64,
         count: u32,
@@ -99,7 +99,7 @@ impl Client {
     /// may take `timeout`.
     ///
     /// # Errors
-    /// What setsockopt(2) says.
+    /// If setsockopt(2) fails.
     pub(super) fn new(
         stream: TcpStream,
         file: &NfsFile,
@@ -137,7 +137,7 @@ impl Client {
     /// Measured: a call that does nothing, while nothing else is in flight.
     ///
     /// # Errors
-    /// Why it has failed.
+    /// If it fails.
     pub(super) fn null(&mut self) -> Result<(), ReadError> {
         debug_assert!(self.in_flight.is_empty());
         let xid = self.next_xid();
@@ -152,10 +152,10 @@ impl Client {
         Ok(reply.end()?)
     }
 
-    /// Measured: sends the request for a block at `offset`. `began` is given back when it is complete.
+    /// Measured: sends the request for a block at `offset`. The complete read returns `began`.
     ///
     /// # Errors
-    /// What the connection says.
+    /// If sending fails.
     pub(super) fn request(&mut self, offset: u64, began: u64) -> Result<(), ReadError> {
         let xid = self.next_xid();
         put(&mut self.read, XID_AT, &xid.to_be_bytes());
@@ -170,7 +170,7 @@ impl Client {
     /// Waits until some of a reply has arrived.
     ///
     /// # Errors
-    /// What the connection says.
+    /// If receiving fails.
     pub(super) fn wait_for_reply(&mut self) -> Result<(), ReadError> {
         if self.unread.is_empty() {
             self.stream.peek(&mut [0])?;
@@ -182,15 +182,15 @@ impl Client {
     /// bytes that were asked for.
     ///
     /// # Errors
-    /// Why it has failed.
+    /// If the read fails.
     pub(super) fn complete(&mut self) -> Result<Completed, ReadError> {
         Ok(self.complete_with_data()?.0)
     }
 
-    /// The same, and the bytes.
+    /// The same, with the bytes.
     ///
     /// # Errors
-    /// Why it has failed.
+    /// If the read fails.
     fn complete_with_data(&mut self) -> Result<(Completed, &[u8]), ReadError> {
         let block = self.block;
         let reply = self.receive_reply()?;
@@ -226,7 +226,7 @@ impl Client {
         self.last_xid
     }
 
-    /// Receives the next reply completely; where it lies in `received`.
+    /// Receives the next complete reply; returns where it is in `received`.
     fn receive_reply(&mut self) -> Result<Range<usize>, ReadError> {
         let longest = self.block + MAX_AROUND_BYTES;
         let mut deadline = None;
@@ -257,7 +257,8 @@ impl Client {
         }
     }
 
-    /// Receives some of the `missing` bytes; where replies are small, also of the next one.
+    /// Receives some of the `missing` bytes; where replies are small, perhaps also bytes of the
+    /// next one.
     fn receive(&mut self, missing: usize, deadline: &mut Option<Instant>) -> Result<(), ReadError> {
         if self.unread.is_empty() {
             self.unread = 0..0;
@@ -294,7 +295,7 @@ fn put(call: &mut [u8], at: usize, bytes: &[u8]) {
     call[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A call, with the mark before it.
+/// A call, after its record mark.
 fn call(
     procedure: NFS_PROGRAM,
     credential: &opaque_auth<'static>,
@@ -321,7 +322,7 @@ fn call(
 }
 
 impl ReadError {
-    /// As the failure of a point, of the file of this name.
+    /// As the failure of a point, for the file of this name.
     pub(super) fn failure(&self, file: &str, timeout: Duration) -> Failure {
         Failure::error(match self {
             ReadError::Connection(error) => {
@@ -373,10 +374,11 @@ mod tests {
     /// Makes a reply.
     type MakeReply = Box<dyn Fn(&Request) -> Vec<u8> + Send>;
 
-    /// What a server sends; after the last, it waits for as long as the other end is there.
+    /// What a server sends; afterwards it waits until the client has gone.
     type Sent = Vec<Vec<u8>>;
 
-    /// The client of a server that receives so many calls at a time and sends what `answer` makes of them.
+    /// The client of a server that receives this many calls at a time and sends what `answer` makes
+    /// of them.
     fn client(
         depth: usize,
         timeout: Duration,
@@ -394,7 +396,7 @@ mod tests {
                     if piece.is_empty() {
                         return;
                     }
-                    // Pieces arrive as such.
+                    // Each piece arrives separately.
                     thread::sleep(Duration::from_millis(2));
                     if stream.write_all(&piece).is_err() {
                         return;
@@ -424,12 +426,12 @@ mod tests {
         })
     }
 
-    /// What stands before the results: the call is accepted, and a verifier of 4 B is sent.
+    /// The part before the results: the call is accepted, with a verifier of 4 B.
     fn accepted(xid: u32) -> Vec<u8> {
         words(&[xid, 1, 0, 0, 4, 7, 0])
     }
 
-    /// A block of which each byte is drawn from its offset, with or without the file's attributes.
+    /// A block whose bytes depend on their offsets, with or without the file's attributes.
     fn read(request: &Request, attributes: bool) -> Vec<u8> {
         let mut answer = accepted(request.xid);
         answer.extend(words(&[OK, u32::from(attributes)]));
@@ -455,7 +457,7 @@ mod tests {
             let answers = requests.iter().rev().enumerate();
             let all = answers.flat_map(|(position, request)| read(request, position % 2 == 0));
             let all: Vec<u8> = all.collect();
-            // Cut in the middle of a mark, of a block, and nowhere near either.
+            // Cut in the middle of a mark, in the middle of a block, and far from either.
             let cuts = [0, 2, 3000, BLOCK + 150, all.len()];
             cuts.windows(2)
                 .map(|cut| all[cut[0]..cut[1]].to_vec())
@@ -490,7 +492,7 @@ mod tests {
         }
     }
 
-    /// Why a read that is answered so has failed.
+    /// Why a read with this answer fails.
     fn failure(timeout: Duration, answer: impl Fn(&Request) -> Sent + Send + 'static) -> String {
         let mut client = client(1, timeout, move |requests| answer(&requests[0]));
         client.request(8192, 0).unwrap();
@@ -503,14 +505,14 @@ mod tests {
         let refused = |status| -> MakeReply {
             Box::new(move |request| marked(&[accepted(request.xid), words(&[status, 0])].concat()))
         };
-        // Counts and lengths that do not fit each other or what was asked for.
+        // Counts and lengths that contradict each other or the request.
         let counted = |count: u32, length: u32, bytes: usize| -> MakeReply {
             Box::new(move |request| {
                 let head = words(&[OK, 0, count, 1, length]);
                 marked(&[accepted(request.xid), head, vec![0; bytes]].concat())
             })
         };
-        // These words behind the xid.
+        // These words after the xid.
         let headed = |head: &'static [u32]| -> MakeReply {
             Box::new(move |request| marked(&[words(&[request.xid]), words(head)].concat()))
         };
@@ -559,7 +561,7 @@ mod tests {
         let timeout = Duration::from_millis(200);
         let silent = failure(timeout, move |request| vec![half(request)]);
         assert!(silent.contains("no answer within 200ms"), "{silent}");
-        // One that sends a byte now and then counts as silent.
+        // A server that sends a byte now and then counts as silent.
         let slow = failure(timeout, |_| {
             let mut pieces = vec![marked(&[0; BLOCK])[..4].to_vec()];
             pieces.extend(std::iter::repeat_n(vec![0], BLOCK));

@@ -6,12 +6,12 @@ use super::url::{Url, is_url};
 use crate::prelude::*;
 use std::net::IpAddr;
 
-/// Another stretch of blocks over the same link, compared with how fast those before arrived.
+/// Another sequence of blocks over the same link, relative to the measured rate.
 const OF_THE_RATE: (f64, f64) = (0.6, 1.2);
-/// What each call of several in flight takes of a server, at most, where one alone takes so long.
+/// The most server time of each of several calls in flight, relative to a call alone.
 const OF_A_CALL: f64 = 0.4;
 
-/// A call that does nothing, of a server on this machine: the thread that receives the call passes it on,
+/// A call that does nothing, to a server on this machine: the receiving thread passes the call on
 /// and wakes others for it.
 pub(super) fn null_call(path: &str, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     if !is_here(path) {
@@ -22,8 +22,7 @@ pub(super) fn null_call(path: &str, measured: &MeasuredRows<'_>) -> Option<Predi
         .predict("latency")
 }
 
-/// A block, of a server that answers a call that does nothing in the time that was measured, and whose
-/// blocks arrive as fast as was measured.
+/// A block, by the measured time of a call that does nothing and the measured rate of blocks.
 pub(super) fn read(point: &Remote, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let server = RemoteCall {
         path: point.path.clone(),
@@ -41,7 +40,7 @@ pub(super) fn read(point: &Remote, measured: &MeasuredRows<'_>) -> Option<Predic
     if point.depth == 1 {
         return alone.predict("latency");
     }
-    // Each waits for all others that are in flight.
+    // Each waits for all others in flight.
     let in_turn = arriving * depth + call * (0.0, OF_A_CALL * depth);
     alone.max(in_turn).predict("latency")
 }
@@ -64,7 +63,7 @@ mod tests {
     use crate::testing::measured;
     use costof_model::metric::Estimate;
 
-    /// What is expected where a call takes 40 µs and 12 MB arrive a second.
+    /// The prediction where a call takes 40 µs and 12 MB arrive per second.
     fn expected(block: usize, depth: usize) -> Prediction {
         let path = Text::Borrowed("nfs://10.77.0.1/e/f");
         let mut row = measured(RemoteCall { path: path.clone() }, 40_000.0);

@@ -25,7 +25,7 @@ pub(super) struct Mounted {
 /// Kinds of file systems whose files are on another machine, or on the other side of a hypervisor.
 const REMOTE: &str = "9p afs beegfs ceph cifs coda glusterfs gpfs lustre ncpfs nfs nfs4 orangefs \
                       smb3 smbfs virtiofs wekafs";
-/// The same of FUSE, which have names of their own: `fuse.sshfs`.
+/// The same for FUSE, whose kinds have names of their own: `fuse.sshfs`.
 const REMOTE_FUSE: &str = "ceph-fuse cephfs curlftpfs davfs2 gcsfuse glusterfs goofys httpfs \
                            juicefs mount-s3 moosefs rclone s3fs smbnetfs sshfs";
 
@@ -60,7 +60,7 @@ pub(super) fn find(path: &str) -> Result<Mounted, Failure> {
         return none("it is a directory, not a file");
     }
     if !status.is_file() {
-        return none("it is no regular file");
+        return none("it is not a regular file");
     }
     if status.len() == 0 {
         return none("the file is empty");
@@ -74,10 +74,10 @@ pub(super) fn find(path: &str) -> Result<Mounted, Failure> {
 }
 
 impl Mounted {
-    /// Opens it past the page cache, to be read in such blocks.
+    /// Opens it past the page cache, for reads of this size.
     ///
     /// # Errors
-    /// Where its file system reads nothing past the page cache, or nothing at all.
+    /// If its file system does not support reads past the page cache, or cannot read the file.
     pub(super) fn open(&self, block: usize) -> Result<MountedFile, Failure> {
         let file = open_direct(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => Failure::unsupported(format!(
@@ -114,13 +114,13 @@ impl MountedFile {
     /// Measured: asks the server for the file's attributes.
     ///
     /// # Errors
-    /// What statx(2) says.
+    /// If statx(2) fails.
     pub(super) fn null(&mut self) -> io::Result<()> {
         ask_for_attributes(&self.file)
     }
 
-    /// Notes that the block at `offset` is to be read. [`Self::complete`] reads it, so that what is counted
-    /// from some moment on is read after it.
+    /// Notes that the block at `offset` is to be read. [`Self::complete`] reads it, so that
+    /// whatever is counted from here on includes the read.
     pub(super) fn request(&mut self, offset: u64, began: u64) {
         self.requested = Some(Completed { began, offset });
     }
@@ -128,10 +128,10 @@ impl MountedFile {
     /// Measured: reads the block that was requested. One system call.
     ///
     /// # Errors
-    /// What pread(2) says, and where it reads less.
+    /// If pread(2) fails or reads less.
     ///
     /// # Panics
-    /// Where none was requested, which is a bug.
+    /// If no block was requested, which is a bug.
     pub(super) fn complete(&mut self) -> Result<Completed, ReadError> {
         let read = self.requested.take().expect("a block was requested");
         let offset = read.offset;
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((completed.began, completed.offset), (7, 0));
         assert_eq!(file.in_flight(), 0);
         assert_eq!(&file.memory.as_mut_slice()[..4], b"\x7fELF");
-        // Past the end, it is completing it that fails.
+        // A read past the end fails when it is completed.
         file.request(1 << 40, 0);
         assert!(matches!(
             file.complete(),

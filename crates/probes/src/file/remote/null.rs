@@ -10,17 +10,17 @@ point! {
     /// How long does a file server take for a call that does nothing?
     ///
     /// NFS version 3 has a procedure that does nothing, NULL. It is called over TCP, one call at a
-    /// time, on the server that a URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. For
-    /// a path on a mounted remote file system, the server is asked for the file's attributes
-    /// instead (statx(2) with AT_STATX_FORCE_SYNC); the kernel's client does not answer that from
-    /// memory, but the process of a FUSE file system may. The handshake shows what the link and
-    /// both kernels take; the rest is the server's process, and waking it. Then the file is read in
-    /// order in blocks of up to 64 KiB, four in flight (of a mounted path one), for 50 ms after up
-    /// to as long of warming up: no read of it can come faster over this link.
+    /// time, on the server of the file that a URL nfs://HOST[:PORT]/EXPORT/FILE names. For a path
+    /// on a mounted remote file system, the server is asked for the file's attributes instead
+    /// (statx(2) with AT_STATX_FORCE_SYNC); the kernel's client does not answer that from memory,
+    /// but the process of a FUSE file system may. The handshake shows the time of the link and of
+    /// both kernels; the rest is the server's process, and waking it. Then the file is read in
+    /// order in blocks of up to 64 KiB, four in flight (of a mounted path one), for 50 ms, after
+    /// warming up for up to as long: no read of it can be faster over this link.
     ///
     /// # Predicted from
-    /// where the server is on this machine, the round trip by TCP that net.rtt has measured on
-    /// loopback; of another machine's network nothing is known
+    /// where the server is on this machine, a TCP round trip on loopback (net.rtt); nothing is
+    /// known about another machine's network
     ///
     /// # Sources
     /// - RFC 1813, section 3.3.0: NULL, to allow server response testing and timing
@@ -35,13 +35,13 @@ point! {
 
 impl Measure for RemoteCall {
     const METRICS: &'static [Metric] = metrics! {
-        /// from before the call is sent until its answer is there
+        /// from before the call is sent until its answer has arrived
         latency: Nanoseconds Lower,
-        /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
-        /// in flight: the link's round trip, without a process of the server
+        /// a TCP handshake with the server's kernel, as this machine's kernel timed it, while
+        /// nothing else is in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
-        /// bytes of the file that arrive with several calls in flight: what the link lets through,
-        /// or the server
+        /// bytes of the file per second with several calls in flight, limited by the link or the
+        /// server
         rate: BytesPerSecond Higher,
     };
     const AFTER: NameList = &["net.rtt"];

@@ -46,24 +46,24 @@ impl Blocks {
     }
 }
 
-/// How often reads and calls that do nothing take turns.
+/// How often reads and calls that do nothing alternate.
 const TURNS: u32 = 4;
 /// The share of the time that such calls get.
 const CALLS_SHARE: f64 = 0.2;
 /// The fewest reads in a turn.
 const MIN_READS: u64 = 4;
-/// Handshakes with nothing else in flight, and after the reads of a turn.
+/// Handshakes while nothing else is in flight, and after the reads of a turn.
 const HANDSHAKES: u32 = 4;
 /// The shortest turn over a slow link, in nanoseconds.
 const MIN_SLOW_TURN_NS: f64 = 50e6;
-/// How many reads must fit into a point's time, so that it is cut into turns.
+/// How many reads must fit into a point's time for it to be cut into turns.
 const READS_PER_POINT: f64 = 40.0;
 
-/// Measures a point: handshakes, then calls that do nothing and reads in turns, of blocks one behind the
-/// other or as they are `random`.
+/// Measures a point: handshakes, then alternately calls that do nothing and reads of blocks, in
+/// order or at `random`.
 ///
 /// # Errors
-/// What the server does not answer, or answers.
+/// If the server does not answer, or answers wrongly.
 pub(super) fn measure(
     reader: &mut Reader,
     random: Option<Rng>,
@@ -71,7 +71,7 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let each_ns = warm_up(reader, meter)?;
     handshakes(reader, meter)?;
-    // Over a slow link, one turn takes long enough, and must outlast what a link lets through at once.
+    // Over a slow link, one turn takes long enough, and must outlast a link's burst.
     let (turns, least_ns) = if each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
         (TURNS, 0.0)
     } else {
@@ -82,7 +82,7 @@ pub(super) fn measure(
     let mut sum = Stretch::default();
     for _ in 0..turns {
         let mut turn = meter.share(turns);
-        // Those of the turn before; what is in flight after the last is not waited for.
+        // Reads of the turn before; those in flight after the last turn are not waited for.
         while reader.in_flight() > 0 {
             reader.complete()?;
         }
@@ -96,8 +96,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Reads before those that count, one at a time, for up to half of the time; how long each took. Each
-/// block is read once, whatever order comes later: of blocks at random, a third would be left out.
+/// Reads before those that count, one at a time, for up to half of the time; returns the time of
+/// each. Each block is read once, in any case: reads at random would leave out a third.
 fn warm_up(reader: &mut Reader, meter: &Meter<'_>) -> Result<f64, Failure> {
     let mut blocks = Blocks::new(reader, None);
     let clock = meter.clock();
@@ -111,11 +111,11 @@ fn warm_up(reader: &mut Reader, meter: &Meter<'_>) -> Result<f64, Failure> {
     Ok(ns / done as f64)
 }
 
-/// The link's round trip, as the kernels time it, while nothing else is in flight. Nothing where the
-/// server's address is not known, or it takes no more connections.
+/// The link's round trip, as the kernels time it, while nothing else is in flight. Nothing where
+/// the server's address is unknown, or it accepts no more connections.
 ///
 /// # Errors
-/// What reading the connection's state says.
+/// If the connection's state cannot be read.
 pub(super) fn handshakes(reader: &Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
     for _ in 0..HANDSHAKES {
         let Some(handshake) = reader.begin_handshake() else {
@@ -129,7 +129,7 @@ pub(super) fn handshakes(reader: &Reader, meter: &mut Meter<'_>) -> Result<(), F
     Ok(())
 }
 
-/// Records a handshake, if it is over; whether it is.
+/// Records a handshake if it is complete; returns whether it is.
 fn over(
     handshake: &Handshake,
     metric: &'static str,
@@ -146,15 +146,15 @@ fn over(
 /// Calls that do nothing, one at a time, for their share of the time.
 ///
 /// # Errors
-/// What the server does not answer, or answers.
+/// If the server does not answer, or answers wrongly.
 pub(super) fn calls(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
     calls_for(reader, meter, "null_call", CALLS_SHARE)
 }
 
-/// The same for all of the time, as the answer to what such a call takes.
+/// The same for the whole time, where such calls are the metric.
 ///
 /// # Errors
-/// What the server does not answer, or answers.
+/// If the server does not answer, or answers wrongly.
 pub(super) fn calls_alone(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
     for _ in 0..MIN_READS {
         reader.null()?;
@@ -165,10 +165,10 @@ pub(super) fn calls_alone(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<
 /// How long blocks are read to see how fast they arrive.
 pub(super) const RATE_NS: f64 = 50e6;
 
-/// How fast blocks arrive in order, with as many in flight as the reader keeps.
+/// The rate of blocks in order, with as many in flight as the reader keeps.
 ///
 /// # Errors
-/// What the server does not answer, or answers.
+/// If the server does not answer, or answers wrongly.
 pub(super) fn rate(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let mut meter = meter.lasting(RATE_NS);
     warm_up(reader, &meter)?;
@@ -202,7 +202,7 @@ fn calls_for(
     Ok(())
 }
 
-/// A stretch of reads.
+/// A sequence of reads.
 #[derive(Clone, Copy, Default)]
 struct Stretch {
     blocks: u64,
@@ -218,8 +218,8 @@ impl Stretch {
     }
 }
 
-/// Reads for the rest of the time, with as many in flight as the point asks for. What counts begins when
-/// the first of them are complete: each later one finds as many before it.
+/// Reads for the rest of the time, with as many in flight as the point asks for. Counting begins
+/// when the first of them are complete: each later one finds as many before it.
 fn reads(
     reader: &mut Reader,
     blocks: &mut Blocks,
@@ -265,10 +265,10 @@ fn keep_in_flight(
     Ok(())
 }
 
-/// Handshakes while the file goes on to be read, which is not counted: each holds up a read.
+/// Handshakes while reads of the file go on, which are not counted: each handshake delays a read.
 ///
 /// # Errors
-/// What the server does not answer, or answers.
+/// If the server does not answer, or answers wrongly.
 fn handshakes_loaded(
     reader: &mut Reader,
     blocks: &mut Blocks,
@@ -279,7 +279,7 @@ fn handshakes_loaded(
         let Some(handshake) = reader.begin_handshake_loaded()? else {
             break;
         };
-        // Where packets wait in the link, those that were before it come first.
+        // Where packets queue in the link, the handshake waits behind them.
         for _ in 0..reader.depth + 1 {
             reader.complete()?;
             keep_in_flight(reader, blocks, meter.clock())?;

@@ -37,13 +37,13 @@ impl<'r> Reply<'r> {
         Ok(u32::from_be_bytes(*word))
     }
 
-    /// So many bytes, and what pads them to whole words.
+    /// This many bytes, and the padding to whole words.
     pub(super) fn padded(&mut self, length: u32) -> Result<&'r [u8], Malformed> {
         let length = length as usize;
         Ok(&self.bytes(length.next_multiple_of(4))?[..length])
     }
 
-    /// Passes over an opaque of variable length, of at most so many bytes.
+    /// Skips an opaque of variable length, of at most this many bytes.
     pub(super) fn skip_opaque(
         &mut self,
         max: usize,
@@ -72,7 +72,7 @@ impl<'r> Reply<'r> {
         Ok(())
     }
 
-    /// Nothing may be left.
+    /// Fails if anything is left.
     pub(super) fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() {
             return Ok(());

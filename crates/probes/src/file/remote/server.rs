@@ -36,14 +36,14 @@ pub(super) struct NfsFile {
     pub(super) handle: nfs_fh3,
     pub(super) credential: opaque_auth<'static>,
     pub(super) size_bytes: u64,
-    /// The most that the server reads by one call.
+    /// The largest read that the server accepts.
     pub(super) max_read_bytes: u64,
 }
 
-/// The file that `url` names, by the first of its host's addresses where it is found.
+/// The file that `url` names, at the first of its host's addresses where it is found.
 ///
 /// # Errors
-/// What does not reply, or what it replies.
+/// If an address does not reply, or its reply says why not.
 pub(super) fn find(url: &Url) -> Result<NfsFile, Failure> {
     let failed = |why: String| Failure::error(format!("{url} cannot be read: {why}"));
     let found = (&*url.host, 0).to_socket_addrs();
@@ -85,7 +85,7 @@ fn find_at(address: IpAddr, url: &Url) -> Result<NfsFile, String> {
         ftype3::NF3REG => {}
         ftype3::NF3DIR => return Err("it is a directory, not a file".into()),
         ftype3::NF3LNK => return Err("it is a symbolic link: name the file behind it".into()),
-        _ => return Err("it is no regular file".into()),
+        _ => return Err("it is not a regular file".into()),
     }
     if attributes.size == 0 {
         return Err("the file is empty".into());
@@ -99,7 +99,7 @@ fn find_at(address: IpAddr, url: &Url) -> Result<NfsFile, String> {
     })
 }
 
-/// Who calls: the user that this process is. The owner of /proc/self is its effective one.
+/// The caller: the user of this process. The owner of /proc/self is its effective one.
 fn caller() -> auth_unix {
     let (uid, gid) =
         fs::metadata("/proc/self").map_or((65534, 65534), |this| (this.uid(), this.gid()));
@@ -126,7 +126,7 @@ fn connect(at: SocketAddr, program: &str) -> Result<BlockingStream, String> {
     stream.map_err(|error| format!("{program} at {at}: {}", connection_error(&error, TIMEOUT)))
 }
 
-/// Where a program listens, by the portmapper.
+/// The port of a program, by the portmapper.
 fn port(address: IpAddr, Program(number, version, name): Program) -> Result<SocketAddr, String> {
     let portmapper = SocketAddr::new(address, PMAP_PORT);
     let stream = connect(portmapper, "the portmapper").map_err(|why| {
@@ -161,8 +161,8 @@ fn serves_mount(nfs: SocketAddr) -> Result<bool, String> {
     }
 }
 
-/// The longest folder of the file's path that can be mounted: how many names it has, and its handle. A
-/// server may hide its list of exports, so the folders are tried one after the other.
+/// The longest folder of the file's path that can be mounted: how many names it has, and its
+/// handle. A server may hide its list of exports, so the folders are tried one after the other.
 fn mount_export(
     at: SocketAddr,
     url: &Url,
@@ -176,7 +176,7 @@ fn mount_export(
         let shown = String::from_utf8_lossy(&path).into_owned();
         match block_on(client.mnt(dirpath(Opaque::borrowed(&path)))) {
             Ok(mounted) => {
-                // Else it would stay in the server's list of mounts. The handle stays valid.
+                // Otherwise it would stay in the server's list of mounts. The handle stays valid.
                 let _ = block_on(client.umnt(dirpath(Opaque::borrowed(&path))));
                 return Ok((depth, root(mounted, &shown)?));
             }
@@ -204,7 +204,7 @@ fn refusal(status: &mountstat3) -> String {
     }
 }
 
-/// The handle of a folder that was mounted, if callers need not authenticate.
+/// The handle of a mounted folder, if callers need not authenticate.
 fn root(mounted: mountres3_ok<'_>, shown: &str) -> Result<nfs_fh3, String> {
     let plain = [auth_flavor::AUTH_UNIX as u32, auth_flavor::AUTH_NULL as u32];
     let flavours = &mounted.auth_flavors;
@@ -242,7 +242,7 @@ fn look_up(
             match status {
                 nfsstat3::NFS3ERR_NOENT => format!("there is no `{name}`"),
                 nfsstat3::NFS3ERR_NOTDIR => {
-                    format!("what stands before `{name}` is no directory")
+                    format!("what comes before `{name}` is not a directory")
                 }
                 nfsstat3::NFS3ERR_ACCES => format!("`{name}` may not be looked up by this user"),
                 status => format!("looking up `{name}`: {status}"),
@@ -273,7 +273,7 @@ fn limits(client: &mut Nfs3Client<BlockingStream>, file: &nfs_fh3) -> Result<FSI
     })
 }
 
-/// The results of a call; `refusal` says what a status that is no success means.
+/// The results of a call; `refusal` says what a status other than success means.
 fn results<T, E>(
     call: impl Future<Output = Result<Nfs3Result<T, E>, RpcError>>,
     refusal: impl FnOnce(nfsstat3) -> String,
@@ -295,14 +295,14 @@ fn rpc_error(error: &RpcError) -> String {
     }
 }
 
-/// Why a connection to a server that may take `timeout` for a reply has failed.
+/// Why a connection failed, to a server that may take `timeout` for a reply.
 pub(super) fn connection_error(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("no answer within {timeout:?}"),
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "the server has ended the connection".into()
         }
-        ErrorKind::ConnectionRefused => "nobody listens there (connection refused)".into(),
+        ErrorKind::ConnectionRefused => "nothing listens there (connection refused)".into(),
         _ => error.to_string(),
     }
 }

@@ -10,13 +10,13 @@ use costof_os::net::handshake::Handshake;
 use costof_os::net::reserved_port;
 use std::net::SocketAddr;
 
-/// In which blocks the link is filled, and how many at a time.
+/// The blocks that fill the link, and how many are in flight.
 const RATE_BLOCK_BYTES: u64 = 64 << 10;
 const RATE_DEPTH: usize = 4;
 
 /// A remote file.
 pub(super) enum Source {
-    /// Of an NFS server, with its URL.
+    /// On an NFS server, with its URL.
     Nfs(String, NfsFile),
     /// On a mounted file system.
     Mounted(Mounted),
@@ -55,7 +55,7 @@ impl Source {
         self.open(block, 1)
     }
 
-    /// Prepares to read it as fast as the link lets it through.
+    /// Prepares to read it as fast as possible over the link.
     ///
     /// # Errors
     /// As for [`Source::open`].
@@ -68,10 +68,10 @@ impl Source {
         self.open(block, depth)
     }
 
-    /// Prepares to read it in such blocks, so many at a time.
+    /// Prepares to read it in blocks of this size, with this many in flight.
     ///
     /// # Errors
-    /// Where the file is shorter or the server reads less; what opening and connecting say.
+    /// If the file is shorter or the server reads less, or if opening or connecting fails.
     pub(super) fn open(self, block: usize, depth: usize) -> Result<Reader, Failure> {
         let size_bytes = self.size_bytes();
         if size_bytes < block as u64 {
@@ -108,7 +108,7 @@ impl Source {
 fn connect(url: &str, file: &NfsFile, block: usize, depth: usize) -> Result<Client, Failure> {
     if file.max_read_bytes < block as u64 {
         unsupported!(
-            "the server reads at most {} by one call (a smaller --set block=…)",
+            "the server reads at most {} per call (a smaller --set block=…)",
             display_bytes(file.max_read_bytes)
         );
     }
@@ -124,7 +124,7 @@ impl Reader {
     /// Reads only the file's first `bytes` bytes, if that is not 0.
     ///
     /// # Errors
-    /// Where the file has fewer, or that is less than a block.
+    /// If the file has fewer, or that is less than a block.
     pub(super) fn only_first(mut self, bytes: u64) -> Result<Reader, Failure> {
         if bytes > 0 && !(self.block as u64..=self.size_bytes).contains(&bytes) {
             unsupported!(
@@ -183,8 +183,8 @@ impl Reader {
         Some(handshake)
     }
 
-    /// The same while a reply is arriving: some of it is here, and the rest of it, or the next, is in the
-    /// link.
+    /// The same while a reply is arriving: some of it is here, and the rest, or the next one, is in
+    /// the link.
     pub(super) fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>, Failure> {
         if let Via::Client(client) = &mut self.via {
             let arriving = client.wait_for_reply();

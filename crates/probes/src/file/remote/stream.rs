@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// The longest reply to the calls that are made here, in bytes: the list of exports is not among them.
+/// The longest reply to the calls made here, in bytes; the list of exports is not requested.
 const MAX_REPLY_BYTES: u32 = 64 << 10;
 
 /// The connection.
@@ -24,9 +24,9 @@ pub(super) struct BlockingStream {
     timeout: Duration,
     /// When the reply must be complete.
     deadline: Instant,
-    /// Whether the next bytes are the mark before a reply, which says how long that is.
+    /// Whether the next bytes are the mark before a reply, which gives its length.
     before_mark: bool,
-    /// The last call's.
+    /// The xid of the last call.
     procedure: Procedure,
 }
 
@@ -111,8 +111,8 @@ type Procedure = (u32, u32);
 const MNT: Procedure = (mount::PROGRAM, MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
 const LOOKUP: Procedure = (nfs3::PROGRAM, NFS_PROGRAM::NFSPROC3_LOOKUP as u32);
 
-/// The procedure of a call: behind the mark, the xid, the kind of the message and the version of RPC. Source: RFC 5531,
-/// section 9.
+/// The procedure of a call: after the mark, the xid, the kind of the message and the version of
+/// RPC. Source: RFC 5531, section 9.
 fn procedure_of(call: &[u8]) -> Option<Procedure> {
     let word = |at: usize| {
         let bytes = call.get(4 * at..)?.first_chunk()?;
@@ -121,8 +121,8 @@ fn procedure_of(call: &[u8]) -> Option<Procedure> {
     Some((word(4)?, word(6)?))
 }
 
-/// Which part of a reply says that it is longer than it can be, if any. A reply that ends too early, or
-/// rejects the call, is left to who unpacks it.
+/// Which part of a reply claims to be longer than possible, if any. A reply that ends too early, or
+/// rejects the call, is left to the code that unpacks it.
 fn too_long(procedure: Procedure, reply: &[u8]) -> Option<&'static str> {
     match check(procedure, Reply(reply)) {
         Err(Malformed::Invalid(what)) => Some(what),
@@ -144,7 +144,7 @@ fn check(procedure: Procedure, mut reply: Reply<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The result of a call over a [`BlockingStream`], which never returns before it is complete.
+/// The result of a call over a [`BlockingStream`], which always completes before it returns.
 pub(super) fn block_on<F: Future>(call: F) -> F::Output {
     match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -163,7 +163,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// What comes of a call that is answered by these bytes, after which the server is silent or goes.
+    /// The result of a call that gets these bytes as its answer, after which the server is silent
+    /// or goes.
     fn answered(bytes: &[u8], goes: bool) -> String {
         answered_to(bytes, goes, |stream| {
             let error = block_on(PortmapperClient::new(stream).null()).unwrap_err();
@@ -171,7 +172,7 @@ mod tests {
         })
     }
 
-    /// The same of this call.
+    /// The same for this call.
     fn answered_to(bytes: &[u8], goes: bool, call: fn(BlockingStream) -> String) -> String {
         let bytes = bytes.to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -180,7 +181,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let mut call = receive_call(&mut stream).unwrap();
             stream.write_all(&bytes).unwrap();
-            // Until the other end is gone.
+            // Until the other end has gone.
             while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
         });
         let stream = BlockingStream::new(stream, Duration::from_millis(100)).unwrap();
@@ -240,7 +241,7 @@ mod tests {
             (MNT, &[1, 1, 0, 0, 4, 7, 0, 0, 4, 7, 2, 1, 0][..]),
             (MNT, &[1, 1, 0, 0, 0, 0, 13]),
             (LOOKUP, &[1, 1, 0, 0, 0, 0, 0, 4, 7, 0, 0]),
-            // Of others, what comes first is no length.
+            // Other replies do not begin with a length.
             ((nfs3::PROGRAM, 19), &[1, 1, 0, 0, 0, 0, 0, u32::MAX]),
             (MNT, &[1, 1, 1, 1, u32::MAX]),
             (MNT, &[1]),

@@ -4,7 +4,7 @@ use nfs3_client::nfs3_types::rpc::fragment_header;
 use std::io::{self, Read};
 use std::net::TcpStream;
 
-/// The next call, without the mark before it.
+/// The next call, without its record mark.
 pub(super) fn receive_call(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut mark = [0; 4];
     stream.read_exact(&mut mark)?;
@@ -17,7 +17,7 @@ pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A reply, with the mark before it.
+/// A reply, after its record mark.
 pub(super) fn marked(reply: &[u8]) -> Vec<u8> {
     let mark = fragment_header::new(reply.len() as u32, true);
     [&mark.into_xdr_buf()[..], reply].concat()

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The scheme.
 pub(crate) const SCHEME: &str = "nfs";
-/// How many folders may stand before the file's name.
+/// The most folders before the file's name.
 const MAX_DEPTH: usize = 64;
 /// How long a name may be. Source: limits.h, `NAME_MAX`.
 const MAX_NAME_BYTES: usize = 255;
@@ -23,7 +23,7 @@ pub(super) struct Url {
     pub(super) names: Vec<Vec<u8>>,
 }
 
-/// Whether `text` is meant for one.
+/// Whether `text` looks like one.
 pub(super) fn is_url(text: &str) -> bool {
     text.starts_with("nfs://")
 }
@@ -32,10 +32,10 @@ impl Url {
     /// The file that `text` names.
     ///
     /// # Errors
-    /// What is wrong with it, and how it is written.
+    /// What is wrong with it, and the right form.
     pub(super) fn parse(text: &str) -> Result<Url, String> {
         parse(text).map_err(|wrong| {
-            format!("{text} is no NFS URL: {wrong} (write nfs://HOST[:PORT]/EXPORT/FILE)")
+            format!("{text} is not an NFS URL: {wrong} (write nfs://HOST[:PORT]/EXPORT/FILE)")
         })
     }
 
@@ -52,7 +52,9 @@ impl Url {
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {
-    let rest = text.strip_prefix("nfs://").ok_or("it begins otherwise")?;
+    let rest = text
+        .strip_prefix("nfs://")
+        .ok_or("it does not begin with nfs://")?;
     let (server, path) = rest.split_once('/').ok_or("no path follows the host")?;
     let (host, port) = match server.strip_prefix('[') {
         Some(bracketed) => {
@@ -70,7 +72,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
         }
         None => match server.split_once(':') {
             Some((_, rest)) if rest.contains(':') => {
-                return Err("an IPv6 address stands in brackets");
+                return Err("an IPv6 address needs brackets");
             }
             Some((host, port)) => (host, Some(port)),
             None => (server, None),
@@ -100,7 +102,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
     }
 }
 
-/// A name, of which `%2C` and the like are single bytes.
+/// A name, in which `%2C` and the like stand for single bytes.
 fn name(text: &str) -> Result<Vec<u8>, &'static str> {
     const NO_BYTE: &str = "two hexadecimal digits must follow a %";
     let mut bytes = text.bytes();
@@ -119,10 +121,10 @@ fn name(text: &str) -> Result<Vec<u8>, &'static str> {
         });
     }
     if name == b".." {
-        return Err("`..` cannot be asked of a server");
+        return Err("a server does not resolve `..`");
     }
     if name.contains(&0) || name.contains(&b'/') {
-        return Err("a name has neither NUL nor a slash in it");
+        return Err("a name contains neither NUL nor slash");
     }
     if name.len() > MAX_NAME_BYTES {
         return Err("a name has at most 255 bytes");
@@ -172,7 +174,7 @@ mod tests {
         let long = format!("nfs://h/e/{}", "x".repeat(256));
         let deep = format!("nfs://h{}", "/d".repeat(66));
         for (text, why) in [
-            ("nfs:/h/e/f", "begins otherwise"),
+            ("nfs:/h/e/f", "does not begin with"),
             ("nfs://host", "no path"),
             ("nfs:///e/f", "no host"),
             ("nfs://host/file", "an export and a file"),

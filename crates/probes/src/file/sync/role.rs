@@ -30,7 +30,7 @@ impl RoleAt<Sync> for Syncing {
         let (size, block) = (point.size, point.block);
         target_file::require_blocks(size, block)?;
         let target = match point.r#where {
-            // A file that was emptied is shorter than it is known to be.
+            // After it was emptied, the file is shorter than its recorded size.
             Where::Append => self.target.insert(TargetFile::new(&point.dir)?),
             Where::Overwrite => TargetFile::reuse(&mut self.target, &point.dir)?,
         };
@@ -89,10 +89,10 @@ impl RoleAt<Sync> for Syncing {
         let target = self.target.as_ref().expect("a measured point has a file");
         let writer = self.writer.take().expect("a measured point has a writer");
         if !target.check("read", writer.is_written(&target.data))? {
-            fail!("the last block does not stand as it was written");
+            fail!("the last block differs from what was written");
         }
         if point.r#where == Where::Append {
-            // It is shorter than it is known to be.
+            // It is shorter than its recorded size.
             self.target = None;
         }
         target_file::require_all_by_device(self.share, meter, |share| {

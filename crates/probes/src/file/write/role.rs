@@ -26,11 +26,11 @@ impl Writing {
     }
 }
 
-/// Has all of the file in the page cache: direct writes, of a point before, have dropped what was there.
+/// Brings all of the file into the page cache: direct writes of an earlier point have dropped it.
 fn warm(target: &TargetFile, size: u64) -> Result<(), Failure> {
     target.read_into_cache(size)?;
-    // None of what was just read: the kernel counts another file's pages, as of overlayfs, or the
-    // file system has a cache of its own.
+    // The kernel counts none of the pages that were just read: it counts another file's pages, as
+    // under overlayfs, or the file system has a cache of its own.
     if target.cached(size)? == 0 {
         return Ok(());
     }
@@ -90,7 +90,7 @@ impl RoleAt<Write> for Writing {
             target.check("write", writer.write(count))
         })?;
         if !target.check("write", writer.is_written(&target.data))? {
-            fail!("the last block does not stand as it was written");
+            fail!("the last block differs from what was written");
         }
         require_all_by_device(self.share, meter, |share| {
             format!(

@@ -1,10 +1,9 @@
-//! The words of the axis `kernel`, and what they stand for here.
+//! The words of the axis `kernel`, and the kernels that they select.
 
 use crate::prelude::*;
 use costof_os::memory::streams::{Instructions, Kernel, Operation};
 
 words! {
-    /// The instructions that do it.
     pub(crate) enum Kernels {
         /// whichever is fastest here, found by a short trial
         Best = "best",
@@ -34,7 +33,7 @@ impl Kernels {
     }
 }
 
-/// The kernels that a word of the axis names, of those that can run here.
+/// The kernels that a word selects, of those that this CPU can run.
 pub(super) fn kernels(
     operation: Operation,
     word: Kernels,
@@ -43,7 +42,7 @@ pub(super) fn kernels(
     let named = |kernel: &&Kernel| match word {
         Kernels::Best => true,
         Kernels::Nontemporal => operation == Operation::Copy && kernel.nontemporal,
-        // A copy past the caches has a word of its own.
+        // Non-temporal copies have a word of their own.
         Kernels::Sse2 | Kernels::Avx2 | Kernels::Avx512 | Kernels::Rep | Kernels::Neon => {
             instructions == Some(kernel.instructions)
                 && !(operation == Operation::Copy && kernel.nontemporal)
@@ -56,7 +55,7 @@ pub(super) fn kernels(
     let word = word.word();
     let absent = instructions.is_some_and(|instructions| !instructions.available());
     Err(Failure::unsupported(if absent {
-        format!("this CPU does not have {word}")
+        format!("this CPU lacks {word}")
     } else {
         format!("there is no {word} kernel for this op (--set op=… chooses another)")
     }))
@@ -95,6 +94,6 @@ mod tests {
             Kernels::Sse2
         };
         let reason = refused(Operation::Read, foreign).reason;
-        assert!(reason.contains("this CPU does not have"), "{reason}");
+        assert!(reason.contains("this CPU lacks"), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! What bandwidth memory and caches should have.
+//! Predictions of the bandwidth of memory and caches.
 
 use super::{Bandwidth, Op, arena_bytes};
 use crate::arenas::Pages;
@@ -7,7 +7,7 @@ use crate::memory::latency::{self, Latency};
 use crate::prelude::*;
 
 const LEVELS: [&str; 3] = ["L1", "L2", "claimed L3"];
-/// Bytes a cycle in each level: loads of 16 to 64 bytes, two of them a cycle, and one store.
+/// Bytes per cycle in each level: two loads of 16 to 64 bytes, and one store.
 const LOADED: [(f64, f64); 3] = [(32.0, 128.0), (16.0, 64.0), (8.0, 32.0)];
 const STORED: [(f64, f64); 3] = [(16.0, 64.0), (8.0, 32.0), (4.0, 20.0)];
 
@@ -29,7 +29,7 @@ pub(super) fn predict(
     cached(point, measured, LEVELS[place], rates[place])
 }
 
-/// From a cache, of which each thread has one, or a share that is as good.
+/// From a cache. Each thread has one, or an equivalent share.
 fn cached(
     point: &Bandwidth,
     measured: &MeasuredRows<'_>,
@@ -42,24 +42,24 @@ fn cached(
         low * hz * threads,
         high * hz * threads,
         format!(
-            "fits into the {level} cache: {low} to {high} bytes a cycle{}, {}",
+            "fits into the {level} cache: {low} to {high} bytes per cycle{}, {}",
             if threads > 1.0 { " and thread" } else { "" },
             at_the_clock(hz)
         ),
     )
 }
 
-/// Lines that a core and its prefetchers have in flight: from the fill buffers of
-/// its first cache alone to all that a second cache may miss at the same time.
+/// Lines in flight: at least the L1 fill buffers of a core, at most the outstanding misses of an L2
+/// cache.
 const LINES: (f64, f64) = (16.0, 64.0);
-/// The part of a random load's latency on 4 KiB pages that is a TLB miss, at most:
-/// the page table has a 512th of the memory's size, which a cache holds, so that the
-/// walk costs a few references to caches. A stream has one such miss in 64 lines.
+/// The largest part of a random load's latency on 4 KiB pages that is a TLB miss: the page table
+/// has a 512th of the memory's size, which a cache holds, so a page walk costs a few cache
+/// references. A stream has one such miss in 64 lines.
 const TLB_MISS_MAX: f64 = 1.0 / 3.0;
 const WITH_TLB_MISSES: &str =
-    "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
+    "4 KiB pages, less up to a third for TLB misses, which a stream avoids";
 
-/// From or to main memory: what one core has under way, and what the modules can.
+/// From or to main memory: limited by the lines that a core has in flight, and by the modules.
 fn main_memory(
     point: &Bandwidth,
     facts: &Facts,
@@ -68,7 +68,7 @@ fn main_memory(
     let (part, why) = match point.op {
         Op::Write => (1.0, "; a line is read first, or a rep avoids it"),
         Op::WriteNontemporal => (1.5, "; 1.5 times that, as no line is read first"),
-        Op::Copy => (0.5, "; half of that, as a copy reads and writes"),
+        Op::Copy => (0.5, "; half of that, since a copy reads and writes"),
         Op::Read => (1.0, ""),
     };
     let latency = |pages: Pages| {
@@ -122,7 +122,6 @@ mod tests {
     use crate::testing::measured;
     use costof_model::rows::PointRow;
 
-    /// A random load on such pages.
     fn load(pages: Pages, ns: f64) -> PointRow {
         let load = latency::load(sizes::beyond(&Facts::default()));
         measured(Latency { pages, ..load }, ns)

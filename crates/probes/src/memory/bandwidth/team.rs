@@ -1,4 +1,4 @@
-//! Threads that stream at the same time, each through memory of its own.
+//! Threads that stream at the same time, each through its own memory.
 
 use crate::arenas::{self, Pages};
 use costof_measure::crew::{Crew, Job};
@@ -8,18 +8,17 @@ use costof_os::memory::streams::{Kernel, Stream};
 use costof_stats::median;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often each kernel is tried.
 const TRIALS: usize = 5;
 
-/// One stream for each thread; the first is the calling thread's.
+/// A stream per thread; the first is the calling thread's.
 pub(super) struct Team {
     cpus: Vec<usize>,
     streams: Vec<Arc<Mutex<Stream>>>,
 }
 
 impl Team {
-    /// So many threads on these CPUs, each with an arena of `largest`
-    /// bytes, or at least of `needed`, all of it in memory near its thread.
+    /// Starts threads on these CPUs, each with an arena of `largest` bytes, or at least of
+    /// `needed`, in memory near its CPU.
     pub(super) fn start(
         threads: u64,
         cpus: &[usize],
@@ -28,7 +27,7 @@ impl Team {
         pages: Pages,
     ) -> Result<Team, Failure> {
         let stream = |_| {
-            // Where the largest is refused (ulimit -v), a smaller point may still fit.
+            // If the largest is refused (ulimit -v), a smaller point may still fit.
             let arena = arenas::map(largest, pages).or_else(|_| arenas::map(needed, pages))?;
             Ok(Arc::new(Mutex::new(Stream::new(arena))))
         };
@@ -46,7 +45,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Whether they are so many threads with so much memory each.
+    /// Whether there are as many threads with as much memory each.
     pub(super) fn is_enough(&self, threads: u64, bytes: u64) -> bool {
         let enough = |stream: &Arc<Mutex<Stream>>| {
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +54,7 @@ impl Team {
         self.streams.len() as u64 == threads && self.streams.iter().all(enough)
     }
 
-    /// Does this once to every thread's stream, each where it will be measured.
+    /// Runs `work` once on every thread's stream, each on the CPU where it will be measured.
     pub(super) fn each(
         &self,
         work: impl Fn(&mut Stream) -> Result<(), Failure> + Clone + Send + 'static,
@@ -72,14 +71,13 @@ impl Team {
         failure.map_or(Ok(()), Err)
     }
 
-    /// A crew of which each member works on its own stream.
     pub(super) fn crew(
         &self,
         work: impl Fn(&mut Stream, u64) + Clone + Send + 'static,
     ) -> Result<Crew, Failure> {
         let jobs = self.streams.iter().map(|stream| {
             let (stream, work) = (Arc::clone(stream), work.clone());
-            // Only between batches does anybody else hold it, so nobody waits here.
+            // Others hold it only between batches, so nobody waits here.
             let job = move |n| {
                 let mut stream = stream.try_lock().expect("a stream is its thread's alone");
                 work(&mut stream, n);
@@ -89,7 +87,6 @@ impl Team {
         Crew::start(jobs.collect(), &self.cpus)
     }
 
-    /// Lets every thread use this kernel from now on.
     pub(super) fn take(&self, kernel: &'static Kernel) {
         for stream in &self.streams {
             let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,8 +94,8 @@ impl Team {
         }
     }
 
-    /// The kernel with which a crew of theirs streams `n` blocks in the least time, in the
-    /// median of the trials: the shortest one may have met memory that is faster than the rest.
+    /// The kernel with the least median time to stream `n` blocks. The median is used because a
+    /// single trial may be lucky with its memory.
     pub(super) fn fastest(
         &self,
         kernels: &[&'static Kernel],
@@ -107,9 +104,9 @@ impl Team {
         meter: &Meter<'_>,
     ) -> &'static Kernel {
         let clock = meter.clock();
-        // As much untimed, until the caches hold what this kernel leaves there and not what the
-        // one before did, and a little more: an odd number of blocks together, so that the
-        // kernels do not come to the same blocks each time.
+        // An untimed pass first, until the caches hold what this kernel leaves there and not what
+        // the previous one left, and a little more: an odd number of blocks in all, so that kernels
+        // do not start at the same blocks each time.
         let untimed = n + n / 8 + 1 + (n / 8) % 2;
         let mut trials = vec![Vec::with_capacity(TRIALS); kernels.len()];
         for _ in 0..TRIALS {

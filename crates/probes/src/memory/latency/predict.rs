@@ -1,12 +1,11 @@
-//! What a load should cost, by the level that its size falls in.
+//! Predictions of a load, by the cache level into which its size falls.
 
 use super::{Latency, Pattern};
 use crate::prelude::*;
 
-/// Up to this stride, elements are in the same line as the one before or in the next one.
+/// Up to this stride, the next element is in the same line or in the next one.
 const LINE_BYTES: u64 = 64;
 
-/// What a load takes.
 #[derive(Clone, Copy)]
 enum Takes {
     Cycles(f64, f64),
@@ -14,13 +13,12 @@ enum Takes {
 }
 use Takes::{Cycles, Nanoseconds};
 
-/// A level of memory, and what a load takes there.
 struct Level {
     because: &'static str,
-    /// In random order, which nothing prefetches.
+    /// In random order, which no prefetcher predicts.
     random: Takes,
-    /// In ascending order: lines that follow each other are prefetched almost whole; of lines further
-    /// apart some prefetchers hide most, and others nothing.
+    /// In ascending order. Adjacent lines are prefetched almost entirely; for lines further apart,
+    /// some prefetchers hide most of the latency, and others nothing.
     next_line: Takes,
     further: Takes,
 }
@@ -43,14 +41,14 @@ pub(super) fn predict(
     }
 }
 
-/// Usual load-to-use latencies: first and second level in cycles; beyond them by the mesh and by what
-/// is shared, which is why the ranges are wide.
+/// Usual load-to-use latencies: L1 and L2 in cycles. Beyond them the interconnect and sharing
+/// matter, so the ranges are wide.
 fn level(point: &Latency, facts: &Facts) -> Level {
-    // Elements further apart than a line use fewer lines, but also fewer of a
-    // cache's sets, so that the size decides all the same.
+    // With a large stride, elements use fewer lines, but also fewer of a cache's sets, so the size
+    // still decides.
     let size = point.size;
     let inside = |level| sizes::fit_into_level(size, facts, level);
-    // Up to half as much again as the level has.
+    // Up to one and a half times the size of the level.
     let near = |level| sizes::fit_into_level(size / 2, facts, level);
     if inside(1) {
         return Level {
@@ -70,7 +68,7 @@ fn level(point: &Latency, facts: &Facts) -> Level {
     }
     if near(2) || inside(3) {
         return Level {
-            because: "fits into the claimed L3 cache, if this machine gets all of it",
+            because: "fits into the L3 cache that the CPU reports, if this machine has all of it",
             random: Cycles(if near(2) { 11.0 } else { 30.0 }, 160.0),
             next_line: Cycles(5.0, 48.0),
             further: match near(2) {
@@ -80,9 +78,9 @@ fn level(point: &Latency, facts: &Facts) -> Level {
         };
     }
     let (low, because) = if near(3) {
-        (10.0, "about the size of the claimed L3 cache")
+        (10.0, "about the size of the L3 cache that the CPU reports")
     } else if point.pattern == Pattern::PageLocal {
-        (20.0, "main memory, of which prefetchers hide a part")
+        (20.0, "main memory, partly hidden by prefetchers")
     } else if point.pattern == Pattern::Random {
         (60.0, "main memory, and TLB misses with small pages")
     } else {

@@ -1,12 +1,12 @@
-//! A chain of pointers, laid out and followed.
+//! Lays out and follows a chain of pointers.
 
 use super::{Latency, Pattern};
 use crate::prelude::*;
 use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::chase::Ring;
 
-/// Loads before anything is timed, at most: of 64 bytes each they cover 128 MiB,
-/// more than last cache levels hold.
+/// The most loads before anything is timed: at 64 bytes each they cover 128 MiB, more than
+/// last-level caches hold.
 const WARM_LOADS_MAX: u64 = 2 << 20;
 
 pub(super) struct Chase {
@@ -21,7 +21,7 @@ impl Chase {
         let points = launch.points.iter();
         let sizes = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
         Chase {
-            // Those that do not fit are refused one by one.
+            // Sizes that do not fit are refused one by one.
             largest: sizes.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
             arena: None,
             random: Rng::with_seed(launch.seed),
@@ -39,7 +39,7 @@ impl RoleAt<Latency> for Chase {
         if !self.arena.as_ref().is_some_and(fits) {
             self.arena = None;
             let pages = point.pages;
-            // Where the largest is refused (ulimit -v), a smaller point may still fit.
+            // If the largest is refused (ulimit -v), a smaller point may still fit.
             let arena = arenas::in_memory(self.largest, pages)
                 .or_else(|_| arenas::in_memory(size, pages))?;
             self.arena = Some(arena);
@@ -65,14 +65,14 @@ impl RoleAt<Latency> for Chase {
             "cannot lay elements every {stride} bytes in {}",
             display_bytes(size as u64)
         ))?;
-        // A lap brings into the caches what they can hold, and is the check; of a
-        // large ring a part of one evicts what laying it out left there.
+        // A lap warms the caches and is the check. In a large ring, a part of a lap evicts what
+        // laying it out left in the caches.
         if ring.elements() as u64 > WARM_LOADS_MAX {
             ring.walk(WARM_LOADS_MAX);
         } else {
             ensure!(
                 ring.lap_is_complete(),
-                "a lap of the chase does not visit every element once"
+                "a lap of the pointer chase does not visit every element once"
             );
         }
         meter.repeatable("cost", |n| ring.walk(n));

@@ -1,4 +1,4 @@
-//! The bandwidth that is predicted of a link.
+//! Predictions of `net.bandwidth`.
 
 use super::Bandwidth;
 use crate::expect::throughput;
@@ -12,7 +12,7 @@ use costof_model::prediction::{MeasuredRows, Prediction};
 use costof_model::typed::At;
 use costof_model::unit::Unit;
 
-/// What a packet holds within the machine, at most: what TCP hands down at once.
+/// The largest packet that TCP passes to the device layer within a machine.
 const PACKET_BYTES: f64 = 65_536.0;
 
 pub(super) fn predict(
@@ -26,7 +26,8 @@ pub(super) fn predict(
         // Nothing is known of another host's network, and nothing arrives in a sink.
         Link::Remote | Link::Sink => None,
         Link::Emulated { up, .. } => {
-            // What else it does to packets decides as much, and by the congestion control.
+            // Loss, jitter and reordering matter as much as the rate, and their effect depends on
+            // the congestion control.
             let only_a_rate = up.loss + up.reorder + up.duplicate + up.jitter_ns == 0.0;
             let rate = up.rate.filter(|_| only_a_rate)?;
             at_a_rate(point, rate)
@@ -34,11 +35,11 @@ pub(super) fn predict(
     }
 }
 
-/// The rate of the link less headers, all of it or most of it.
+/// Most or all of the link's rate, less headers.
 fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
     let header = match point.over {
         Over::Tcp => TCP_HEADERS,
-        // One that is cut into several packets is lost with any of them.
+        // A datagram that is cut into several packets is lost with any of them.
         Over::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
         Over::Udp => UDP_HEADERS,
         Over::Unix => return None,
@@ -59,8 +60,7 @@ fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
     )
 }
 
-/// Two copies, and the protocol.
-/// A datagram is cut into as many packets as it takes with `packet` bytes in each.
+/// Two copies, and the protocol. A datagram takes as many packets of `packet` bytes as it needs.
 fn within_the_machine(
     point: &At<Bandwidth>,
     packet: f64,
@@ -71,22 +71,22 @@ fn within_the_machine(
     let measured = measured.primary("memory.bandwidth", &[("op", "copy")]);
     let copy = measured.map_or(10.0, |measured| measured / 1e9);
     let bytes = point.size as f64;
-    // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
+    // Both ends' work for each packet, in reads: half of a round trip of net.rtt's prediction.
     let (packet, each) = match point.over {
         Over::Udp => (packet, (2.0, 30.0)),
-        // What a device cannot take whole, the kernel cuts as late as it can.
+        // The kernel segments what a device cannot take whole as late as possible.
         Over::Tcp => (PACKET_BYTES, (2.0, 30.0)),
         Over::Unix => (PACKET_BYTES, (1.0, 15.0)),
     };
     let packets = (bytes / packet).max(1.0);
-    // What the receiver copies lies in another CPU's cache, which is no nearer than memory.
+    // The receiver copies from another CPU's cache, which is no nearer than memory.
     let copies = Cost::bytes(
         bytes,
         (copy / 4.0, copy),
         "copied twice, in turn or at once,",
     );
     let calls = (read * each * packets).named("for its packets");
-    // As many at the same time as there are CPUs for both ends.
+    // As many flows at once as there are CPUs for both ends.
     let at_once = point.flows.min(facts.usable_cpus().len() / 2).max(1) as f64;
     (copies + calls).predict_throughput((bytes, at_once * bytes))
 }

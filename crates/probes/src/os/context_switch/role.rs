@@ -60,7 +60,7 @@ impl Setup<ContextSwitch> for Switcher {
         };
         ensure!(
             switches >= least,
-            "the token went to and fro, but the kernel counted only {switches:.2} context switches \
+            "the token went back and forth, but the kernel counted only {switches:.2} context switches \
              for each that was meant: the ends found it without waiting"
         );
         meter.value("switches", switches);

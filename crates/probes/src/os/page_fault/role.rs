@@ -176,5 +176,5 @@ fn huge_pages() -> Result<usize, Failure> {
 }
 
 fn refused(error: io::Error) -> Failure {
-    Failure::unsupported(format!("cannot have page faults of this kind: {error}"))
+    Failure::unsupported(format!("cannot cause page faults of this kind: {error}"))
 }

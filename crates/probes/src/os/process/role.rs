@@ -60,7 +60,7 @@ impl Setup<Process> for Parent {
     }
 }
 
-/// So much memory, all of it touched.
+/// This much memory, all of it touched.
 fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
     if bytes == 0 {
         return Ok(None);
@@ -83,11 +83,11 @@ fn refused(point: &At<Process>, error: &io::Error) -> Failure {
             " (it is Linux 5.3, and containers often filter it: run outside of one)"
         }
         io::ErrorKind::PermissionDenied if exec == Exec::Yes => {
-            " (vm.memfd_noexec or a security module forbids to execute memory files)"
+            " (vm.memfd_noexec or a security module forbids executing memory files)"
         }
         io::ErrorKind::NotFound if exec == Exec::Yes => " (is /proc mounted?)",
         _ if error.raw_os_error() == Some(NO_CHILD) => {
-            " (whoever started costof has it ignore SIGCHLD, so that children leave no status)"
+            " (costof was started with SIGCHLD ignored, so children leave no status)"
         }
         _ => "",
     };

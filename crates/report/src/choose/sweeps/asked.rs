@@ -31,8 +31,8 @@ pub(crate) fn asked(
     Some(figure)
 }
 
-/// Makes curves of a metric curves of how many times as much it is as at the axis' smallest value. The ideal
-/// is as many times as much as the axis.
+/// Converts curves to speed-ups: the ratio of a metric to its value at the axis' smallest value.
+/// The ideal curve is the ratio of the axis values.
 fn speed_up(rows: &Rows<'_>, figure: &mut Figure) {
     let metric = &figure.metric;
     let label = format!("times as much {}", metric.replace('_', " "));

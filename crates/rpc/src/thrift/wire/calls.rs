@@ -14,7 +14,7 @@ use super::*;
 use crate::Payload;
 use crate::payload::Value;
 
-/// The methods that echo: each with the kind of value that it echoes, its arguments and its result.
+/// The echoing methods: each with the kind of its value, its arguments and its result.
 macro_rules! methods {
     ($($kind:ident($value:ty): $method:literal, $args:ident, $result:ident;)*) => {
         /// A value of any of them.
@@ -45,7 +45,6 @@ macro_rules! methods {
         }
 
         impl Args {
-            /// The method that takes them.
             fn method(&self) -> &'static str {
                 match self {
                     $(Self::$kind(_) => $method,)*
@@ -130,7 +129,7 @@ impl Call {
         o.flush()
     }
 
-    /// Reads a message that calls the same method: the same arguments, perhaps.
+    /// Reads a call of the same method, whose arguments may differ.
     pub(in crate::thrift) fn read_like(&self, i: &mut dyn TInputProtocol) -> thrift::Result<Self> {
         let begins = i.read_message_begin()?;
         verify_expected_service_call(self.0.method(), &begins.name)?;
@@ -157,7 +156,6 @@ impl Chunk {
         Self(EchoChunkArgs { data })
     }
 
-    /// Sends it.
     pub(in crate::thrift) fn write(
         &self,
         number: i32,

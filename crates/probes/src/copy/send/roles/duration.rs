@@ -1,36 +1,34 @@
-//! How long is sent.
+//! How long each round sends.
 
 use crate::copy::send::axes::{CopySend, Pattern};
 use crate::prelude::*;
 use std::time::Duration;
 
-/// How long a round of a point lasts at least, where no more threads send than two CPUs can
-/// have at once with those that receive.
+/// The shortest round of a stream, where the threads of both ends need no more than two CPUs.
 const LEAST: Duration = Duration::from_millis(50);
-/// How long where the other end answers or asks: on a busy machine few are, and percentiles want many.
+/// The shortest round of an echo or trigger: a busy machine answers few, and percentiles need many.
 const LEAST_ECHO: Duration = Duration::from_millis(200);
-/// Where a round may take as long as [`LEAST`] or longer, a stream to a receiver takes so many times as
-/// long: the first tenths of a second of a connection may be slower than what follows. On a virtual
-/// machine with two CPUs iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
+/// Where a round may be longer than [`LEAST`], a stream is extended by this factor: the first
+/// tenths of a second of a connection may be slower. On a virtual machine with two CPUs iperf3 had
+/// 1 to 2.5 GB/s then, and 4 to 6 after half a second.
 const STRETCH: u32 = 6;
-/// In round trips: slow start takes ten to fill 16 MiB from ten segments.
+/// Slow start takes ten round trips to grow from ten segments to 16 MiB.
 const ROUND_TRIPS: u32 = 40;
-/// And at most.
 const MOST: Duration = Duration::from_secs(10);
 
-/// What finding each other, looking at single messages and ending takes in a round, about.
+/// Connecting, single messages and closing, per round.
 const SET_UP_NS: f64 = 20e6;
-/// How many messages a round has at least, about, and how many bytes of large ones a nanosecond.
+/// The fewest messages of a round, and the rate of large ones in bytes per nanosecond; both rough.
 const MESSAGES: f64 = 24.0;
 const BYTES_PER_NS: f64 = 2.0;
 
-/// How long a round takes at least.
+/// How long a round of the point takes at least.
 pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {
     let messages_ns = MESSAGES * point.size as f64 / BYTES_PER_NS;
     SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
 }
 
-/// How long is sent in a round at least: threads that take turns on a CPU have several.
+/// The shortest round. Threads that share a CPU need several.
 fn least(point: &At<CopySend>) -> Duration {
     let turns = (point.threads as u32).div_ceil(2);
     match point.pattern {
@@ -39,7 +37,7 @@ fn least(point: &At<CopySend>) -> Duration {
     }
 }
 
-/// How long is sent in a round that is to measure for so long.
+/// How long a round sends that is to measure for `asked_ns`.
 pub(super) fn duration(point: &At<CopySend>, asked_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(asked_ns as u64);
     let gets_going = point.pattern == Pattern::Stream && point.link != "sink";
@@ -81,7 +79,7 @@ mod tests {
         };
         let full = |pattern, link| of(Precision::Full, CopySend::ROUNDS, pattern, link);
         assert_eq!(full(Pattern::Stream, "loopback"), 300);
-        // Where nothing receives, a connection has nothing to get used to.
+        // A connection into a sink needs no warm-up.
         assert_eq!(full(Pattern::Stream, "sink"), 50);
         assert_eq!(full(Pattern::Echo, "loopback"), 200);
         let default = of(

@@ -18,24 +18,23 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How many bursts are recorded at most, of those that it asks for.
+/// The most bursts recorded.
 const BURSTS_MOST: usize = 1 << 20;
 
-/// When a burst was asked for, and how long it took, both in nanoseconds.
+/// When a burst was requested, and how long it took, both in nanoseconds.
 type Burst = (f64, f64);
 
-/// Receives what comes, and counts it.
 pub(crate) struct Receiving {
     rendezvous: Rendezvous,
     cpus: Processors,
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
-    /// Whether people chose how much comes, and nothing else comes.
+    /// Whether a user sends, so that few or no messages are normal.
     is_interactive: bool,
-    /// Which points have had their single messages.
+    /// The points whose single messages were sent.
     seen: Vec<At<CopySend>>,
-    /// What has arrived at the last point, in bytes, even where that failed.
+    /// Bytes that arrived at the last point, even if it failed.
     pub(crate) arrived_bytes: u64,
 }
 
@@ -54,7 +53,7 @@ impl Receiving {
         })
     }
 
-    /// The flows of the sender; none where it has failed, and says why.
+    /// The sender's flows; none if the sender has failed, which then reports why.
     fn accept(
         listener: &Listener,
         point: &At<CopySend>,
@@ -68,7 +67,7 @@ impl Receiving {
         }
     }
 
-    /// Receives through these flows, until `stop` is set: the bursts that were asked for.
+    /// Receives through these flows until `stop` is set. Returns the bursts that were requested.
     fn receive(
         &mut self,
         point: &At<CopySend>,
@@ -97,7 +96,7 @@ impl Receiving {
         Ok(bursts.into_iter().flatten().collect())
     }
 
-    /// Reports how fast messages came; of a few that people send, only the sender knows that.
+    /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
     fn report_rate(
         &self,
         flows: &[Receiver],
@@ -109,7 +108,7 @@ impl Receiving {
             if self.is_interactive {
                 return Ok(());
             }
-            fail!("too little arrived to say how fast");
+            fail!("too little arrived to measure a rate");
         };
         meter.value("throughput", windows::throughput(&checkpoints, settled));
         for (asked_ns, took_ns) in bursts {
@@ -126,7 +125,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Reports how many datagrams arrived, and how many there was no room for.
+    /// Reports how many datagrams arrived, and how many the receiver's queue dropped.
     fn report_datagrams(
         point: &At<CopySend>,
         flows: &[Receiver],
@@ -134,7 +133,7 @@ impl Receiving {
     ) -> Result<(), Failure> {
         let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
         meter.value(ARRIVED, arrived as f64);
-        // Of several that come at once, the socket counts one.
+        // The socket counts several that arrive at once as one.
         if point.over != Over::UdpGso {
             let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
             let dropped = dropped.map_err(|error| failed(point, &error))?;
@@ -203,7 +202,7 @@ impl RoleAt<CopySend> for Receiving {
         self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
         let bursts = bursts?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
-            fail!("other bytes arrived than were sent");
+            fail!("the received bytes differ from those sent");
         }
         self.report_rate(&flows, bursts, meter)?;
         interrupts.report(self.arrived_bytes, meter);

@@ -21,25 +21,24 @@ use costof_os::perf::Event;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// Sends as fast as it can, or as answers come.
 pub(crate) struct Sending {
     rendezvous: Rendezvous,
     cpus: Processors,
     all_cpus: Vec<usize>,
     partners: Vec<usize>,
-    /// Of the counter that cycles are counted by, where it is the CPU's own.
+    /// The frequency of the counter by which cycles are counted, if it is the CPU's own.
     reference_hz: Option<f64>,
     random: Rng,
     offers: Offers,
-    /// With how they are laid out: those of earlier points are sent again.
+    /// The layout and its messages: points with the same layout send them again.
     messages: Option<(Layout, Vec<Messages>)>,
-    /// Which points have had their single messages.
+    /// The points whose single messages were sent.
     seen: Vec<At<CopySend>>,
-    /// An array for each level of caches, and its metric.
+    /// An array per cache level, and its metric.
     victims: Victims,
-    /// Where people send: for how long, and what else ends it.
+    /// How long a user's transfer lasts, and what else ends it.
     ending: Option<(Duration, Ending)>,
-    /// Messages that were sent at the last point, even where that failed.
+    /// Messages sent at the last point, even if it failed.
     pub(crate) sent: u64,
 }
 
@@ -49,7 +48,7 @@ impl Sending {
         Sending::new(launch, victims, None)
     }
 
-    /// The sending end where people send: nothing but what they asked for.
+    /// The sending end of `costof send`: it sends only what the user asked for.
     pub(crate) fn interactive(
         launch: &Launch,
         duration: Duration,
@@ -81,8 +80,8 @@ impl Sending {
         })
     }
 
-    /// The thread that acknowledges what TCP sends into a sink, on a CPU that no sender uses where
-    /// there is one; none where there is nothing to acknowledge.
+    /// The thread that acknowledges TCP packets sent into a sink, preferably on a CPU that no
+    /// sender uses; none where nothing is to be acknowledged.
     fn acknowledger(&self, point: &At<CopySend>) -> Result<Option<Acknowledger>, Failure> {
         if self.rendezvous.sink.is_none() || point.over != Over::Tcp {
             return Ok(None);
@@ -91,13 +90,12 @@ impl Sending {
         let all = self.all_cpus.iter().chain(&self.partners).copied();
         let free: Vec<usize> = all.filter(|cpu| !used.contains(cpu)).collect();
         let started = Acknowledger::start(&free).or_unsupported_hint(
-            "nothing can acknowledge what is sent into this sink over TCP",
+            "this sink cannot acknowledge TCP",
             "it needs a network namespace with veth; --set over=udp",
         );
         started.map(Some)
     }
 
-    /// A flow for each of these messages.
     fn connect(
         &self,
         point: &At<CopySend>,
@@ -129,8 +127,8 @@ impl Sending {
         })
     }
 
-    /// Has the end of a message wait for the next one where the point wants that: not of single
-    /// messages, behind which nothing comes.
+    /// Lets TCP hold back the end of a message for the next one where the point wants that. Single
+    /// messages are not held back: nothing follows them.
     fn join_small(point: &At<CopySend>, flows: &mut [Sender]) -> Result<(), Failure> {
         if point.nagle == Nagle::On {
             let joined = flows.iter_mut().try_for_each(Sender::join_small);
@@ -139,7 +137,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Sends through these flows, and reports what that took.
+    /// Sends through these flows, and reports the cost.
     fn send(
         &self,
         point: &At<CopySend>,
@@ -180,14 +178,14 @@ impl Sending {
         }
         Self::report_calls(flows, meter);
         meter.allocated(match point.allocate {
-            // It is what is measured.
+            // Allocation is part of what is measured.
             Allocate::PerMessage => 0,
             Allocate::Once => flows.iter().map(Sender::allocations).sum(),
         });
         Ok(())
     }
 
-    /// Sends through one flow: how long each message of an echo took, in nanoseconds.
+    /// Sends through one flow. Returns how long each message of an echo took, in nanoseconds.
     fn send_through(
         &self,
         flow: &mut Sender,
@@ -197,7 +195,8 @@ impl Sending {
         let mut latencies = Vec::new();
         match point.pattern {
             Pattern::Echo => {
-                // Room for as many as there can be, so that none is allocated meanwhile.
+                // Enough capacity for the whole round, so that nothing is allocated while it is
+                // timed.
                 let most = self
                     .ending
                     .as_ref()
@@ -216,8 +215,7 @@ impl Sending {
         Ok(latencies)
     }
 
-    /// Reports the CPU time for what was sent; where the receiver may not know how fast it was,
-    /// that too.
+    /// Reports the CPU time of sending, and the rate where the receiver may not know it.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
         let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
         let mut settled = windows::settled(&checkpoints);
@@ -225,7 +223,7 @@ impl Sending {
             settled = settled.or_else(|| windows::whole(&checkpoints));
         }
         let Some(settled) = settled else {
-            fail!("too little could be sent to say how fast");
+            fail!("too little was sent to measure a rate");
         };
         let used = windows::used(&checkpoints, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
@@ -247,7 +245,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Reports what sending took, all flows together, before anything was waited for.
+    /// Reports the calls of all flows, before waiting for completions.
     fn report_calls(flows: &[Sender], meter: &mut Meter<'_>) {
         let sum = |count: fn(&Counts) -> u64| flows.iter().map(|flow| count(&flow.sent())).sum();
         let messages = u64::max(sum(|counts| counts.messages), 1) as f64;
@@ -272,7 +270,7 @@ impl Sending {
         }
     }
 
-    /// Reports what became of all that was sent, once the kernel is done with it.
+    /// Reports copies, retransmissions and losses, once the kernel has finished.
     fn report_fate(
         point: &At<CopySend>,
         flows: &[Sender],
@@ -293,7 +291,7 @@ impl Sending {
             meter.value("asked", completed);
             meter.value("copied", sum(|flow| flow.counts().copied) / completed);
         }
-        // Also where there was room for no send without a copy, so that nothing was completed.
+        // Also where no zero-copy send succeeded, so that nothing was completed.
         if point.primitive.asks_for_no_copy() {
             meter.value("fallbacks", sum(|flow| flow.counts().fallbacks) / messages);
         }
@@ -320,12 +318,12 @@ impl RoleAt<CopySend> for Sending {
         check(point)?;
         if self.rendezvous.sink.is_some() && point.over == Over::Unix {
             return Err(Failure::unsupported(
-                "a Unix socket does not lead to a sink (--link loopback)",
+                "a Unix socket cannot lead to a sink (--link loopback)",
             ));
         }
         let layout = Layout::new(point);
         if self.messages.as_ref().is_none_or(|(has, _)| *has != layout) {
-            // Those of an earlier point are freed first.
+            // Frees those of an earlier point first.
             self.messages = None;
             self.messages = Some((layout, messages(point, &mut self.random)?));
         }
@@ -348,8 +346,8 @@ impl RoleAt<CopySend> for Sending {
         each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;
         if self.rendezvous.sink.is_some() {
-            // No receiver checks which message comes: the next point goes on with those that were not
-            // sent for longest, so that cold ones are.
+            // No receiver checks which message arrives. The next point starts with the messages
+            // sent longest ago, so that cold ones are cold.
             let messages = flows.into_iter().map(Sender::into_messages);
             self.messages = Some((layout, messages.collect()));
         }
@@ -357,7 +355,7 @@ impl RoleAt<CopySend> for Sending {
     }
 }
 
-/// What the CPU counted of all sending threads; none where one of them was not counted.
+/// The event's count, all sending threads together; none if one thread was not counted.
 fn counted(flows: &[Sender], event: Event) -> Option<u64> {
     flows.iter().map(|flow| flow.usage().count(event)).sum()
 }

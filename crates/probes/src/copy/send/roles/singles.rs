@@ -1,5 +1,5 @@
-//! What single messages show, before those that follow each other: when a message's bytes could be
-//! changed, and what sending evicts from the caches.
+//! Single messages before the stream: when a message's bytes may be changed, and what sending
+//! evicts from the caches.
 
 use super::failed;
 use crate::copy::send::axes::CopySend;
@@ -12,10 +12,9 @@ use costof_os::memory::cache_pollution::Victim;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How long nothing is sent before each of them.
+/// The pause before each single message.
 const IDLE: Duration = Duration::from_micros(500);
-/// How often it is measured when a message's bytes could be changed: the median counts. Large ones take
-/// long, and are sent less often.
+/// Repetitions, of which the median counts. Large messages take long, and are repeated less.
 const REUSES: u64 = 9;
 const REUSES_OF_LARGE: u64 = 3;
 const LARGE_BYTES: u64 = 1 << 20;
@@ -28,21 +27,21 @@ fn reuses(point: &At<CopySend>) -> u64 {
     }
 }
 
-/// The caches whose pollution is measured, and its metrics.
+/// The cache levels whose pollution is measured, with their metrics.
 const LEVELS: [(u32, &str); 3] = [
     (1, "pollution_l1"),
     (2, "pollution_l2"),
     (3, "pollution_l3"),
 ];
 
-/// How much is sent between two readings of an array that has filled a cache.
+/// Bytes sent between two readings of an array that fills a cache.
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
-/// How often that is done for each cache: the median counts. Over a slow link once.
+/// Repetitions per cache, of which the median counts. Over a slow link there is one.
 const POLLUTIONS: u64 = 5;
 const SLOW_NS: f64 = 1e6;
 
-/// How many messages that is.
+/// Messages that make up [`POLLUTING_BYTES`].
 fn polluting(point: &At<CopySend>) -> u64 {
     (POLLUTING_BYTES / point.size).clamp(1, POLLUTING_MOST)
 }
@@ -55,11 +54,10 @@ fn pollutions(point: &At<CopySend>) -> u64 {
     }
 }
 
-/// An array for each level of caches, and its metric.
 pub(super) type Victims = Vec<(&'static str, Victim)>;
 
-/// An array of three quarters of each cache that the CPU claims; none where it claims none, or does not
-/// hold it.
+/// An array of three quarters of each of the CPU's caches; none where the CPU reports no such
+/// cache, or the cache does not hold the array.
 pub(super) fn victims(cpu: usize) -> Victims {
     let caches = facts::caches_of(cpu as u32);
     let of_level = |(level, metric)| {
@@ -72,13 +70,13 @@ pub(super) fn victims(cpu: usize) -> Victims {
     LEVELS.into_iter().filter_map(of_level).collect()
 }
 
-/// How many single messages the first connection has before its stream, at most.
+/// The most single messages that a first connection has before its stream.
 pub(super) fn messages_at_most(point: &At<CopySend>) -> u64 {
     reuses(point) + LEVELS.len() as u64 * pollutions(point) * polluting(point)
 }
 
-/// Sends single messages through one flow, while nothing else is in flight. They come before all
-/// others: the receiver would count pauses behind a stream as a part of it.
+/// Sends single messages through one flow, while nothing else is in flight. They precede all
+/// others, because the receiver would count a pause after the stream as part of the stream.
 pub(super) fn measure(
     point: &At<CopySend>,
     flow: &mut Sender,
@@ -87,7 +85,7 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let idle = IDLE + 2 * flow.round_trip();
     for _ in 0..reuses(point) {
-        // Messages sent before leave the socket.
+        // Messages sent before have left the socket.
         sleep(idle);
         let ns = flow.reusable_after_ns();
         let ns = ns.map_err(|error| failed(point, &error))?;
