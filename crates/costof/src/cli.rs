@@ -27,9 +27,10 @@ use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
+use costof_report::export::Format;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{launches, percent, run_file, seconds, time};
+use values::{export_format, launches, percent, run_file, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -81,13 +82,17 @@ pub(crate) enum Command {
     Send(SendOptions),
     /// Show what became better or worse between runs
     Compare(CompareOptions),
+    /// Find the odd hosts of many, from their runs
+    Fleet(FleetOptions),
+    /// Show what changed for good over a series of runs
+    History(HistoryOptions),
     /// Compare costof with other programs that measure the same
     Verify(VerifyOptions),
     /// Reproduce a published study. Without arguments: the list
     Study(StudyOptions),
     /// Turn a run into a page, plots, CSV or Markdown
     Report(ReportOptions),
-    /// Write a run without its launches: a small file to share
+    /// Write a run for another program, or without its launches to share it
     Export(ExportOptions),
     /// Print completions for a shell
     Completions {
@@ -438,10 +443,60 @@ pub(crate) struct ReportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// The run: a file, or @1 for the latest one, @2 for the one before
-    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
-    pub(crate) file: PathBuf,
+    /// The run: a file, or @1 for the latest one, @2 for the one before. The formats otava and superbench
+    /// take several
+    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(), required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write for another program [default: a run file]
+    #[arg(long, value_parser = export_format())]
+    pub(crate) format: Option<&'static Format>,
+    /// Every metric of each point, not only the one that answers its probe's question
+    #[arg(long, requires = "format")]
+    pub(crate) all_metrics: bool,
+    /// Write into this file, or into this folder if it exists or its name ends in /; what was there stays
+    /// whole until it is replaced
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) out: Option<PathBuf>,
     /// Leave out host names, addresses and the command line
     #[arg(long)]
     pub(crate) anonymous: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetOptions {
+    /// Runs of many hosts, one or several of each: files, or folders of them
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file(), required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Compare hosts that are alike in these facts, such as kernel,processor; or none
+    /// [default: processor,processors,hypervisor]
+    #[arg(long, value_name = "FACT,…", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+    /// End with exit code 1 if a host is odd
+    #[arg(long)]
+    pub(crate) fail_odd: bool,
+    /// Write a page too: one file that needs no network, with a heat map of hosts and rows
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Print only a line for each odd host: its name and the reason, for a scheduler
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) reason: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryOptions {
+    /// The runs of one host, or of hosts that are alike: files, or folders of them [default: your own]
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file())]
+    pub(crate) runs: Vec<PathBuf>,
+    /// In how many runs one false alarm is allowed, over all rows
+    #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = value_parser!(u32).range(10..))]
+    pub(crate) false_alarm_runs: u32,
+    /// End with exit code 1 if the latest run shows a change
+    #[arg(long)]
+    pub(crate) fail_changed: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -58,6 +58,8 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Estimate(options) => commands::estimate::run(table, &options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Compare(options) => commands::compare::run(table, &options),
+        Command::Fleet(options) => commands::fleet::run(&options),
+        Command::History(options) => commands::history::run(&options),
         Command::Verify(options) => commands::verify::run(table, &options),
         Command::Study(options) => commands::study::run(table, &options),
         Command::Report(options) => commands::report::run(&options),

@@ -15,7 +15,7 @@ words="$*"
 only=
 case " $words " in
 *" --help "*) ;;
-*" --resume "* | *" netns:"* | *" --interleave "* | *" --unoptimised "* | " ask "*" --peer "* | " send "* | " link "* | " verify "*) only=--help ;;
+*" --resume "* | *" netns:"* | *" --interleave "* | *" --unoptimised "* | " ask "*" --peer "* | " send "* | " link "* | " verify "* | " export "*" --format "*) only=--help ;;
 " study "*" --run "* | " study " | *" --dry-run "*) ;;
 " run "* | " study "*) only=--dry-run ;;
 " ask "[a-z]* | " estimate "*)

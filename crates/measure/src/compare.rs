@@ -20,6 +20,7 @@
 
 mod comparable;
 mod facts;
+pub(crate) use facts::machine_facts;
 mod judge;
 mod missing;
 

@@ -234,7 +234,7 @@ fn short(axis: &Axis, value: &AxisValue) -> String {
 }
 
 /// The unit's symbol as in the run file.
-fn unit(unit: Unit) -> &'static str {
+pub(crate) fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",
         Unit::Cycles => "cycles",

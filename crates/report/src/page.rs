@@ -10,6 +10,7 @@ mod facts;
 mod figures;
 mod findings;
 mod first;
+pub mod fleet;
 pub mod handout;
 mod latency;
 mod lines;

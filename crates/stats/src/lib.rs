@@ -1,4 +1,5 @@
-//! Describes sets of numbers: quantiles, intervals, differences, modes, drift and changepoints.
+//! Describes sets of numbers: quantiles, intervals, differences, modes, drift, changepoints
+//! and outliers.
 //!
 //! Pure functions from slices of finite `f64` to numbers. Nothing here reads a clock, asks the OS
 //! or samples a random number, and nothing panics unless documented. If a slice is too short, the
@@ -10,7 +11,9 @@ mod distribution;
 pub mod drift;
 mod interval;
 mod modes;
+pub mod outliers;
 mod quantile;
+pub mod shift;
 
 pub use difference::{Difference, trimmed_mean};
 pub use distribution::Distribution;

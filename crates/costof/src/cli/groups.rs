@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Look",
         &["show", "runs", "report", "list", "explain", "export"],
     ),
-    ("Decide", &["compare"]),
+    ("Decide", &["compare", "fleet", "history"]),
     ("Prepare", &["doctor", "link", "send"]),
     ("This program", &["completions", "man", "version"]),
 ];

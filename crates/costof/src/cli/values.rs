@@ -9,6 +9,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_probes::interactive;
+use costof_report::export::{FORMATS, Format};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -82,6 +83,14 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
         }
         _ => ValueParser::new(|text: &str| interactive::value(&axis.name, text)),
     }
+}
+
+/// A format of `costof export`, by its name.
+pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> {
+    let formats = FORMATS.iter();
+    let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
+    PossibleValuesParser::new(words)
+        .try_map(|name| FORMATS.iter().find(|format| format.name == name).ok_or("no such format"))
 }
 
 /// A run: the path of its file, or its number in the history.

@@ -12,7 +12,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents.sh");
 
 /// The programs that the documents' commands name; any other one is not found.
-const PROGRAMS: [&str; 5] = ["costof", "cargo", "docker", "ip", "ssh"];
+const PROGRAMS: [&str; 6] = ["costof", "cargo", "docker", "ip", "scontrol", "ssh"];
 /// The runs that they name.
 const RUNS: [&str; 9] = [
     "run.jsonl",

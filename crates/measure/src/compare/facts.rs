@@ -98,7 +98,7 @@ fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
 
 /// The facts on which costs depend; the ones that explain most come first. Facts that change by
 /// themselves (load, free memory, the current clock) are not among them.
-fn machine_facts(facts: &Facts) -> Vec<Fact> {
+pub(crate) fn machine_facts(facts: &Facts) -> Vec<Fact> {
     let (cpu, kernel) = (&facts.cpu, &facts.kernel);
     let first = [
         ("kernel", kernel.release.clone()),

@@ -1,0 +1,491 @@
+//! Which hosts of many are odd. Pure.
+//!
+//! A host's value of a row is the logarithm of its median, with the standard error that its interval implies
+//! and, where the host has several runs, their scatter. Rows of hosts that belong scatter around the cohort's
+//! centre by more than these errors ([`costof_stats::outliers`]). So a host is judged by what it deviates
+//! beyond both: a noisy host is not odd for its noise.
+//!
+//! A fault seldom slows one row alone. So each layer is judged as well, by the mean deviation of its rows,
+//! which scatters less than a row's does. A host's tests are taken together by Simes' procedure, and Benjamini
+//! and Hochberg's bounds the share of hosts that are called odd and are not. The rows named of an odd host are
+//! bounded by the same rate for the hosts selected (Y. Benjamini and M. Bogomolov, "Selective inference on
+//! multiple families of hypotheses", JRSS B 76, 2014).
+
+use crate::compare::machine_facts;
+use costof_model::facts::Facts;
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
+use costof_model::metric::Estimate;
+use costof_model::noise::MEASURED;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::unit::Better;
+use costof_stats::outliers::{Population, Reading, simes, threshold};
+use costof_stats::{mean, median, standard_deviation};
+use std::collections::BTreeMap;
+
+/// Of the hosts called odd, at most this share is not.
+const FALSE_SHARE: f64 = 0.05;
+/// A layer is judged as a whole from this many rows on.
+const LAYER_ROWS: usize = 3;
+/// A host that could have shown only deviations this many times as large as the others is undecided.
+const NOISY: f64 = 2.0;
+/// Unless it could have shown this deviation.
+const SMALL: f64 = 0.1;
+/// Half the width of a 95 % interval of a normal distribution, in standard deviations.
+const HALF_WIDTH: f64 = 1.96;
+
+/// The facts by which hosts are sorted into cohorts unless the user names others.
+pub const BY: [&str; 3] = ["processor", "processors", "hypervisor"];
+
+/// Judges the hosts of these runs, each beside the hosts that have the same values of these facts.
+pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
+    let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        hosts.entry(host_name(run)).or_default().push(run);
+    }
+    let mut cohorts: BTreeMap<Vec<(String, String)>, Vec<(String, Vec<&Run>)>> = BTreeMap::new();
+    for (name, runs) in hosts {
+        let facts = facts_of(&runs);
+        let key = by.iter().map(|what| {
+            let value = facts.get(*what).cloned();
+            ((*what).to_owned(), value.unwrap_or_else(|| "unknown".to_owned()))
+        });
+        cohorts.entry(key.collect()).or_default().push((name, runs));
+    }
+    let mut judged: Vec<(Vec<(String, String)>, Judged<'_>)> = cohorts
+        .into_iter()
+        .map(|(facts, hosts)| (facts, Judged::new(hosts)))
+        .collect();
+    let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
+    let tests: Vec<f64> = tests.map(|host| host.p).collect();
+    let limit = threshold(&tests, FALSE_SHARE);
+    let odd = tests.iter().filter(|p| limit.is_some_and(|limit| **p <= limit));
+    let rate = FALSE_SHARE * odd.count() as f64 / tests.len().max(1) as f64;
+    let mut cohorts: Vec<Cohort> = judged
+        .drain(..)
+        .map(|(facts, judged)| judged.cohort(facts, limit, rate, tests.len()))
+        .collect();
+    cohorts.sort_by_key(|cohort| std::cmp::Reverse(cohort.hosts.len()));
+    Fleet {
+        false_share: FALSE_SHARE,
+        cohorts,
+    }
+}
+
+/// The name of the host that a run measured; that of the run if the host is not named.
+fn host_name(run: &Run) -> String {
+    let name = facts(run).and_then(|facts| facts.host_name.clone());
+    name.unwrap_or_else(|| format!("run {}", run.run.id))
+}
+
+fn facts(run: &Run) -> Option<&Facts> {
+    run.attempts.last()?.hosts.get(MEASURED)
+}
+
+/// The known facts of a host, by its last run.
+pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
+    let facts = runs.last().and_then(|run| facts(run));
+    let facts = facts.map(machine_facts).unwrap_or_default().into_iter();
+    facts.filter_map(|(what, value)| Some((what, value?))).collect()
+}
+
+/// A row of a cohort: what its hosts have for one point.
+struct Row<'a> {
+    row: &'a PointRow,
+    estimate: &'a Estimate,
+    /// The value of each host that has one.
+    readings: BTreeMap<usize, Reading>,
+    population: Population,
+}
+
+impl<'a> Row<'a> {
+    /// A deviation for the worse is above zero.
+    fn worse(&self, off: f64) -> f64 {
+        match self.estimate.better {
+            Better::Higher => -off,
+            Better::Lower | Better::Neither => off,
+        }
+    }
+
+    /// How much worse than usual a host is, and its error.
+    fn off(&self, host: usize) -> Option<Reading> {
+        let reading = self.readings.get(&host)?;
+        Some(Reading {
+            value: self.worse(reading.value - self.population.centre),
+            error: reading.error,
+        })
+    }
+}
+
+/// A layer of a cohort: the mean deviation of each host's rows.
+struct Layer<'a> {
+    name: &'a str,
+    rows: usize,
+    readings: BTreeMap<usize, Reading>,
+    population: Population,
+}
+
+/// A host before it is known how many are odd.
+struct Tested<'a> {
+    name: String,
+    runs: Vec<&'a Run>,
+    facts: BTreeMap<String, String>,
+    p: f64,
+}
+
+/// A cohort before it is known how many of all hosts are odd.
+struct Judged<'a> {
+    hosts: Vec<Tested<'a>>,
+    rows: Vec<Row<'a>>,
+    layers: Vec<Layer<'a>>,
+}
+
+impl<'a> Judged<'a> {
+    fn new(hosts: Vec<(String, Vec<&'a Run>)>) -> Judged<'a> {
+        let rows = rows(&hosts);
+        let layers = layers(&rows, hosts.len());
+        let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
+            let of_rows = rows.iter().filter_map(|row| {
+                let reading = row.readings.get(&host)?;
+                Some(row.population.p(*reading))
+            });
+            let of_layers = layers.iter().filter_map(|layer| {
+                let reading = layer.readings.get(&host)?;
+                Some(layer.population.p(*reading))
+            });
+            let tests = [
+                simes(&of_rows.collect::<Vec<_>>()),
+                simes(&of_layers.collect::<Vec<_>>()),
+            ];
+            Tested {
+                name,
+                facts: facts_of(&runs),
+                runs,
+                p: simes(&tests),
+            }
+        });
+        Judged {
+            hosts: tested.collect(),
+            rows,
+            layers,
+        }
+    }
+
+    /// The cohort: hosts with a probability up to `limit` are odd, and what deviates of them is named at
+    /// this `rate`. `tests` is the number of all hosts.
+    fn cohort(
+        self,
+        facts: Vec<(String, String)>,
+        limit: Option<f64>,
+        rate: f64,
+        tests: usize,
+    ) -> Cohort {
+        let p = FALSE_SHARE / (tests * self.rows.len()).max(1) as f64;
+        let detectable: Vec<Option<f64>> = (0..self.hosts.len())
+            .map(|host| self.detectable(host, p))
+            .collect();
+        let usual = median(&detectable.iter().flatten().copied().collect::<Vec<_>>());
+        let usual_facts = usual_facts(&self.hosts);
+        let mut hosts: Vec<Host> = (0..self.hosts.len())
+            .map(|host| {
+                let is_odd = limit.is_some_and(|limit| self.hosts[host].p <= limit);
+                self.host(host, is_odd.then_some(rate), detectable[host], usual, &usual_facts)
+            })
+            .collect();
+        hosts.sort_by(|one, other| one.p.total_cmp(&other.p).then_with(|| one.name.cmp(&other.name)));
+        let name = |row: &Row<'_>| row.row.label.clone().unwrap_or_else(|| row.row.point.id());
+        Cohort {
+            facts,
+            rows: self.rows.iter().map(name).collect(),
+            detectable: usual,
+            hosts,
+        }
+    }
+
+    /// The smallest deviation that a typical row of a host could have shown at this probability, as a share.
+    fn detectable(&self, host: usize, p: f64) -> Option<f64> {
+        let rows = self.rows.iter().filter_map(|row| {
+            let reading = row.readings.get(&host)?;
+            Some(row.population.detectable(reading.error, p).exp_m1())
+        });
+        median(&rows.collect::<Vec<_>>())
+    }
+
+    fn host(
+        &self,
+        host: usize,
+        odd: Option<f64>,
+        detectable: Option<f64>,
+        usual: Option<f64>,
+        usual_facts: &BTreeMap<&str, &str>,
+    ) -> Host {
+        let tested = &self.hosts[host];
+        let worse_by_row = self.rows.iter().map(|row| Some(row.off(host)?.value.exp_m1()));
+        let worse_by_row: Vec<Option<f64>> = worse_by_row.collect();
+        let rows = worse_by_row.iter().flatten().count();
+        let deviations = odd.map_or_else(Vec::new, |rate| self.deviations(host, rate));
+        let layers = odd.map_or_else(Vec::new, |rate| self.layers(host, rate));
+        let is_blind = match (detectable, usual) {
+            (Some(own), Some(usual)) => own > (NOISY * usual).max(SMALL),
+            _ => true,
+        };
+        let worse = deviations.iter().map(|row| row.worse);
+        let worse: Vec<f64> = worse.chain(layers.iter().map(|layer| layer.worse)).collect();
+        let verdict = match odd {
+            Some(_) if worse.iter().all(|share| *share > 0.0) => Verdict::Slower,
+            Some(_) if worse.iter().all(|share| *share < 0.0) => Verdict::Faster,
+            Some(_) => Verdict::Different,
+            None if is_blind || 2 * rows < self.rows.len() => Verdict::Undecided,
+            None => Verdict::Normal,
+        };
+        let differs = |(what, usual): (&&str, &&str)| {
+            let here = tested.facts.get(*what).map_or("unknown", String::as_str);
+            (here != *usual).then(|| ((*what).to_owned(), here.to_owned(), (*usual).to_owned()))
+        };
+        Host {
+            name: tested.name.clone(),
+            runs: tested.runs.len(),
+            verdict,
+            p: tested.p,
+            worse: worse_by_row,
+            detectable,
+            layers,
+            deviations,
+            facts: usual_facts.iter().filter_map(differs).collect(),
+        }
+    }
+
+    /// The rows in which a host deviates, at this rate of false ones.
+    fn deviations(&self, host: usize, rate: f64) -> Vec<Deviation> {
+        let tests = self.rows.iter().filter_map(|row| {
+            let reading = row.readings.get(&host)?;
+            Some((row, *reading, row.population.p(*reading)))
+        });
+        let tests: Vec<_> = tests.collect();
+        let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
+        let named = tests.iter().filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
+        let named = named.map(|(row, reading, p)| Deviation {
+            point: row.row.point.clone(),
+            label: row.row.label.clone(),
+            metric: row.estimate.name.clone(),
+            unit: row.estimate.unit,
+            here: reading.value.exp(),
+            usual: row.population.centre.exp(),
+            worse: row.worse(reading.value - row.population.centre).exp_m1(),
+            p: *p,
+        });
+        let mut named: Vec<Deviation> = named.collect();
+        named.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
+        named
+    }
+
+    fn layers(&self, host: usize, rate: f64) -> Vec<LayerDeviation> {
+        let tests = self.layers.iter().filter_map(|layer| {
+            let reading = layer.readings.get(&host)?;
+            Some((layer, *reading, layer.population.p(*reading)))
+        });
+        let tests: Vec<_> = tests.collect();
+        let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
+        let named = tests.iter().filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
+        let named = named.map(|(layer, reading, p)| LayerDeviation {
+            layer: layer.name.to_owned(),
+            rows: layer.rows,
+            worse: (reading.value - layer.population.centre).exp_m1(),
+            p: *p,
+        });
+        named.collect()
+    }
+}
+
+/// The rows that enough hosts have.
+fn rows<'a>(hosts: &[(String, Vec<&'a Run>)]) -> Vec<Row<'a>> {
+    type Values<'a> = (&'a PointRow, &'a Estimate, BTreeMap<usize, Vec<Reading>>);
+    let mut all: BTreeMap<(&Point, u32), Values<'a>> = BTreeMap::new();
+    for (host, (_, runs)) in hosts.iter().enumerate() {
+        for row in runs.iter().flat_map(|run| &run.points) {
+            let Some((estimate, reading)) = reading(row) else {
+                continue;
+            };
+            let values = all.entry((&row.point, row.method));
+            let (_, _, values) = values.or_insert_with(|| (row, estimate, BTreeMap::new()));
+            values.entry(host).or_default().push(reading);
+        }
+    }
+    let rows = all.into_values().filter_map(|(row, estimate, values)| {
+        let readings = values.into_iter();
+        let readings: BTreeMap<_, _> = readings.map(|(host, all)| (host, together(&all))).collect();
+        let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
+        Some(Row {
+            row,
+            estimate,
+            readings,
+            population,
+        })
+    });
+    rows.collect()
+}
+
+/// The logarithm of a row's median, with the error that its interval implies.
+pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
+    let estimate = row.primary().filter(|_| row.is_sound())?;
+    let (low, high) = estimate.ci95.filter(|(low, _)| *low > 0.0)?;
+    let reading = Reading {
+        value: estimate.median.ln(),
+        error: (high / low).ln() / (2.0 * HALF_WIDTH),
+    };
+    (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
+}
+
+/// A host's value from its runs: their mean, whose error is at least that of their scatter.
+fn together(runs: &[Reading]) -> Reading {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let squares: f64 = runs.iter().map(|run| run.error.powi(2)).sum();
+    let count = runs.len() as f64;
+    let scatter = standard_deviation(&values).unwrap_or(0.0) / count.sqrt();
+    Reading {
+        value: mean(&values).unwrap_or(f64::NAN),
+        error: (squares.sqrt() / count).max(scatter),
+    }
+}
+
+/// The layers that have enough rows.
+fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
+    let mut by_name: BTreeMap<&str, Vec<&Row<'a>>> = BTreeMap::new();
+    for row in rows {
+        let probe: &str = &row.row.point.probe;
+        let layer = probe.split('.').next().unwrap_or(probe);
+        by_name.entry(layer).or_default().push(row);
+    }
+    let layers = by_name.into_iter().filter_map(|(name, of_layer)| {
+        let reading = |host: usize| {
+            let offs = of_layer.iter().filter_map(|row| row.off(host));
+            let offs: Vec<Reading> = offs.collect();
+            (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
+        };
+        let readings: BTreeMap<usize, Reading> = (0..hosts).filter_map(reading).collect();
+        let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
+        Some(Layer {
+            name,
+            rows: of_layer.len(),
+            readings,
+            population,
+        })
+    });
+    layers.collect()
+}
+
+/// The mean of independent deviations.
+fn middle(offs: &[Reading]) -> Reading {
+    let count = offs.len() as f64;
+    let squares: f64 = offs.iter().map(|off| off.error.powi(2)).sum();
+    Reading {
+        value: offs.iter().map(|off| off.value).sum::<f64>() / count,
+        error: squares.sqrt() / count,
+    }
+}
+
+/// The value of each fact that more than half of the hosts have.
+fn usual_facts<'a>(hosts: &'a [Tested<'_>]) -> BTreeMap<&'a str, &'a str> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (what, value) in hosts.iter().flat_map(|host| &host.facts) {
+        *counts.entry((what, value)).or_default() += 1;
+    }
+    let usual = counts.into_iter().filter(|(_, count)| 2 * count > hosts.len());
+    usual.map(|(fact, _)| fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing::{RowExt, run, sized_row};
+
+    /// A number of a normal distribution, nearly.
+    fn normal(random: &mut fastrand::Rng) -> f64 {
+        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+    }
+
+    /// The runs of a host whose rows are `slower(probe)` times as dear as usual, and known to this share. Hosts
+    /// differ by 2 % anyway.
+    fn host(random: &mut fastrand::Rng, name: &str, error: f64, slower: fn(&str) -> f64) -> Run {
+        let mut run = run(&[]);
+        let facts = run.attempts[0].hosts.get_mut(MEASURED).expect("its facts");
+        facts.host_name = Some(name.to_owned());
+        facts.cpu.model_name = Some("one model".to_owned());
+        for probe in ["memory.x", "net.x"] {
+            for size in 1..=8 {
+                let usual = 10.0 * size as f64;
+                let off = (0.02 * normal(random) + error * normal(random)).exp();
+                let row = sized_row(probe, size, usual * off * slower(probe));
+                run.points.push(row.known_within(HALF_WIDTH * error));
+            }
+        }
+        run
+    }
+
+    fn verdict<'a>(fleet: &'a Fleet, name: &str) -> &'a Host {
+        let mut hosts = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts);
+        hosts.find(|host| host.name == name).expect("the host")
+    }
+
+    #[test]
+    fn a_host_is_odd_for_what_it_costs_and_undecided_for_its_noise() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let belongs = |_: &str| 1.0;
+        let mut runs: Vec<Run> = (0..40)
+            .map(|number| host(&mut random, &format!("n{number:02}"), 0.01, belongs))
+            .collect();
+        let memory = |probe: &str| if probe == "memory.x" { 1.1 } else { 1.0 };
+        runs.push(host(&mut random, "slow", 0.01, memory));
+        runs.push(host(&mut random, "noisy", 0.3, memory));
+        let kernel = |release: &str| Some(release.to_owned());
+        for run in &mut runs {
+            let facts = run.attempts[0].hosts.get_mut(MEASURED).expect("its facts");
+            facts.kernel.release = kernel(if facts.host_name.as_deref() == Some("slow") { "6.2" } else { "6.1" });
+        }
+        let found = fleet(&runs, &BY);
+        let slow = verdict(&found, "slow");
+        assert_eq!(slow.verdict, Verdict::Slower, "{slow:?}");
+        let layers: Vec<&str> = slow.layers.iter().map(|layer| &*layer.layer).collect();
+        assert_eq!(layers, ["memory"], "{slow:?}");
+        assert!((0.07..0.13).contains(&slow.layers[0].worse), "{slow:?}");
+        assert!(slow.deviations.iter().all(|row| row.point.probe == "memory.x"));
+        assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
+        assert_eq!(verdict(&found, "noisy").verdict, Verdict::Undecided);
+        let normal = found.cohorts[0].hosts.iter();
+        let normal = normal.filter(|host| host.verdict == Verdict::Normal);
+        assert_eq!(normal.count(), 40);
+        // A host with another processor is a cohort of its own, too small to judge.
+        let facts = runs[0].attempts[0].hosts.get_mut(MEASURED).expect("its facts");
+        facts.cpu.model_name = Some("another model".to_owned());
+        let found = fleet(&runs, &BY);
+        assert_eq!(found.cohorts.len(), 2);
+        assert_eq!(verdict(&found, "n00").verdict, Verdict::Undecided);
+        // Sorted by nothing, it is one cohort again.
+        assert_eq!(fleet(&runs, &[]).cohorts.len(), 1);
+    }
+
+    #[test]
+    fn several_runs_of_a_host_are_one_value_whose_error_is_at_least_their_scatter() {
+        let run = |value| Reading { value, error: 0.1 };
+        let of = together(&[run(1.0), run(1.0), run(1.0), run(1.0)]);
+        assert_eq!((of.value, of.error), (1.0, 0.05));
+        let of = together(&[run(1.0), run(3.0)]);
+        assert_eq!((of.value, of.error), (2.0, 1.0));
+    }
+
+    #[test]
+    fn where_none_is_odd_one_fleet_in_twenty_names_a_host() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut wrong = 0;
+        for _ in 0..100 {
+            let runs: Vec<Run> = (0..30)
+                .map(|number| host(&mut random, &format!("n{number:02}"), 0.02, |_| 1.0))
+                .collect();
+            let found = fleet(&runs, &BY);
+            let mut hosts = found.cohorts.iter().flat_map(|cohort| &cohort.hosts);
+            wrong += u32::from(hosts.any(|host| host.verdict.is_odd()));
+        }
+        assert!(wrong <= 10, "{wrong}");
+    }
+}

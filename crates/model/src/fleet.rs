@@ -1,0 +1,122 @@
+//! A comparison of many hosts: which of them are odd.
+
+use crate::Text;
+use crate::point::{Point, with_id};
+use crate::unit::Unit;
+use serde::Serialize;
+
+/// Hosts, each held against those of its cohort.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fleet {
+    /// Of the hosts called odd, at most this share is not, in expectation.
+    pub false_share: f64,
+    /// The cohorts, the largest first.
+    pub cohorts: Vec<Cohort>,
+}
+
+/// Hosts that are alike by their facts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cohort {
+    /// The facts that define it, with their values.
+    pub facts: Vec<(String, String)>,
+    /// The rows that were judged, by their labels or points.
+    pub rows: Vec<String>,
+    /// The smallest deviation that a typical row of a typical host could have shown, as a share.
+    pub detectable: Option<f64>,
+    /// Its hosts, the oddest first.
+    pub hosts: Vec<Host>,
+}
+
+/// One host, from all of its runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// How many runs it has.
+    pub runs: usize,
+    /// Whether it belongs.
+    pub verdict: Verdict,
+    /// The probability that a host that belongs deviates as much.
+    pub p: f64,
+    /// How much worse than usual it is in each of the cohort's rows, as a share; negative where better,
+    /// absent where it has no number.
+    pub worse: Vec<Option<f64>>,
+    /// The smallest deviation that a typical row of it could have shown, as a share.
+    pub detectable: Option<f64>,
+    /// The layers that deviate as a whole, if it is odd.
+    pub layers: Vec<LayerDeviation>,
+    /// The rows that deviate, if it is odd; the largest deviation first.
+    pub deviations: Vec<Deviation>,
+    /// Facts in which it differs from most of its cohort: the fact, its value here, and the usual one.
+    pub facts: Vec<(String, String, String)>,
+}
+
+/// What a host is, beside its cohort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It surely deviates, for the worse in every row that deviates.
+    Slower,
+    /// It surely deviates, for the better in every row that deviates.
+    Faster,
+    /// It surely deviates, in both directions.
+    Different,
+    /// Its own noise, or too few hosts or rows, hide what the others could have shown.
+    Undecided,
+    /// No deviation was found.
+    Normal,
+}
+
+impl Verdict {
+    /// Whether the host is odd.
+    pub fn is_odd(self) -> bool {
+        matches!(self, Verdict::Slower | Verdict::Faster | Verdict::Different)
+    }
+
+    /// The verdict as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Different => "different",
+            Verdict::Undecided => "undecided",
+            Verdict::Normal => "normal",
+        }
+    }
+}
+
+/// A row in which a host surely deviates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deviation {
+    /// The point.
+    #[serde(flatten, serialize_with = "with_id")]
+    pub point: Point,
+    /// Its label, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The metric.
+    pub metric: Text,
+    /// Its unit.
+    pub unit: Unit,
+    /// The median here.
+    pub here: f64,
+    /// The cohort's median.
+    pub usual: f64,
+    /// How much worse than usual, as a share of the usual; negative where better.
+    pub worse: f64,
+    /// The probability that a host that belongs deviates as much.
+    pub p: f64,
+}
+
+/// A layer in which a host surely deviates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LayerDeviation {
+    /// The layer: `memory`, `net`.
+    pub layer: String,
+    /// How many rows it has.
+    pub rows: usize,
+    /// How much worse than usual its rows are in the mean, as a share; negative where better.
+    pub worse: f64,
+    /// The probability that a host that belongs deviates as much.
+    pub p: f64,
+}

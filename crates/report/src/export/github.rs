@@ -1,0 +1,33 @@
+//! The custom tools of [github-action-benchmark](https://github.com/benchmark-action/github-action-benchmark):
+//! a file of costs, and a file of rates. What is neither better nor worse is in none.
+
+use super::{File, Value};
+use costof_model::unit::Better;
+use serde_json::{Value as Json, json};
+
+pub(super) fn files(values: &[Value<'_>]) -> Vec<File> {
+    let file = |name: &str, better: Better| {
+        let values = values.iter();
+        let these = values.filter(|value| value.estimate.better == better);
+        let these: Vec<Json> = these.map(benchmark).collect();
+        (name.to_owned(), super::json(&these))
+    };
+    vec![
+        file("smaller-is-better.json", Better::Lower),
+        file("bigger-is-better.json", Better::Higher),
+    ]
+}
+
+fn benchmark(value: &Value<'_>) -> Json {
+    let estimate = value.estimate;
+    let mut benchmark = json!({
+        "name": value.name(),
+        "unit": value.unit(),
+        "value": estimate.median,
+        "extra": format!("grade {}, {} launches", value.row.grade, value.row.launches),
+    });
+    if let Some(interval) = estimate.ci95 {
+        benchmark["range"] = json!(estimate.unit.display_interval(interval));
+    }
+    benchmark
+}

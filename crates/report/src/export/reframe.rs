@@ -1,0 +1,67 @@
+//! A test for [ReFrame](https://reframe-hpc.readthedocs.io): it measures the same points, and compares them with
+//! this run.
+
+use super::{File, Value};
+use costof_model::run_file::Run;
+use costof_model::unit::Better;
+use serde_json::{Map, json};
+
+/// What a value may be worse than its reference.
+const WORSE: f64 = 0.1;
+
+const TEST: &str = r#"import json
+import os
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+
+PROBES = '''@PROBES@'''
+REFERENCE = '''@REFERENCE@'''
+
+
+@rfm.simple_test
+class CostofCheck(rfm.RunOnlyRegressionTest):
+    """Measures with costof, and fails where a value is worse than its reference by more than a tenth."""
+
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    executable = 'costof'
+    executable_opts = ['run', *json.loads(PROBES), '--out', 'run.jsonl']
+    postrun_cmds = ['costof export run.jsonl --all-metrics --format bencher > values.json']
+    reference = {'*': {name: tuple(value) for name, value in json.loads(REFERENCE).items()}}
+
+    @sanity_function
+    def has_values(self):
+        return sn.assert_found(r'"value"', 'values.json')
+
+    @run_before('performance')
+    def set_perf_variables(self):
+        with open(os.path.join(self.stagedir, 'values.json')) as file:
+            values = {name.replace(':', ';'): measures for name, measures in json.load(file).items()}
+        self.perf_variables = {
+            name: sn.make_performance_function(
+                sn.defer(next(iter(values[name].values()))['value']), unit)
+            for name, (*_, unit) in self.reference['*'].items() if name in values
+        }
+"#;
+
+pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
+    let mut reference = Map::new();
+    for value in values {
+        let (low, high) = match value.estimate.better {
+            Better::Lower => (None, Some(WORSE)),
+            Better::Higher => (Some(-WORSE), None),
+            Better::Neither => continue,
+        };
+        let tuple = json!([value.estimate.median, low, high, value.unit()]);
+        // ReFrame takes a colon for the end of a system's name.
+        reference.insert(value.name().replace(':', ";"), tuple);
+    }
+    let mut probes: Vec<&str> = run.run.plan.points().map(|point| &*point.probe).collect();
+    probes.sort_unstable();
+    probes.dedup();
+    let text = |json: String| json.replace('\\', r"\\").replace('\'', r"\'");
+    let test = TEST.replace("@PROBES@", &text(json!(probes).to_string()));
+    let test = test.replace("@REFERENCE@", &text(super::json(&reference)));
+    ("costof_check.py".to_owned(), test)
+}

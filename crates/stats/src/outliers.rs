@@ -1,0 +1,214 @@
+//! Which members of a population are odd, so that at most a stated share of those that are called odd are not.
+//!
+//! A member is a value with a standard error of its own, such as a host's logarithm of a cost. Members that
+//! belong scatter around a centre by more than their errors, and a few may not belong. So the centre is the
+//! median, and the spread is the one at which half of the standardized deviations lie where Student's t has
+//! half of its own: neither is moved by the odd ones if they are few. A population's tails may be heavier than
+//! the normal distribution's. So t has as many degrees of freedom as fit the deviations that nine members in
+//! ten stay within.
+//!
+//! Sources: Y. Benjamini and Y. Hochberg, "Controlling the False Discovery Rate", JRSS B 57 (1995);
+//! R. J. Simes, "An improved Bonferroni procedure", Biometrika 73 (1986), for the hypothesis that none of
+//! several rows is odd; both hold for independent and for positively dependent tests (Y. Benjamini and
+//! D. Yekutieli, "The control of the false discovery rate in multiple testing under dependency", Annals of
+//! Statistics 29, 2001).
+
+use crate::quantile::{median, quantile};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A member's value, on a scale on which differences matter, and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The value.
+    pub value: f64,
+    /// Its standard error, zero or more.
+    pub error: f64,
+}
+
+/// A population without its odd members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Population {
+    /// The median.
+    pub centre: f64,
+    /// How far members that belong scatter beyond their errors: a standard deviation, if t were normal.
+    pub spread: f64,
+    /// The degrees of freedom of their deviations.
+    pub degrees: f64,
+}
+
+/// Fewer members have no spread to be odd in.
+pub const LEAST_MEMBERS: usize = 5;
+
+/// The degrees of freedom from which the tails are chosen, the heaviest last.
+const DEGREES: [f64; 6] = [30.0, 10.0, 6.0, 4.0, 3.0, 2.0];
+/// This share of the deviations is taken to be of members that belong.
+const BELONG: f64 = 0.9;
+
+impl Population {
+    /// The population of these members; `None` of fewer than [`LEAST_MEMBERS`].
+    pub fn of(members: &[Reading]) -> Option<Population> {
+        if members.len() < LEAST_MEMBERS {
+            return None;
+        }
+        let values: Vec<f64> = members.iter().map(|member| member.value).collect();
+        let centre = median(&values)?;
+        let fits = DEGREES.map(|degrees| {
+            let population = Population {
+                centre,
+                spread: spread(members, centre, degrees),
+                degrees,
+            };
+            let wide = t(degrees).inverse_cdf(f64::midpoint(1.0, BELONG));
+            let is_inside = quantile(&population.deviations(members), BELONG) <= Some(wide);
+            (population, is_inside)
+        });
+        let fit = fits.iter().find(|(_, is_inside)| *is_inside).or(fits.last());
+        fit.map(|(population, _)| *population)
+    }
+
+    /// The deviations of members, without sign, in standard deviations of their own.
+    fn deviations(&self, members: &[Reading]) -> Vec<f64> {
+        let members = members.iter();
+        members.map(|member| self.deviation(*member).abs()).collect()
+    }
+
+    fn deviation(&self, member: Reading) -> f64 {
+        let off = member.value - self.centre;
+        if off == 0.0 { 0.0 } else { off / self.scale(member.error) }
+    }
+
+    /// The standard deviation of members with this error.
+    fn scale(&self, error: f64) -> f64 {
+        self.spread.hypot(error)
+    }
+
+    /// The probability that a member which belongs lies as far off, on either side.
+    pub fn p(&self, member: Reading) -> f64 {
+        2.0 * t(self.degrees).sf(self.deviation(member).abs())
+    }
+
+    /// How far off a member with this error must be so that it is found at this probability `p`, more often
+    /// than not.
+    pub fn detectable(&self, error: f64, p: f64) -> f64 {
+        t(self.degrees).inverse_cdf(1.0 - p / 2.0) * self.scale(error)
+    }
+}
+
+/// The spread at which half of the deviations are less than half of those of t.
+fn spread(members: &[Reading], centre: f64, degrees: f64) -> f64 {
+    let half = t(degrees).inverse_cdf(0.75);
+    let exceeds = |spread: f64| {
+        let population = Population {
+            centre,
+            spread,
+            degrees,
+        };
+        median(&population.deviations(members)) > Some(half)
+    };
+    let most = members.iter().map(|member| (member.value - centre).abs());
+    let (mut low, mut high) = (0.0, most.fold(0.0, f64::max) / half);
+    if !exceeds(0.0) {
+        return 0.0;
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        *(if exceeds(middle) { &mut low } else { &mut high }) = middle;
+    }
+    high
+}
+
+fn t(degrees: f64) -> StudentsT {
+    StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are positive")
+}
+
+/// The probability of these tests together if none of their hypotheses is false (Simes); 1 without a test.
+pub fn simes(tests: &[f64]) -> f64 {
+    let mut tests = tests.to_vec();
+    tests.sort_by(f64::total_cmp);
+    let all = tests.len() as f64;
+    let ranked = (1..).zip(&tests);
+    ranked.map(|(rank, p)| all * p / f64::from(rank)).fold(1.0, f64::min)
+}
+
+/// The probability up to which a test is a discovery, so that of all discoveries at most this share is false in
+/// expectation (Benjamini and Hochberg); `None` if there is no discovery.
+pub fn threshold(tests: &[f64], rate: f64) -> Option<f64> {
+    let mut tests = tests.to_vec();
+    tests.sort_by(f64::total_cmp);
+    let all = tests.len() as f64;
+    let ranked = (1..).zip(tests);
+    let found = ranked.filter(|(rank, p)| *p <= rate * f64::from(*rank) / all);
+    found.map(|(_, p)| p).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that scatter by one as t with these degrees does, each with an error of its own.
+    fn members(random: &mut fastrand::Rng, degrees: f64, count: usize) -> Vec<Reading> {
+        let t = t(degrees);
+        let member = |_| {
+            let error = random.f64();
+            let own = t.inverse_cdf(random.f64().clamp(1e-9, 1.0 - 1e-9));
+            let normal = self::t(1e3).inverse_cdf(random.f64().clamp(1e-9, 1.0 - 1e-9));
+            Reading {
+                value: own + error * normal,
+                error,
+            }
+        };
+        (0..count).map(member).collect()
+    }
+
+    #[test]
+    fn at_most_a_twentieth_of_those_called_odd_belong() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for degrees in [1e3, 5.0, 3.0] {
+            let (mut false_share, mut found, rounds) = (0.0, 0, 200);
+            for _ in 0..rounds {
+                let mut members = members(&mut random, degrees, 200);
+                members[..10].iter_mut().for_each(|odd| odd.value += 30.0);
+                let population = Population::of(&members).unwrap();
+                let tests: Vec<f64> = members.iter().map(|member| population.p(*member)).collect();
+                let limit = threshold(&tests, 0.05).unwrap_or(-1.0);
+                let called = |range: &[f64]| range.iter().filter(|p| **p <= limit).count();
+                let (right, wrong) = (called(&tests[..10]), called(&tests[10..]));
+                false_share += wrong as f64 / (right + wrong).max(1) as f64;
+                found += right;
+            }
+            let rate = false_share / f64::from(rounds);
+            assert!(rate < 0.07, "{degrees}: {rate}");
+            assert!(found > 10 * rounds as usize / 2, "{degrees}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_spread_is_without_errors_and_without_the_odd() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let mut all = members(&mut random, 1e3, 2000);
+        all[..100].iter_mut().for_each(|odd| odd.value += 30.0);
+        let population = Population::of(&all).unwrap();
+        assert!((0.9..1.2).contains(&population.spread), "{population:?}");
+        assert!(population.centre.abs() < 0.2, "{population:?}");
+        // Errors explain all of it.
+        let alike = |value| Reading { value, error: 1.0 };
+        let population = Population::of(&[-0.3, -0.1, 0.0, 0.1, 0.3].map(alike)).unwrap();
+        assert_eq!((population.centre, population.spread), (0.0, 0.0));
+        assert_eq!(Population::of(&[1.0; 4].map(alike)), None);
+        // What is the same everywhere is exact: everything else is odd.
+        let exact = |value| Reading { value, error: 0.0 };
+        let population = Population::of(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0].map(exact)).unwrap();
+        assert_eq!(population.p(exact(1.0)), 1.0);
+        assert!(population.p(exact(2.0)) < 1e-9);
+    }
+
+    #[test]
+    fn tests_are_taken_together() {
+        assert_eq!(simes(&[]), 1.0);
+        assert_eq!(simes(&[0.01, 0.5]), 0.02);
+        assert_eq!(simes(&[0.04, 0.03]), 0.04);
+        assert_eq!(threshold(&[0.01, 0.9, 0.04], 0.05), Some(0.01));
+        assert_eq!(threshold(&[0.01, 0.03, 0.04], 0.05), Some(0.04));
+        assert_eq!(threshold(&[0.3, 0.9], 0.05), None);
+    }
+}

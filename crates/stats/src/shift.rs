@@ -1,0 +1,255 @@
+//! Finds lasting shifts in a sequence, value by value, with a stated rate of false alarms.
+//!
+//! Page's cumulative sums of standardized deviations, one for each direction, in the self-starting form: each
+//! value is held against the mean and standard deviation of those before it, and the deviation becomes the
+//! normal one of the same probability. So no reference has to be known, and the rate of false alarms holds from
+//! the start. A deviation counts as at most [`CLIP`], so that a single spike is never a shift; and the limit is
+//! chosen for a mean run length without shift by Siegmund's approximation, which clipping only makes longer.
+//!
+//! Sources: E. S. Page, "Continuous inspection schemes", Biometrika 41 (1954); D. M. Hawkins, "Self-starting
+//! cusum charts for location and scale", The Statistician 36 (1987); D. Siegmund, "Sequential Analysis" (1985),
+//! section 10.2.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// The largest deviation that counts, in standard deviations.
+const CLIP: f64 = 3.0;
+/// A value that is this far off may belong to another level.
+const FAR: f64 = 2.0;
+/// Half the shift that is found soonest, in standard deviations.
+const SLACK: f64 = 0.5;
+/// Siegmund's correction for sums that overshoot the limit.
+const OVERSHOOT: f64 = 1.166;
+/// From this many values on, the next is held against them.
+const LEAST: usize = 4;
+
+/// A lasting shift, by positions in the sequence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// The first value after it.
+    pub at: usize,
+    /// The value with which it was found.
+    pub found: usize,
+    /// The mean before.
+    pub before: f64,
+}
+
+/// What is known after each value; a further value takes constant time, apart from a shift, which goes back to
+/// where it began.
+#[derive(Clone, Debug)]
+pub struct Detector {
+    limit: f64,
+    /// The scatter that is assumed at least.
+    least: f64,
+    /// How many values there were in all.
+    seen: usize,
+    level: Level,
+    up: Sum,
+    down: Sum,
+    /// The values since the earlier of the two sums was last zero.
+    recent: Vec<Recent>,
+}
+
+/// A value that may belong to the next level, and whether this level knows it.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    value: f64,
+    error: f64,
+    is_known: bool,
+}
+
+/// The values since the last shift: their number, mean and sum of squared deviations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    count: usize,
+    mean: f64,
+    squares: f64,
+    errors: f64,
+}
+
+/// A cumulative sum, and for how many values it has been above zero.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    value: f64,
+    length: usize,
+}
+
+impl Sum {
+    fn add(&mut self, deviation: f64) {
+        self.value = (self.value + deviation - SLACK).max(0.0);
+        self.length = if self.value > 0.0 { self.length + 1 } else { 0 };
+    }
+}
+
+/// The limit of a sum so that, in `sequences` sequences without shift, one false alarm is raised in this many
+/// values of each.
+pub fn limit(values: f64, sequences: usize) -> f64 {
+    // Both directions: half of 2 (exp b − b − 1) for a slack of one half.
+    let run_length = values * sequences.max(1) as f64;
+    let mut b: f64 = 1.0;
+    for _ in 0..50 {
+        b = (run_length + b + 1.0).ln();
+    }
+    // Three spikes, of which one is never enough, nor two.
+    (b - OVERSHOOT).max(2.0 * (CLIP - SLACK) + SLACK)
+}
+
+/// After how many values a shift of this many standard deviations is found in the mean.
+pub fn delay(limit: f64, shift: f64) -> f64 {
+    (limit / (shift.min(CLIP) - SLACK)).ceil()
+}
+
+impl Detector {
+    /// A detector with this [`limit`], for values that scatter by this much at least.
+    pub fn new(limit: f64, least: f64) -> Detector {
+        Detector {
+            limit,
+            least,
+            seen: 0,
+            level: Level::default(),
+            up: Sum::default(),
+            down: Sum::default(),
+            recent: Vec::new(),
+        }
+    }
+
+    /// Takes the next value and its standard error; the shift, if it shows one.
+    pub fn push(&mut self, value: f64, error: f64) -> Option<Shift> {
+        let deviation = self.deviation(value, error);
+        self.seen += 1;
+        self.up.add(deviation);
+        self.down.add(-deviation);
+        // What is far off would move the level towards the next one, so it waits until it belongs here.
+        let is_known = deviation.abs() < FAR;
+        if is_known {
+            self.level.add(value, error);
+        }
+        self.recent.push(Recent {
+            value,
+            error,
+            is_known,
+        });
+        let highest = if self.up.value >= self.down.value { self.up } else { self.down };
+        if highest.value <= self.limit {
+            let length = self.up.length.max(self.down.length);
+            let belong: Vec<Recent> = self.recent.drain(..self.recent.len() - length).collect();
+            for late in belong.iter().filter(|late| !late.is_known) {
+                self.level.add(self.clipped(late), late.error);
+            }
+            return None;
+        }
+        let shift = Shift {
+            at: self.seen - highest.length,
+            found: self.seen - 1,
+            before: self.level.mean,
+        };
+        let after = self.recent.split_off(self.recent.len() - highest.length);
+        self.level = Level::default();
+        after.iter().for_each(|of| self.level.add(of.value, of.error));
+        (self.up, self.down) = (Sum::default(), Sum::default());
+        self.recent.clear();
+        Some(shift)
+    }
+
+    /// The standard deviation since the last shift.
+    pub fn scatter(&self) -> f64 {
+        self.level.scatter().max(self.least)
+    }
+
+    /// A value no further off than counts.
+    fn clipped(&self, of: &Recent) -> f64 {
+        let most = CLIP * self.scale(of.error);
+        self.level.mean + (of.value - self.level.mean).clamp(-most, most)
+    }
+
+    /// How far a value is off, in standard deviations of a normal distribution.
+    fn deviation(&self, value: f64, error: f64) -> f64 {
+        if self.level.count < LEAST {
+            return 0.0;
+        }
+        let degrees = (self.level.count - 1) as f64;
+        let t = StudentsT::new(0.0, 1.0, degrees).expect("degrees are positive");
+        let off = (value - self.level.mean) / self.scale(error);
+        let p = t.sf(off.abs()).max(1e-12);
+        Normal::standard().inverse_cdf(1.0 - p).min(CLIP).copysign(off)
+    }
+
+    /// The standard deviation of the next value, whose error may be larger than those before.
+    fn scale(&self, error: f64) -> f64 {
+        let count = self.level.count.max(1) as f64;
+        let usual = self.level.errors / count;
+        let more = (error.powi(2) - usual).max(0.0);
+        (self.scatter().powi(2) * (1.0 + 1.0 / count) + more).sqrt()
+    }
+}
+
+impl Level {
+    fn add(&mut self, value: f64, error: f64) {
+        self.count += 1;
+        let off = value - self.mean;
+        self.mean += off / self.count as f64;
+        self.squares += off * (value - self.mean);
+        self.errors += error.powi(2);
+    }
+
+    fn scatter(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        (self.squares / (self.count - 1) as f64).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(random: &mut fastrand::Rng) -> f64 {
+        Normal::standard().inverse_cdf(random.f64().clamp(1e-12, 1.0 - 1e-12))
+    }
+
+    /// The shifts in a sequence whose value at a position is `normal + shift(position)`.
+    fn shifts(random: &mut fastrand::Rng, limit: f64, count: usize, shift: fn(usize) -> f64) -> Vec<Shift> {
+        let mut detector = Detector::new(limit, 1e-6);
+        let found = (0..count).filter_map(|at| detector.push(normal(random) + shift(at), 0.1));
+        found.collect()
+    }
+
+    #[test]
+    fn false_alarms_are_as_rare_as_asked() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let limit = limit(300.0, 1);
+        let alarms: usize = (0..400).map(|_| shifts(&mut random, limit, 300, |_| 0.0).len()).sum();
+        // One in 300 values; the deviations are clipped, so fewer.
+        assert!((40..=440).contains(&alarms), "{alarms}");
+    }
+
+    #[test]
+    fn a_shift_is_found_where_it_is_and_a_spike_is_none() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let limit = limit(1000.0, 50);
+        let (mut found, mut late) = (0, 0);
+        for _ in 0..100 {
+            let shifts = shifts(&mut random, limit, 60, |at| if at < 30 { 0.0 } else { 4.0 });
+            let right = shifts.iter().find(|shift| (27..=31).contains(&shift.at));
+            found += u32::from(right.is_some());
+            late += right.map_or(30, |shift| shift.found - 30);
+        }
+        assert!(found >= 80 && late < 800, "{found} {late}");
+        for _ in 0..100 {
+            let shifts = shifts(&mut random, limit, 60, |at| if at % 20 == 19 { 50.0 } else { 0.0 });
+            assert_eq!(shifts, []);
+        }
+    }
+
+    #[test]
+    fn values_that_never_vary_shift_by_more_than_what_is_assumed() {
+        let mut detector = Detector::new(limit(100.0, 1), 0.01);
+        let mut push = |value: f64, times: usize| (0..times).find_map(|_| detector.push(value, 0.0));
+        assert_eq!(push(1.0, 100), None);
+        assert_eq!(push(1.001, 20), None);
+        let shift = push(2.0, 10).expect("it doubled");
+        assert_eq!(shift.at, 120);
+        assert!(shift.found < 126);
+    }
+}
