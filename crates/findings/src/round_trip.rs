@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "of a round trip of 56B by tcp over loopback between CPUs that may be idle, 70 % take about 14.5 µs, as between CPUs that are kept awake (15.0 µs); the other 30 % take about 60.0 µs: a CPU was idle and had to be woken"
+                "of the round trips of 56B by tcp over loopback between CPUs that may be idle, 70 % take about 14.5 µs, as between CPUs that are kept awake (15.0 µs); the other 30 % take about 60.0 µs: a CPU was idle and had to be woken"
             ]
         );
         // No finding if the faster mode differs from the round trip, or the slower hardly differs.

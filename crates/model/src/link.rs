@@ -295,12 +295,12 @@ mod tests {
         for (text, says) in [
             ("", "is not a link"),
             ("lann", "is not a link"),
-            ("delay=-1ms", "no time"),
-            ("delay=5", "no time"),
+            ("delay=-1ms", "not a time"),
+            ("delay=5", "not a time"),
             ("delay=1ms,jitter=2ms", "more than the delay"),
             ("los=1%", "`loss`"),
             ("loss=120%", "no share"),
-            ("rate=fast", "no rate"),
+            ("rate=fast", "not a rate"),
             ("queue=0", "packets"),
             ("left.delay=1ms", "no direction"),
         ] {

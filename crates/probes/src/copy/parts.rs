@@ -47,6 +47,7 @@ point! {
     /// over UDP to a socket of this machine that nobody reads. The difference is the lookup of page
     /// table entries, and raising and lowering the pages' reference counts. Both include the copy
     /// that the kernel makes on loopback. os.pin measures pinning for longer.
+    ///
     /// # Predicted from
     /// serialise: copies of its fields' size (cpu.memcpy); reap: system calls (os.syscall);
     /// plain_buffer: pages (os.pin); iovec: a header in system calls, and cycles per entry

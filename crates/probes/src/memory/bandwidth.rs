@@ -53,6 +53,7 @@ point! {
     /// whole KiB. 1 MiB that is read again comes from a cache; for 1 MiB from memory, take the cost
     /// of the largest size.
     ///
+    /// # Predicted from
     /// the cache sizes that the CPU reports and usual bytes per cycle of each level
     /// (cpu.frequency); for main memory the lines that a core keeps in flight and the latency on 2
     /// MiB pages, or on 4 KiB pages less up to a third for TLB misses (memory.latency); at most the

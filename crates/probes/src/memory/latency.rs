@@ -43,6 +43,7 @@ point! {
     /// on huge pages, the point is absent. For large sizes on 4 KiB pages, the cost includes TLB
     /// misses.
     ///
+    /// # Predicted from
     /// the cache sizes that the CPU reports, usual cycles for each level (cpu.frequency), and 60 to
     /// 180 ns for main memory; in ascending order less what prefetchers hide: most of it for
     /// adjacent lines, between nothing and most of it for lines further apart

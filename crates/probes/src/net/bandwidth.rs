@@ -35,6 +35,7 @@ point! {
     /// piece of a stream, the first 64 bytes after the number and the last 8 of each datagram, and
     /// at the end the whole last piece. Buffers have the kernel's default size, which TCP lets
     /// grow. The sender is the client, and the only end on a link that discards.
+    ///
     /// # Predicted from
     /// two copies, at the same time or one after the other (memory.bandwidth), and the protocol's
     /// work for each packet in system calls (os.syscall); on links with a rate, that rate less

@@ -28,6 +28,7 @@ point! {
     /// is over tends to stop at a loss. However slow a link is, a launch has time for four. The other
     /// end needs no costof: `costof run net.ping --to HOST` pings any host, by its name or address.
     ///
+    /// # Predicted from
     /// system calls (os.syscall), the link's delays, and bytes over its rate
     ///
     /// # Sources

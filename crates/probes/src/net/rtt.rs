@@ -40,6 +40,7 @@ point! {
     /// bytes of messages and answers also give a throughput. sockperf prints half of this round
     /// trip.
     ///
+    /// # Predicted from
     /// context switches (os.context_switch), system calls through the protocol, the link's delays,
     /// and bytes over its rate
     ///
