@@ -98,7 +98,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.15, 0.5, f64::INFINITY],
         what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
-        advice: "stop other programs: they share caches, memory and the power budget",
+        advice: "stop other programs, which share caches, memory and the power budget",
         ..OF_THE_TIME
     },
     Cause {
@@ -139,7 +139,7 @@ const CAUSES: &[Cause] = &[
         what: "the worker moved to another CPU {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
-        advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
+        advice: "look for cpusets and tuning daemons that override the worker's affinity",
     },
     Cause {
         kind: "sniffers",
@@ -153,7 +153,7 @@ const CAUSES: &[Cause] = &[
         what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
         left_out: LeftOut::Never,
-        advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
+        advice: "end what captures packets (tcpdump, monitoring agents), as `ss -0 -p` lists it",
     },
 ];
 

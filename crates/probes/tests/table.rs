@@ -9,7 +9,7 @@ use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Rendezvous, Report};
+use costof_model::protocol::{ClockInfo, Launch, Offers, Rendezvous, Report};
 use costof_model::rows::{PointRow, State};
 use costof_model::testing;
 use costof_os::sched::affinity;
@@ -215,7 +215,15 @@ fn relations_are_between_points_that_there_are() {
 
 /// What a launch of these points is told in this process.
 fn launch(points: &[Point]) -> Launch {
+    let launch = testing::launch_message(points.to_vec());
     Launch {
+        // A clock as fine as any: by a coarse one, batches of what a probe prepares are long enough on a slow
+        // core, and too short on a fast one.
+        clock: ClockInfo {
+            resolution_ns: 1.0,
+            read_ns: 1.0,
+            ..launch.clock
+        },
         cpus: affinity::allowed().expect("a process may run somewhere"),
         rendezvous: Some(Rendezvous {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -224,7 +232,7 @@ fn launch(points: &[Point]) -> Launch {
             apart: false,
             sink: None,
         }),
-        ..testing::launch_message(points.to_vec())
+        ..launch
     }
 }
 

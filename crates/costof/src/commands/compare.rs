@@ -180,7 +180,8 @@ impl Shown<'_> {
             return Ok(());
         }
         let mut output = io::stdout().lock();
-        writeln!(output, "{} → {}\n", before.name, after.name)?;
+        let names = format!("{} → {}", before.name, after.name);
+        writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
         let text = compared(&comparison, after.run, self.options.all, line_columns());
         writeln!(output, "{text}")?;
         Ok(output.flush()?)

@@ -51,7 +51,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
     let late_advice = if relays().all(|(_, relay)| relay.real_time) {
         "stop other programs, or measure where the link has a CPU of its own"
     } else {
-        "let costof run it in real time: root, or a limit of real-time priority (ulimit -r) above 10"
+        "let costof run it in real time, as root or with a limit of real-time priority (ulimit -r) above 10"
     };
     let busy = graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
         let percent = busy * 100.0;

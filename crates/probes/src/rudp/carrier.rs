@@ -59,8 +59,8 @@ pub(crate) struct Carrier {
     /// Its retransmission timeout, if fixed. Such a transport has no congestion control but a
     /// window of messages.
     pub(super) fixed_rto: Option<Duration>,
-    /// Its first retransmission timeout while it connects, and its smallest one later. Both double with each
-    /// timeout.
+    /// Its first retransmission timeout while it connects, which doubles with each timeout, and its smallest one
+    /// later over a short path.
     pub(super) first_rto: Duration,
     pub(super) min_rto: Duration,
     has_rudp_control: bool,

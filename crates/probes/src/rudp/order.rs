@@ -315,15 +315,16 @@ mod tests {
         };
         for (stack, percent, window, from, to) in [
             (Stack::Tcp, 0, 10, 0.0, 0.0),
-            (Stack::Tcp, 1, 10, 0.0, 0.5),
-            (Stack::Tcp, 10, 10, 3.0, 7.0),
+            (Stack::Tcp, 1, 10, 0.0, 0.1),
+            (Stack::Tcp, 10, 10, 0.6, 1.5),
+            (Stack::Tcp, 30, 10, 7.0, 12.0),
             // Who waits for this much longer ends by time.
-            (Stack::Tcp, 30, 10, 30.0, 32.0),
-            (Stack::Quic, 30, 10, 9.0, 13.0),
-            (Stack::Rudp, 30, 10, 2.0, 5.0),
+            (Stack::Tcp, 90, 10, 30.0, 60.0),
+            (Stack::Quic, 30, 10, 2.0, 3.5),
+            (Stack::Rudp, 30, 10, 0.4, 1.2),
             // 0.3 s, 20 ms after it, and two exchanges of which each third is lost.
-            (Stack::Rudp, 30, 0, 0.4, 0.6),
-            (Stack::Tcp, 30, 0, 1.0, 1.3),
+            (Stack::Rudp, 30, 0, 0.5, 0.9),
+            (Stack::Tcp, 30, 0, 1.3, 2.0),
         ] {
             let lasts = seconds(stack, percent, window);
             assert!(

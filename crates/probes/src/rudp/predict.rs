@@ -198,27 +198,24 @@ pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
     rto.map_or(0.0, |rto| retries * rto.as_nanos() as f64)
 }
 
-/// How long lost packets of so many messages hold up a transport that learns when to retransmit, in
-/// nanoseconds: as long as TCP (RFC 5348, section 3.1, for packets without a round trip).
+/// How long lost packets of so many messages hold up a transport that notices a loss by later packets, in
+/// nanoseconds: it waits for a timeout where a retransmission is lost too. With 300 messages, ten in flight, TCP
+/// took 0.1, 3.4 and 8.6 s at 10, 20 and 30 % (0.7, 3 and 7.7 by this).
 pub(super) fn timeouts_ns(point: &At<Transfer>, messages: u64) -> f64 {
     let lost = lost(point, 1.0);
     let packets = Packets::new(point).count * messages as f64;
-    let each = (3.0 * (3.0 * lost / 8.0).sqrt()).min(1.0) * lost * (1.0 + 32.0 * lost * lost);
-    packets * each * point.carrier.min_rto.as_nanos() as f64
+    packets * lost * lost / (1.0 - lost).max(0.01) * point.carrier.min_rto.as_nanos() as f64
 }
 
 /// How long lost packets hold up the beginning of a connection, on average, in nanoseconds: its handshake,
-/// and then one more exchange.
+/// and then one more exchange, before which no round-trip time is known.
 pub(super) fn connecting_ns(point: &At<Transfer>) -> f64 {
-    let lost = lost(point, 1.0);
-    let wait = |rto: Duration| {
-        let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
-        let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
-        waits
-            .map(|(wait, share)| share * wait.as_nanos() as f64)
-            .sum::<f64>()
-    };
-    wait(point.carrier.first_rto) + wait(point.carrier.min_rto)
+    let (lost, rto) = (lost(point, 1.0), point.carrier.first_rto);
+    let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
+    let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
+    2.0 * waits
+        .map(|(wait, share)| share * wait.as_nanos() as f64)
+        .sum::<f64>()
 }
 
 /// The share of so many packets in a row, or their answers, that the link loses.
