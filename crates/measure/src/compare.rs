@@ -24,7 +24,7 @@ pub(crate) use facts::machine_facts;
 mod judge;
 mod missing;
 
-use crate::estimate::{HALF_BUCKET, launch_medians};
+use crate::estimate::{half_bucket, launch_medians};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use comparable::{boot, common, cpu, moved, never_alone};
@@ -349,15 +349,18 @@ fn grain(
 ) -> f64 {
     let of_side = [0, 1].map(|side| {
         let given = launches[side].iter().flat_map(|launch| &launch.metrics);
-        let is_single = given
+        let mut singles = given
             .filter(|given| given.name == metric.name)
-            .any(|given| matches!(given.data, Data::Histogram(_)));
+            .filter(|given| matches!(given.data, Data::Histogram(_)))
+            .peekable();
+        let is_single = singles.peek().is_some();
+        let half = singles.map(half_bucket).fold(0.0, f64::max);
         let least = medians[side].iter().copied().fold(f64::INFINITY, f64::min);
         if !is_single || least <= 0.0 {
             return 0.0;
         }
         // The error is spread evenly over a step.
-        (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt()
+        (step_ns[side] / least + 2.0 * half) / 12.0_f64.sqrt()
     });
     of_side[0].hypot(of_side[1])
 }

@@ -3,7 +3,7 @@
 
 mod metric;
 
-pub(crate) use metric::{HALF_BUCKET, core_of, launch_medians, selection_of};
+pub(crate) use metric::{core_of, half_bucket, launch_medians, selection_of};
 
 use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{self, causes, core_never_alone, core_shared, other_distances};

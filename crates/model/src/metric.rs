@@ -26,6 +26,10 @@ pub struct Measured {
     /// What was measured.
     #[serde(flatten)]
     pub data: Data,
+    /// Whether a histogram has the operations themselves: they were few and slow, and a bucket would be
+    /// wider than their interval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
@@ -91,7 +95,7 @@ pub enum Data {
     Samples(Vec<(u64, f64)>),
     /// Single operations: the middle of a bucket in nanoseconds, and the number of operations in
     /// it. A bucket's width is at most a thousandth of its value, so seven digits are enough. Most
-    /// of a large run file are these.
+    /// of a large run file are these. Where they are `exact`, each is an operation.
     Histogram(Vec<(f32, u32)>),
     /// One number in the metric's unit.
     Value(f64),
@@ -105,6 +109,8 @@ struct Unchecked {
     samples: Option<Vec<(u64, f64)>>,
     histogram: Option<Vec<(f32, u32)>>,
     value: Option<f64>,
+    #[serde(default)]
+    exact: bool,
     #[serde(default)]
     disturbed: Vec<u32>,
     core: Option<Vec<CoreState>>,
@@ -144,6 +150,7 @@ impl TryFrom<Unchecked> for Measured {
         Ok(Measured {
             name: read.name,
             data,
+            exact: read.exact,
             disturbed: read.disturbed,
             gauged,
         })
@@ -167,6 +174,7 @@ impl Measured {
         Measured {
             name,
             data,
+            exact: false,
             disturbed: Vec::new(),
             gauged: None,
         }
@@ -430,14 +438,19 @@ mod tests {
 
     #[test]
     fn a_histogram_has_a_part_for_each_state() {
-        let text = r#"{"name":"latency","histogram":[[10.0,7],[20.0,3]],"by_core":{"alone":[[10.0,6]],"shared":[[20.0,2]]}}"#;
-        let measured = read(text).expect("it is valid");
-        assert_eq!(measured.selected(Selection::Alone), [(10.0, 6)]);
-        assert_eq!(measured.selected(Selection::Shared), [(20.0, 2)]);
-        assert_eq!(measured.count(None), 10);
-        assert!(measured.suffices(Selection::Alone) && !measured.suffices(Selection::Shared));
-        let written = serde_json::to_string(&measured).expect("it is written");
-        assert_eq!(written, text);
+        for (exact, word) in [(false, ""), (true, r#""exact":true,"#)] {
+            let text = format!(
+                r#"{{"name":"latency","histogram":[[10.0,7],[20.0,3]],{word}"by_core":{{"alone":[[10.0,6]],"shared":[[20.0,2]]}}}}"#
+            );
+            let measured = read(&text).expect("it is valid");
+            assert_eq!(measured.exact, exact);
+            assert_eq!(measured.selected(Selection::Alone), [(10.0, 6)]);
+            assert_eq!(measured.selected(Selection::Shared), [(20.0, 2)]);
+            assert_eq!(measured.count(None), 10);
+            assert!(measured.suffices(Selection::Alone) && !measured.suffices(Selection::Shared));
+            let written = serde_json::to_string(&measured).expect("it is written");
+            assert_eq!(written, text);
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub struct Endpoint {
 
 /// The low bits of a connection's id are its slot.
 const SLOT_BITS: u32 = 20;
+const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 impl Endpoint {
     /// An endpoint that accepts connections according to `accept`, or none.
@@ -168,6 +169,10 @@ impl Endpoint {
             Verdict::Refused => return None,
             Verdict::Admitted(token_expires) => token_expires,
         };
+        // However many it may accept.
+        if self.connections() >= MAX_SLOTS {
+            return None;
+        }
         let (slot, own) = self.allocate();
         let server_nonce = self.random.next();
         let ids = Ids {
@@ -310,7 +315,7 @@ impl Endpoint {
             self.slots.len() as u32 - 1
         });
         assert!(
-            slot < 1 << SLOT_BITS,
+            (slot as usize) < MAX_SLOTS,
             "an endpoint has no more than a million connections"
         );
         let id = self.random.next() >> SLOT_BITS << SLOT_BITS | u64::from(slot);
@@ -375,5 +380,34 @@ impl Random {
     fn next(&mut self) -> u64 {
         self.sampled += 1;
         SipHasher24::new_with_key(&self.key).hash(&self.sampled.to_be_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_for_whom_no_slot_is_left_is_refused() {
+        let (now, address) = (Time::from_nanos(1), "192.0.2.1:1".parse().unwrap());
+        let accept = Accept {
+            connections: usize::MAX,
+            ..Accept::default()
+        };
+        let mut server = Endpoint::new([1; 16], Some(accept)).unwrap();
+        server.slots.resize_with(MAX_SLOTS, || None);
+        let mut client = Endpoint::new([2; 16], None).unwrap();
+        client.connect(now, address, Config::default()).unwrap();
+        // A hello, the token for it, and a hello with that.
+        let mut datagram = Vec::new();
+        for _ in 0..2 {
+            client.poll_transmit(now, 1, 0, &mut datagram).unwrap();
+            server.handle_datagram(now, address, &datagram);
+            if server.poll_transmit(now, 1, 0, &mut datagram).is_some() {
+                client.handle_datagram(now, address, &datagram);
+            }
+        }
+        assert_eq!(server.connections(), MAX_SLOTS);
+        assert!(server.slots.iter().all(Option::is_none));
     }
 }

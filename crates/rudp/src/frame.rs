@@ -3,7 +3,7 @@
 //! ```text
 //! padding  0x00
 //! ping     0x01
-//! ack      0x02 | largest | delay in µs | more ranges | numbers in the first − 1
+//! ack      0x02 | largest | delay in µs | more ranges | numbers in the first − 1     one at most
 //!               { | gap − 1 | numbers in the range − 1 } …
 //! credit   0x03 | bytes | messages
 //! finish   0x04 | messages sent

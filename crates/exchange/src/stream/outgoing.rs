@@ -9,6 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The latency from which a message is starved, in nanoseconds: the study's retry.
+const STARVED_NS: u64 = rudp::study::RETRY.as_nanos() as u64;
+/// The latencies of so many messages are kept, the first ones: a million.
+const LATENCIES_MOST: u64 = 1 << 20;
+
 /// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
@@ -43,6 +48,8 @@ pub struct Outgoing {
     last_arrival_ns: u64,
     counts: Counts,
     latencies_ns: Vec<u64>,
+    /// How many of those that have arrived took long.
+    starved: u64,
     checkpoints: Checkpoints,
     started_ns: u64,
     now_ns: u64,
@@ -63,7 +70,7 @@ impl Outgoing {
             let duration_ns = order.duration.as_nanos() as u64;
             message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&duration_ns.to_le_bytes());
         }
-        let timed = order.messages.unwrap_or(0).min(1 << 20) as usize;
+        let timed = order.messages.unwrap_or(0).min(LATENCIES_MOST) as usize;
         Outgoing {
             order,
             message,
@@ -75,6 +82,7 @@ impl Outgoing {
             last_arrival_ns: 0,
             counts: Counts::default(),
             latencies_ns: Vec::with_capacity(timed),
+            starved: 0,
             checkpoints: Checkpoints::new(),
             started_ns: 0,
             now_ns: 0,
@@ -184,9 +192,11 @@ impl Outgoing {
             return;
         };
         let now = now_ns(ClockId::MonotonicRaw);
+        let latency_ns = now.saturating_sub(since);
         if self.latencies_ns.len() < self.latencies_ns.capacity() {
-            self.latencies_ns.push(now.saturating_sub(since));
+            self.latencies_ns.push(latency_ns);
         }
+        self.starved += u64::from(latency_ns >= STARVED_NS);
         self.arrived += 1;
         while self.in_flight.front().is_some_and(Option::is_none) {
             self.in_flight.pop_front();
@@ -243,7 +253,19 @@ impl Outgoing {
         self.checkpoints.as_slice()
     }
 
-    /// The latency of each message that has arrived, in nanoseconds.
+    /// How many messages are known to have arrived.
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// How many messages took a second or more, those that have not arrived among them.
+    pub fn starved(&self) -> u64 {
+        let waiting = self.waiting_ns().filter(|ns| *ns >= STARVED_NS);
+        self.starved + waiting.count() as u64
+    }
+
+    /// The latency of each message that has arrived, in nanoseconds; of a long transfer, those of its first
+    /// million.
     pub fn latencies_ns(&self) -> &[u64] {
         &self.latencies_ns
     }
@@ -344,6 +366,29 @@ mod tests {
         assert!(outgoing.is_over());
         // The last message was sent after the start.
         assert!(outgoing.completed_in_ns() >= outgoing.latencies_ns().last().copied());
+    }
+
+    #[test]
+    fn messages_after_those_whose_latencies_are_kept_count_too() {
+        let mut outgoing = outgoing(Some(2), Some(u64::MAX));
+        for number in 0..LATENCIES_MOST + 2 {
+            outgoing.next_message();
+            if number >= LATENCIES_MOST - 1 {
+                // It was sent long ago.
+                outgoing.in_flight[0] = Some(0);
+            }
+            outgoing.handle_arrived(number);
+        }
+        outgoing.next_message();
+        outgoing.in_flight[0] = Some(0);
+        outgoing.record(0);
+        assert_eq!(outgoing.latencies_ns().len() as u64, LATENCIES_MOST);
+        assert_eq!(outgoing.arrived(), LATENCIES_MOST + 2);
+        assert_eq!(
+            outgoing.starved(),
+            4,
+            "three that arrived, and one that waits"
+        );
     }
 
     #[test]

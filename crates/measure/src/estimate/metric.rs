@@ -101,18 +101,19 @@ pub(super) fn estimate(
         .filter_map(|launch| distribution(launch, selection))
         .collect();
     let summary = summary(metric, &by_launch)?;
-    let within = |(low, high): (f64, f64)| (low * (1.0 - HALF_BUCKET), high * (1.0 + HALF_BUCKET));
+    let half = launches
+        .iter()
+        .copied()
+        .map(half_bucket)
+        .fold(0.0, f64::max);
+    let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
     Some(Estimate {
         percentiles: if is_latency {
             percentiles(&Distribution::pooled(&by_launch), clock)
         } else {
             Vec::new()
         },
-        ci95: if is_latency {
-            summary.ci95.map(within)
-        } else {
-            summary.ci95
-        },
+        ci95: summary.ci95.map(within),
         undisturbed: match selection {
             Selection::All => undisturbed(&launches),
             _ => None,
@@ -122,9 +123,14 @@ pub(super) fn estimate(
     })
 }
 
-/// By how much a latency may differ from the middle of its bucket, as a share of the latency: a
-/// histogram of three digits has 1,024 to 2,048 buckets per doubling.
-pub(crate) const HALF_BUCKET: f64 = 1.0 / 2048.0;
+/// By how much what a launch measured may differ from what is counted, as a share of it: by half a bucket
+/// of a histogram. One of three digits has 1,024 to 2,048 buckets per doubling.
+pub(crate) fn half_bucket(launch: &Measured) -> f64 {
+    match launch.data {
+        Data::Histogram(_) if !launch.exact => 1.0 / 2048.0,
+        _ => 0.0,
+    }
+}
 
 /// Summarizes launches, each given as the distribution of its samples.
 pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {

@@ -13,9 +13,19 @@ use std::collections::BTreeMap;
 /// The longest single operation that can be recorded, in nanoseconds.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// Single operations in picoseconds, to three digits. The histogram grows with the longest one,
-/// since all of its memory is written: after a fork, the kernel would copy unused memory too.
-type Latencies = Histogram<u32>;
+/// Operations from this time on, in picoseconds, are few: a launch takes long for a thousand of them.
+const SLOW_PS: u64 = 1_000_000_000;
+/// As long as there are no more than these, and all of them are slow, they are kept as they are.
+const EXACT_MOST: usize = 1000;
+
+/// Single operations in picoseconds: a few slow ones as they are, others to three digits. The histogram
+/// grows with the longest one, since all of its memory is written: after a fork, the kernel would copy
+/// unused memory too.
+#[derive(Debug)]
+struct Latencies {
+    exact: Vec<u64>,
+    buckets: Histogram<u32>,
+}
 
 /// Latencies: all of them, and those with the core in one state.
 #[derive(Debug)]
@@ -52,12 +62,10 @@ pub(super) struct Batches {
 
 impl Singles {
     pub(super) fn new() -> Singles {
-        // They resize themselves.
-        let empty = || Latencies::new(3).expect("three digits are valid");
         Singles {
-            all: empty(),
-            alone: empty(),
-            shared: empty(),
+            all: Latencies::new(),
+            alone: Latencies::new(),
+            shared: Latencies::new(),
             gauged: true,
         }
     }
@@ -65,13 +73,10 @@ impl Singles {
     /// Counts a latency, between two operations.
     pub(super) fn add(&mut self, ns: f64, state: Option<CoreState>) {
         let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
-        let record = |latencies: &mut Latencies| {
-            latencies.record(picoseconds).expect("it grows as needed");
-        };
-        record(&mut self.all);
+        self.all.record(picoseconds);
         match state {
-            Some(CoreState::Alone) => record(&mut self.alone),
-            Some(CoreState::Shared) => record(&mut self.shared),
+            Some(CoreState::Alone) => self.alone.record(picoseconds),
+            Some(CoreState::Shared) => self.shared.record(picoseconds),
             Some(CoreState::Mixed) => {}
             None => self.gauged = false,
         }
@@ -79,14 +84,47 @@ impl Singles {
 
     fn measured(self, name: Text) -> Measured {
         let parts = || ByCore {
-            alone: buckets(&self.alone),
-            shared: buckets(&self.shared),
+            alone: self.alone.counted(),
+            shared: self.shared.counted(),
         };
         let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
         Measured {
             gauged,
-            ..Measured::new(name, Data::Histogram(buckets(&self.all)))
+            exact: self.all.buckets.is_empty(),
+            ..Measured::new(name, Data::Histogram(self.all.counted()))
         }
+    }
+}
+
+impl Latencies {
+    fn new() -> Latencies {
+        Latencies {
+            exact: Vec::new(),
+            // It resizes itself.
+            buckets: Histogram::new(3).expect("three digits are valid"),
+        }
+    }
+
+    fn record(&mut self, picoseconds: u64) {
+        let is_slow = picoseconds >= SLOW_PS && self.buckets.is_empty();
+        if is_slow && self.exact.len() < EXACT_MOST {
+            self.exact.push(picoseconds);
+            return;
+        }
+        for picoseconds in self.exact.drain(..).chain([picoseconds]) {
+            (self.buckets.record(picoseconds)).expect("it grows as needed");
+        }
+    }
+
+    /// Each operation, or the middle of each bucket, in nanoseconds, and its count.
+    fn counted(&self) -> Vec<(f32, u32)> {
+        let ns = |picoseconds: u64| (picoseconds as f64 / 1000.0) as f32;
+        let exact = self.exact.iter().map(|picoseconds| (ns(*picoseconds), 1));
+        let buckets = self.buckets.iter_recorded().map(|bucket| {
+            let middle = self.buckets.median_equivalent(bucket.value_iterated_to());
+            (ns(middle), bucket.count_at_value())
+        });
+        exact.chain(buckets).collect()
     }
 }
 
@@ -140,13 +178,4 @@ impl Record {
             allocations: self.allocations,
         }
     }
-}
-
-/// The middle of each bucket, in nanoseconds, and its count.
-fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
-    let recorded = histogram.iter_recorded().map(|bucket| {
-        let middle = histogram.median_equivalent(bucket.value_iterated_to());
-        ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
-    });
-    recorded.collect()
 }

@@ -3,6 +3,7 @@
 //!
 //! Source: recvmsg(2), cmsg(3), ip(7) on `IP_RECVERR`.
 
+use crate::net::socket::is_passing;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -13,6 +14,8 @@ pub struct ExtendedError {
     pub errno: u32,
     /// `ee_origin`.
     pub origin: u8,
+    /// `ee_type`.
+    pub kind: u8,
     /// `ee_code`.
     pub code: u8,
     /// `ee_info`.
@@ -80,10 +83,27 @@ pub fn error_in(control: &[u8]) -> Option<ExtendedError> {
     Some(ExtendedError {
         errno: word(0)?,
         origin: *data.get(4)?,
+        kind: *data.get(5)?,
         code: *data.get(6)?,
         info: word(8)?,
         data: word(12)?,
     })
+}
+
+/// Takes what is first in the socket's error queue.
+///
+/// # Errors
+/// Those of recvmsg(2), and a message that is no error.
+#[inline]
+pub fn next_error(socket: impl AsFd) -> io::Result<Option<ExtendedError>> {
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    match receive(socket, &mut [], &mut [0; 16], flags) {
+        Ok((_, control)) => error_in(control)
+            .map(Some)
+            .ok_or_else(|| io::Error::other("the socket's error queue holds what is no error")),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +123,7 @@ pub(crate) mod tests {
     #[test]
     fn messages_that_are_cut_or_strange_are_none() {
         let mut error = 5_u32.to_ne_bytes().to_vec();
-        error.extend([4, 0, 1, 0]);
+        error.extend([4, 3, 1, 0]);
         error.extend(7_u32.to_ne_bytes());
         error.extend(42_u32.to_ne_bytes());
         let mut control = message(libc::SOL_SOCKET, 0, &[7; 11]);
@@ -113,6 +133,7 @@ pub(crate) mod tests {
             Some(ExtendedError {
                 errno: 5,
                 origin: 4,
+                kind: 3,
                 code: 1,
                 info: 7,
                 data: 42

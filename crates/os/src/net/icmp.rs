@@ -16,6 +16,7 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, recv, send,
 };
 
+use crate::net::control_message::{ExtendedError, next_error};
 use crate::net::packet;
 use crate::net::socket::{is_passing, receive_within};
 use crate::net::socket_option;
@@ -79,7 +80,7 @@ impl Pinger {
         let protocol: Option<Protocol> = Some(protocol);
         let socket = rustix::net::socket_with(family, socket_type, SocketFlags::CLOEXEC, protocol)?;
         receive_within(&socket, POLL_INTERVAL)?;
-        // Receiving fails where a router answers that the address cannot be reached.
+        // Calls fail where a router answers that the address cannot be reached, or drops a packet.
         let errors = match address {
             IpAddr::V4(_) => (libc::SOL_IP, libc::IP_RECVERR),
             IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_RECVERR),
@@ -129,7 +130,7 @@ impl Pinger {
                         return Ok(true);
                     }
                 }
-                Err(error) if is_passing(&error) => {
+                Err(error) if is_passing(&error) || self.has_only_lost() => {
                     polls += 1;
                     if self.spins && polls < SPINS_PER_CHECK {
                         continue;
@@ -172,8 +173,22 @@ impl Pinger {
 
     #[inline]
     fn send(&self) -> io::Result<()> {
-        send(&self.socket, &self.request, SendFlags::empty())?;
-        Ok(())
+        match send(&self.socket, &self.request, SendFlags::empty()) {
+            Ok(_) => Ok(()),
+            // It is of an earlier request: this one has not left.
+            Err(error) if !is_passing(&error.into()) && self.has_only_lost() => {
+                Err(io::ErrorKind::Interrupted.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the reports of routers after an error. Whether each is of one packet, and others may arrive.
+    #[cold]
+    fn has_only_lost(&self) -> bool {
+        let reports = std::iter::from_fn(|| next_error(&self.socket).ok().flatten());
+        let (lost, others): (Vec<_>, Vec<_>) = reports.partition(is_of_one_packet);
+        !lost.is_empty() && others.is_empty()
     }
 
     #[inline]
@@ -203,6 +218,22 @@ impl Pinger {
                 socket_option::set(&self.socket, option, &blocked)
             }
         }
+    }
+}
+
+/// Whether a router reports that it dropped this packet or sent it another way, not that an address cannot be
+/// reached: it was longer than a link takes, on its way for too long, or a fragment of it was lost (half a
+/// minute ago, so that another request learns of it).
+fn is_of_one_packet(report: &ExtendedError) -> bool {
+    const ORIGIN_ICMP: u8 = 2;
+    const ORIGIN_ICMP6: u8 = 3;
+    match (report.origin, report.kind, report.errno as i32) {
+        (ORIGIN_ICMP | ORIGIN_ICMP6, _, libc::EMSGSIZE) => true,
+        (ORIGIN_ICMP | ORIGIN_ICMP6, _, libc::EPROTO) => false,
+        // Destination unreachable.
+        (ORIGIN_ICMP, 3, _) | (ORIGIN_ICMP6, 1, _) => false,
+        (ORIGIN_ICMP | ORIGIN_ICMP6, _, _) => true,
+        _ => false,
     }
 }
 
@@ -281,6 +312,51 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Sends this machine what a router sends that drops a request of this identifier.
+    fn report(kind: u8, code: u8, identifier: u16) -> io::Result<()> {
+        let local = [127, 0, 0, 1];
+        let mut bytes = vec![kind, code, 0, 0, 0, 0, 0, 0];
+        // The request's header, of IPv4 and of ICMP.
+        bytes.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0]);
+        bytes.extend([local, local].concat());
+        bytes.extend([8, 0, 0, 0]);
+        bytes.extend(identifier.to_be_bytes());
+        bytes.extend([0, 1]);
+        let sum = packet::checksum(packet::sum(&bytes));
+        bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+        let flags = SocketFlags::CLOEXEC;
+        let (family, raw) = (AddressFamily::INET, SocketType::RAW);
+        let socket = rustix::net::socket_with(family, raw, flags, Some(ipproto::ICMP))?;
+        rustix::net::connect(&socket, &SocketAddr::from((local, 0)))?;
+        send(&socket, &bytes, SendFlags::empty())?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_was_lost_is_no_failure_of_later_ones_but_an_unreachable_address_is() {
+        let local = Ipv4Addr::LOCALHOST.into();
+        for kind in [Kind::Datagram, Kind::Raw] {
+            let Ok(mut pinger) = Pinger::with(kind, local, 56, false) else {
+                eprintln!("skipped: no {kind:?} socket");
+                continue;
+            };
+            let own = rustix::net::getsockname(&pinger.socket).unwrap();
+            let own = SocketAddr::try_from(own).unwrap();
+            // A fragment was lost, it lived too long, a queue was full.
+            for (icmp, code) in [(11, 1), (11, 0), (4, 0)] {
+                if let Err(error) = report(icmp, code, own.port()) {
+                    eprintln!("skipped: raw sockets need CAP_NET_RAW: {error}");
+                    return;
+                }
+                let answered = pinger.echo(TIME);
+                assert!(answered.unwrap(), "{kind:?}: {icmp} {code}");
+            }
+            report(3, 1, own.port()).unwrap();
+            let error = pinger.echo(TIME).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::HostUnreachable, "{kind:?}");
         }
     }
 

@@ -8,8 +8,7 @@ use std::os::fd::AsFd;
 
 use rustix::net::SendFlags;
 
-use crate::net::control_message::{ExtendedError, error_in, receive};
-use crate::net::socket::is_passing;
+use crate::net::control_message::next_error;
 use crate::net::socket_option;
 
 /// `MSG_ZEROCOPY`, which rustix lacks.
@@ -62,7 +61,7 @@ impl Completions {
     pub fn collect(&mut self, socket: &impl AsFd) -> io::Result<()> {
         loop {
             self.system_calls += 1;
-            let Some(error) = next(socket)? else {
+            let Some(error) = next_error(socket)? else {
                 return Ok(());
             };
             if error.origin != ORIGIN_ZEROCOPY || error.errno != 0 {
@@ -79,19 +78,6 @@ impl Completions {
                 self.copied += sends;
             }
         }
-    }
-}
-
-/// The first entry of the socket's error queue.
-#[inline]
-fn next(socket: &impl AsFd) -> io::Result<Option<ExtendedError>> {
-    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    match receive(socket, &mut [], &mut [0; 16], flags) {
-        Ok((_, control)) => error_in(control).map(Some).ok_or_else(|| {
-            io::Error::other("the socket's error queue holds something else than an error")
-        }),
-        Err(error) if is_passing(&error) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -48,7 +48,8 @@ point! {
     ///
     /// # Predicted from
     /// an NFS call that does nothing, and the rate of blocks with several in flight, limited by the
-    /// link or the server (both file.remote_call)
+    /// link or the server (both file.remote_call); over a long link its few blocks waited for the
+    /// round trip, so that rate is the least that the link lets through
     ///
     /// # Sources
     /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs

@@ -92,7 +92,8 @@ impl Measure for Loss {
         /// without a window: until the rate has been nine tenths of the throughput for a tenth of
         /// the time
         start_up: Nanoseconds Lower,
-        /// with a window: from a message's send until its sender knows that it has arrived
+        /// with a window: from a message's send until its sender knows that it has arrived; of more
+        /// than a million messages, as by hand, those of the first million
         latency: Nanoseconds Lower,
         /// with a window: from the start until the sender knows that the last message has arrived
         elapsed: Nanoseconds Lower,

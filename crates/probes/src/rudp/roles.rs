@@ -23,10 +23,6 @@ use std::time::Duration;
 /// How long to wait for messages in flight at the end of a user's transfer.
 const ARRIVING: Duration = Duration::from_secs(2);
 
-/// A round trip of this time or longer counts as starved, in nanoseconds: the study's
-/// retransmission timeout.
-const STARVED_NS: u64 = 1_000_000_000;
-
 /// What the ends of RPCs report to each other: CPU time of all threads of the called end, in
 /// nanoseconds, and the bytes of a stream's sender.
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
@@ -367,17 +363,15 @@ fn report_use(outgoing: &Outgoing, meter: &mut Meter<'_>) {
 }
 
 fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
-    let answered = outgoing.latencies_ns();
-    for ns in answered {
+    for ns in outgoing.latencies_ns() {
         meter.latency("latency", *ns as f64);
     }
     if let Some(completed_in_ns) = outgoing.completed_in_ns() {
         meter.value("elapsed", completed_in_ns as f64);
     }
     let unanswered = outgoing.waiting_ns().count() as f64;
-    let all = outgoing.waiting_ns().chain(answered.iter().copied());
-    let starved = all.filter(|ns| *ns >= STARVED_NS).count() as f64;
-    let count = (answered.len() as f64 + unanswered).max(1.0);
+    let starved = outgoing.starved() as f64;
+    let count = (outgoing.arrived() as f64 + unanswered).max(1.0);
     meter.value("starved", starved / count);
     meter.value("starved_count", starved);
     meter.value("unanswered", unanswered / count);

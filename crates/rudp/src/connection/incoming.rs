@@ -128,6 +128,7 @@ impl Connection {
             is_ack_eliciting: message.is_some(),
             has_message: message.is_some(),
         };
+        let mut has_ack = ack.is_some();
         let mut is_allowed = ack.is_none_or(|ack| self.allows_ack(&ack))
             && message.is_none_or(|piece| self.reassembly.check(&piece).is_ok());
         while is_allowed && !reader.is_empty() {
@@ -135,7 +136,8 @@ impl Connection {
             checked.is_ack_eliciting |= frame.is_ack_eliciting();
             checked.has_message |= matches!(frame, Frame::Message(_));
             is_allowed = match &frame {
-                Frame::Ack(ack) => self.allows_ack(ack),
+                // One packet has one: each is compared with everything in flight.
+                Frame::Ack(ack) => !std::mem::replace(&mut has_ack, true) && self.allows_ack(ack),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
                 Frame::Finish { messages } => self.reassembly.has_all(*messages),
                 Frame::Padding

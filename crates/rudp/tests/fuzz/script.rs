@@ -51,6 +51,8 @@ struct World {
     last: [Vec<u8>; 2],
     /// Of each end, once they are known: the id that it gave its connection.
     ids: [u64; 2],
+    /// The id and the nonce of the client's last hello.
+    hello: [u8; 16],
     /// Of the tags of the connection's packets.
     seed: u64,
     buffer: Vec<u8>,
@@ -62,6 +64,7 @@ const ADDRESSES: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 2),
 ];
 /// The kinds of packets, the seed of the handshake's tags and the largest packet number: see `packet.rs`.
+const HELLO: u8 = 0x11;
 const ACCEPT: u8 = 0x13;
 const DATA: u8 = 0x14;
 const HANDSHAKE_SEED: u64 = 0x7275_6470_0000_0001;
@@ -99,6 +102,7 @@ impl World {
             connections: Default::default(),
             last: Default::default(),
             ids: [0; 2],
+            hello: [0; 16],
             seed: 0,
             buffer: Vec::new(),
             is_forged: false,
@@ -125,7 +129,10 @@ impl World {
             8..10 => self.send(end, usize::from(script.any()) * 20),
             10 => self.take_events(),
             11 => {
-                let datagram = script.bytes();
+                let mut datagram = script.bytes();
+                if action & 0x10 != 0 {
+                    self.make_handshake(&mut datagram);
+                }
                 self.deliver(end, None, &datagram);
             }
             12 => {
@@ -215,8 +222,13 @@ impl World {
         }
     }
 
-    /// Learns what an attacker who reads the packets learns of the connection, by its acceptance.
+    /// Learns what an attacker who reads the packets learns of the connection, by its hello and acceptance.
     fn eavesdrop(&mut self, datagram: &[u8]) {
+        if let Some((&HELLO, fields)) = datagram.split_first()
+            && let Some(hello) = fields.first_chunk()
+        {
+            self.hello = *hello;
+        }
         if let Some((&ACCEPT, fields)) = datagram.split_first()
             && let Some((fields, _)) = fields.split_first_chunk::<32>()
         {
@@ -243,6 +255,29 @@ impl World {
         datagram.extend(tag.to_be_bytes());
         self.is_forged = true;
         self.deliver(to, ecn, &datagram);
+    }
+
+    /// Makes these bytes a packet of the client's handshake, with any parameters.
+    fn make_handshake(&mut self, datagram: &mut Vec<u8>) {
+        let Some((kind, fields)) = datagram.split_first_mut() else {
+            return;
+        };
+        *kind = HELLO + *kind % 3;
+        // Where a hello has its window, which is below 2^40, and the length of its token.
+        let window = if *kind == HELLO { 22 } else { 38 };
+        if let Some((hello, _)) = fields.split_first_chunk_mut() {
+            *hello = self.hello;
+        }
+        if let Some(window) = fields.get_mut(window..window + 4) {
+            window.fill(0);
+        }
+        if let Some(token) = fields.get_mut(38).filter(|_| *kind == HELLO) {
+            *token = *token % 2 * 24;
+        }
+        let tag = XxHash3_64::oneshot_with_seed(HANDSHAKE_SEED, datagram);
+        datagram.extend(tag.to_be_bytes());
+        self.is_forged = true;
+        self.eavesdrop(datagram);
     }
 
     fn take_events(&mut self) {

@@ -34,19 +34,20 @@ impl Flow {
 /// Connections with these controls share the paths; what counts is from `from` to `to`
 /// seconds.
 fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow> {
-    share_changing(controls, paths, None, from, to)
+    share_changing(1, controls, paths, None, from, to)
 }
 
-/// The same over a link whose rate changes: after how many seconds, and to how many bytes
-/// per second.
+/// The same over the network of a seed, whose rate changes: after how many seconds, and to how many
+/// bytes per second.
 fn share_changing(
+    seed: u64,
     controls: &[Control],
     paths: [Path; 2],
     changes: Option<(u64, f64)>,
     from: u64,
     to: u64,
 ) -> Vec<Flow> {
-    let mut world = World::new(1, paths, Accept::default());
+    let mut world = World::new(seed, paths, Accept::default());
     world.batch = 16;
     let ids: Vec<ConnectionId> = controls
         .iter()
@@ -61,18 +62,26 @@ fn share_changing(
     // their messages begin with.
     let mut seconds: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); ids.len()];
     let mut happened = Vec::new();
-    while world.now < to * SECOND {
+    // Time counts from when all are connected, which takes long where much is lost.
+    let (mut connecting, mut begin) = (ids.len(), u64::MAX);
+    while world.now.saturating_sub(begin) < to * SECOND {
+        if connecting == 0 {
+            begin = begin.min(world.now);
+        }
+        let elapsed = world.now.saturating_sub(begin);
         if let Some((at, rate)) = changes
-            && world.now > at * SECOND
+            && elapsed > at * SECOND
         {
             world.network.paths[CLIENT].rate = Some(rate);
         }
-        world.take_events(|end, _, event| {
-            if let (SERVER, Event::Message(message)) = (end, event) {
+        world.take_events(|end, _, event| match (end, event) {
+            (CLIENT, Event::Connected) => connecting -= 1,
+            (SERVER, Event::Message(message)) => {
                 happened.push((usize::from(message[0]), message.len() as u64));
             }
+            _ => {}
         });
-        let second = world.now / (SECOND / 10);
+        let second = elapsed / (SECOND / 10);
         for (flow, bytes) in happened.drain(..) {
             *seconds[flow].entry(second).or_default() += bytes;
         }
@@ -155,6 +164,63 @@ fn rate_fills_a_link_that_loses_at_random() {
     measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
+}
+
+const STALLING: Path = Path {
+    stall_ns: 60_000_000,
+    ..LINK
+};
+
+/// What share of what the link lets through arrives in the sixth and seventh second, in ascending order
+/// for so many seeds.
+fn after_five_seconds(path: Path, seeds: u64) -> Vec<f64> {
+    let part = |seed| {
+        let flows = share_changing(seed, &[Control::Rate], [path, path], None, 5, 7);
+        flows[0].megabits(2) / (100.0 * (1.0 - path.loss))
+    };
+    let seeds: Vec<u64> = (0..seeds).collect();
+    let half = |seeds: &[u64]| seeds.iter().copied().map(part).collect::<Vec<_>>();
+    let (one, other) = seeds.split_at(seeds.len() / 2);
+    let mut parts = std::thread::scope(|scope| {
+        let one = scope.spawn(|| half(one));
+        let other = half(other);
+        [one.join().expect("it does not panic"), other].concat()
+    });
+    parts.sort_unstable_by(f64::total_cmp);
+    let at = |tenths: usize| parts[(parts.len() - 1) * tenths / 10];
+    println!(
+        "loss {}, stalls of up to {} ns: least {:.3}, tenths {:.3?}, {} of {} below 0.7",
+        path.loss,
+        path.stall_ns,
+        parts[0],
+        [1, 5, 9].map(at),
+        parts.iter().filter(|part| **part < 0.7).count(),
+        parts.len(),
+    );
+    parts
+}
+
+#[test]
+fn rate_finds_the_rate_in_five_seconds_whatever_is_lost_and_stalls() {
+    let parts = after_five_seconds(
+        Path {
+            loss: 0.3,
+            ..STALLING
+        },
+        6,
+    );
+    assert!(parts[1] > 0.7, "{parts:.2?}");
+}
+
+#[test]
+#[ignore = "some minutes of simulation; ./check runs it"]
+fn rate_finds_the_rate_in_five_seconds_over_200_networks() {
+    for path in [LINK, STALLING] {
+        for loss in [0.0, 0.1, 0.3] {
+            let parts = after_five_seconds(Path { loss, ..path }, 200);
+            assert!(parts[20] > 0.7 && parts[0] > 0.1, "{parts:.2?}");
+        }
+    }
 }
 
 #[test]
@@ -298,7 +364,7 @@ fn rate_follows_a_link_that_becomes_slower_or_faster() {
             ..LINK
         };
         let changes = Some((8, after / 8.0));
-        let flow = share_changing(&[Control::Rate], [path, LINK], changes, 14, 24)[0];
+        let flow = share_changing(1, &[Control::Rate], [path, LINK], changes, 14, 24)[0];
         let part = flow.megabits(10) / (after * 1e-6);
         println!(
             "from {before:.0} to {after:.0} bit/s: {part:.3} of it 6 s later, round trip {:.0?}, \

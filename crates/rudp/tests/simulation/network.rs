@@ -1,6 +1,7 @@
 //! A network in virtual time that damages what it carries, as its seed says.
 
 use crate::counters::counters;
+use crate::world::SECOND;
 use fastrand::Rng;
 use rudp::Ecn;
 use std::cmp::Reverse;
@@ -13,6 +14,8 @@ pub(crate) struct Path {
     pub(crate) delay_ns: u64,
     /// The most additional delay of a packet, without overtaking.
     pub(crate) jitter_ns: u64,
+    /// It stands still for up to so long, up to twice a second, as a relay does whose CPU is taken away.
+    pub(crate) stall_ns: u64,
     /// The share that is lost.
     pub(crate) loss: f64,
     /// Whether what is lost has passed the line before.
@@ -43,6 +46,7 @@ impl Path {
     pub(crate) const IDEAL: Path = Path {
         delay_ns: 0,
         jitter_ns: 0,
+        stall_ns: 0,
         loss: 0.0,
         loses_late: false,
         duplicate: 0.0,
@@ -95,6 +99,7 @@ struct Line {
     free_ns: f64,
     starts_ns: VecDeque<u64>,
     last_ns: u64,
+    stalls_at_ns: u64,
 }
 
 #[derive(Clone)]
@@ -211,10 +216,14 @@ impl Network {
             self.faults.reordered += 1;
             return arrives + self.random.u64(0..=2 * path.delay_ns);
         }
-        let held_up = arrives + self.random.u64(0..=path.jitter_ns);
-        let last = &mut self.lines[way].last_ns;
-        *last = held_up.max(*last);
-        *last
+        let mut held_up = arrives + self.random.u64(0..=path.jitter_ns);
+        let line = &mut self.lines[way];
+        if path.stall_ns > 0 && arrives >= line.stalls_at_ns {
+            held_up += self.random.u64(0..=path.stall_ns);
+            line.stalls_at_ns = arrives + self.random.u64(SECOND / 2..2 * SECOND);
+        }
+        line.last_ns = held_up.max(line.last_ns);
+        line.last_ns
     }
 
     /// When it has passed the line; `None` if the queue was full.

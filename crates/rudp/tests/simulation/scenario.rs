@@ -81,6 +81,7 @@ fn path(random: &mut Rng) -> Path {
     Path {
         delay_ns,
         jitter_ns: pick(random, &[0, 0, delay_ns / 10, delay_ns]),
+        stall_ns: 0,
         loss: pick(random, &[0.0, 0.01, 0.05, 0.1, 0.2, 0.3]),
         loses_late: random.bool(),
         duplicate: pick(random, &[0.0, 0.01, 0.1]),

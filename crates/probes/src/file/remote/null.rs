@@ -16,7 +16,8 @@ point! {
     /// but the process of a FUSE file system may. The handshake shows the time of the link and of
     /// both kernels; the rest is the server's process, and waking it. Then the file is read in
     /// order in blocks of up to 64 KiB, four in flight (of a mounted path one), for 50 ms, after
-    /// warming up for up to as long: no read of it can be faster over this link.
+    /// warming up for up to as long. Over a long link the round trip limits that, not the link:
+    /// reads with more in flight are then faster.
     ///
     /// # Predicted from
     /// where the server is on this machine, a TCP round trip on loopback (net.rtt); nothing is
@@ -40,8 +41,8 @@ impl Measure for RemoteCall {
         /// a TCP handshake with the server's kernel, as this machine's kernel timed it, while
         /// nothing else is in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
-        /// bytes of the file per second with several calls in flight, limited by the link or the
-        /// server
+        /// bytes of the file per second with several calls in flight, limited by the link, its
+        /// round trip, or the server
         rate: BytesPerSecond Higher,
     };
     const AFTER: NameList = &["net.rtt"];

@@ -10,9 +10,9 @@ use costof_os::net::handshake::Handshake;
 use costof_os::net::reserved_port;
 use std::net::SocketAddr;
 
-/// The blocks that fill the link, and how many are in flight.
-const RATE_BLOCK_BYTES: u64 = 64 << 10;
-const RATE_DEPTH: usize = 4;
+/// The blocks that fill the link, and how many are in flight; of a mounted path it is one.
+pub(super) const RATE_BLOCK_BYTES: u64 = 64 << 10;
+pub(super) const RATE_DEPTH: usize = 4;
 
 /// A remote file.
 pub(super) enum Source {
