@@ -28,7 +28,6 @@ use rustix::net::{
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
 use costof_os::net::socket::{self, is_passing};
-use costof_os::net::socket_option;
 
 /// How long the ends may take to connect.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -143,13 +142,11 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; those of setsockopt(2)
-    /// if the listener does not use TCP.
+    /// Those of [`socket::limit_segments`].
     pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
-        let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
         self.sockets
             .iter()
-            .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
+            .try_for_each(|socket| socket::limit_segments(socket, bytes))
     }
 
     /// Makes later connections start with this congestion control at this end too (an accepted

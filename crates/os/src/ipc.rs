@@ -2,5 +2,6 @@
 
 mod channel;
 pub mod flow;
+mod ring;
 pub mod token;
 pub mod vmsplice;

@@ -14,6 +14,7 @@
 )))]
 compile_error!("costof measures Linux on x86-64 and aarch64; it does not build for anything else");
 
+mod atomic;
 pub mod cpu;
 pub mod file;
 pub mod ipc;

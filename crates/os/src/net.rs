@@ -17,7 +17,7 @@ pub mod segments;
 pub mod sink;
 pub mod sniffers;
 pub mod socket;
-pub mod socket_option;
+pub(crate) mod socket_option;
 pub(crate) mod tcp_repair;
 pub mod timestamps;
 pub mod tun;

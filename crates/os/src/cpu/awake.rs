@@ -29,7 +29,9 @@ use crate::system_call::{check, unsupported};
 /// switch page tables. It is not a thread: a thread would share the descriptor table and make calls
 /// of the C library more expensive, which would change what is measured meanwhile.
 #[derive(Debug)]
-pub struct Spinners(Vec<Spinner>);
+pub struct Spinners {
+    _each: Vec<Spinner>,
+}
 
 impl Spinners {
     /// Starts one on each of `cpus`, and returns when all of them spin. They end with the calling
@@ -39,17 +41,14 @@ impl Spinners {
     ///
     /// If a process cannot be started, run on its CPU or be given the policy.
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
-        let spinners: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
-        let spinners = Self(spinners?);
-        for Spinner { task, child, .. } in &spinners.0 {
-            task.startup.wait_until_ready(|| !child.has_ended())?;
-        }
-        Ok(spinners)
+        let each: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
+        Ok(Self { _each: each? })
     }
 }
 
 #[derive(Debug)]
 struct Spinner {
+    /// Dropped first, which ends it before its task and its stack go.
     child: Child,
     task: Box<Task>,
     /// 16-byte aligned.
@@ -67,6 +66,7 @@ struct Task {
 const STACK_BYTES: usize = 16 << 10;
 
 impl Spinner {
+    /// Starts one, and returns when it spins.
     fn start(cpu: usize) -> io::Result<Self> {
         let task = Box::new(Task {
             parent: rustix::process::getpid(),
@@ -75,9 +75,10 @@ impl Spinner {
         });
         let mut stack: Box<[u128]> = vec![0; STACK_BYTES / size_of::<u128>()].into();
         // SAFETY: the stack is aligned, used by the child alone, and large enough for a function
-        // that makes a few system calls. Both it and the task outlive the child, which is waited
-        // for when they are dropped. The child writes nothing else that this process uses but
-        // errno, and that only while the calling thread waits for it.
+        // that makes a few system calls and for the frame of a signal handler (3.5 KB with AVX-512).
+        // Both it and the task outlive the child, which is waited for when they are dropped. The
+        // child writes nothing else that this process uses but errno, and that only while the
+        // calling thread waits for it below, without looking at errno.
         let child = unsafe {
             libc::clone(
                 spin,
@@ -87,11 +88,14 @@ impl Spinner {
             )
         };
         let child = Child::started(child)?.expect("a clone with a function returns in the parent");
-        Ok(Self {
+        let spinner = Self {
             child,
             task,
             _stack: stack,
-        })
+        };
+        let (startup, child) = (&spinner.task.startup, &spinner.child);
+        startup.wait_until_ready(|| !child.has_ended())?;
+        Ok(spinner)
     }
 }
 
@@ -193,7 +197,7 @@ mod tests {
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
         let pids = spinners
-            .0
+            ._each
             .iter()
             .map(|spinner| spinner.child.pid().as_raw_pid());
         let pids: Vec<i32> = pids.collect();

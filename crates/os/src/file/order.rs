@@ -53,10 +53,11 @@ impl Order {
         self.block_bytes
     }
 
-    /// Where the last block ends.
+    /// Where the last block ends; at most [`u64::MAX`].
     pub fn end(&self) -> u64 {
         let last = self.offsets.iter().max().copied();
-        last.unwrap_or((self.count - 1) * self.block_bytes) + self.block_bytes
+        let last = last.unwrap_or((self.count - 1) * self.block_bytes);
+        last.saturating_add(self.block_bytes)
     }
 
     /// Begins again with the first block.
@@ -91,5 +92,8 @@ mod tests {
         order.rewind();
         assert_eq!((some, order.advance()), (vec![512, 0, 512], 512));
         assert_eq!((order.count(), order.end()), (2, 768));
+        // No mapping is as long: one that were shorter would be read beyond its end.
+        let order = Order::from_offsets(vec![u64::MAX - 10], 256);
+        assert_eq!(order.end(), u64::MAX);
     }
 }

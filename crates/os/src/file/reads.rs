@@ -70,6 +70,8 @@ struct Slots {
     requested_at: Box<[u64]>,
     /// The slot that was read last.
     last: usize,
+    /// Whether a ring has been left with reads in flight, whose completions may still come.
+    gave_up: bool,
 }
 
 struct Ring(IoUring);
@@ -83,8 +85,9 @@ impl fmt::Debug for Ring {
 /// A shared mapping of a file that may become shorter.
 #[derive(Debug)]
 struct Mapped {
-    mapping: Mapping,
+    /// Dropped first: it must not answer for what is mapped at the same addresses later.
     guard: Guard,
+    mapping: Mapping,
 }
 
 impl Reader {
@@ -107,7 +110,7 @@ impl Reader {
         }
         let block_bytes = order.block_bytes() as usize;
         let apart = block_bytes.next_multiple_of(BUFFER_ALIGNMENT);
-        let mut memory = Arena::map(depth as usize * apart, PageSize::Base)?;
+        let mut memory = Arena::map(apart.saturating_mul(depth as usize), PageSize::Base)?;
         memory.populate()?;
         let inner = match engine {
             Engine::Pread => Inner::Pread(file),
@@ -124,6 +127,7 @@ impl Reader {
                 offsets: vec![0; depth as usize].into(),
                 requested_at: vec![0; depth as usize].into(),
                 last: 0,
+                gave_up: false,
             },
             count: 0,
         })
@@ -299,6 +303,9 @@ impl Slots {
         mut stamp: impl FnMut() -> u64,
         mut each: impl FnMut(u64, u64),
     ) -> io::Result<()> {
+        if self.gave_up {
+            return Err(io::Error::other("this ring's reads were given up"));
+        }
         let mut failed = None;
         let (mut requested, mut in_flight, mut failed_waits) = (0, 0, 0);
         while in_flight < self.offsets.len() && requested < n {
@@ -311,7 +318,8 @@ impl Slots {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Reads in flight write to this memory, so this waits for them. If waiting keeps failing, the
-                // memory is never freed.
+                // memory is never freed, and the ring never used again: a late completion would be taken for
+                // that of another read.
                 Err(error) => {
                     failed = failed.or(Some(error));
                     failed_waits += 1;
@@ -319,6 +327,7 @@ impl Slots {
                         let other = Arena::map(self.memory.len(), PageSize::Base)
                             .expect("without other memory, this one cannot be left to the kernel");
                         std::mem::forget(std::mem::replace(&mut self.memory, other));
+                        self.gave_up = true;
                         break;
                     }
                 }
@@ -535,6 +544,23 @@ mod tests {
                 let each = |_, _| panic!("while others are in flight");
                 reader.read_each(20, || 0, each).unwrap();
             }
+        });
+    }
+
+    #[test]
+    fn a_ring_whose_reads_were_given_up_is_not_used_again() {
+        let order = Order::sequential(FILE_BYTES, 4096);
+        with_each(&order, |_, mut reader, data| {
+            let Inner::Uring(ring, _) = &reader.inner else {
+                return;
+            };
+            // Another file in the ring's place, so that no wait succeeds.
+            // SAFETY: takes open descriptors.
+            unsafe { libc::dup2(data.file().as_raw_fd(), ring.0.as_raw_fd()) };
+            let first = reader.read(1).unwrap_err().to_string();
+            let second = reader.read(1).unwrap_err().to_string();
+            assert!(!first.contains("given up"), "{first}");
+            assert!(second.contains("given up"), "{second}");
         });
     }
 

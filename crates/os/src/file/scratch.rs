@@ -34,7 +34,12 @@ impl Scratch {
     /// # Errors
     ///
     /// `Unsupported` with why each folder was left out; otherwise the error of writing, with the folder.
+    ///
+    /// # Panics
+    ///
+    /// If there is no page.
     pub fn write(pages: usize, stride: usize) -> io::Result<Self> {
+        assert!(pages > 0, "a mapping would reach beyond an empty file");
         let (file, folder) = nameless_and_where()?;
         let len = (pages - 1) * stride + base_page_bytes();
         let scratch = Self { file, folder, len };

@@ -235,17 +235,17 @@ impl Carry for Bytes {
         unsafe {
             self.message.write(token);
             self.message.add(self.size - 1).write(token);
+            write_all(self.descriptors[1], self.message, self.size)
         }
-        write_all(self.descriptors[1], self.message, self.size)
     }
 
     #[inline(always)]
     fn receive(&self, _: u8) -> io::Result<u8> {
-        read_all(self.descriptors[0], self.message, self.size)?;
         // SAFETY: as in `send`.
-        let (first, last) =
-            unsafe { (self.message.read(), self.message.add(self.size - 1).read()) };
-        arrived(first, last)
+        unsafe {
+            read_all(self.descriptors[0], self.message, self.size)?;
+            arrived(self.message.read(), self.message.add(self.size - 1).read())
+        }
     }
 }
 
@@ -355,11 +355,15 @@ fn arrived(first: u8, last: u8) -> io::Result<u8> {
 }
 
 /// Writes everything, even if it is interrupted or finds no room at first.
+///
+/// # Safety
+///
+/// `bytes` are `len` readable ones.
 #[inline(always)]
-pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
+pub(crate) unsafe fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;
     while done < len {
-        // SAFETY: the caller's bytes are `len` readable ones.
+        // SAFETY: as the caller promises.
         match unsafe { libc::write(descriptor, bytes.add(done).cast(), len - done) } {
             -1 => again(&io::Error::last_os_error())?,
             written => done += written.unsigned_abs(),
@@ -369,11 +373,15 @@ pub(crate) fn write_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Re
 }
 
 /// Reads everything; polls if reading does not block.
+///
+/// # Safety
+///
+/// `bytes` are `len` writable ones, which nobody else uses.
 #[inline(always)]
-fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
+unsafe fn read_all(descriptor: RawFd, bytes: *mut u8, len: usize) -> io::Result<()> {
     let mut done = 0;
     while done < len {
-        // SAFETY: the caller's bytes are `len` writable ones.
+        // SAFETY: as the caller promises.
         match unsafe { libc::read(descriptor, bytes.add(done).cast(), len - done) } {
             -1 => again(&io::Error::last_os_error())?,
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -13,6 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::ipc::channel::{again, write_all};
+use crate::ipc::ring::{Line, Ring};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
 use crate::system_call::invalid;
@@ -49,18 +50,13 @@ const CHECKED: u64 = 3;
 #[repr(C)]
 struct Board {
     status: Status,
-    /// Bytes that the receiver has received.
-    arrived: Line<AtomicU64>,
-    /// Bytes that the sender has put into the ring.
-    sent: Line<AtomicU64>,
+    /// How far both ends are, also without a ring.
+    ring: Ring<RING_BYTES, PIECE_BYTES>,
     /// Whether the receiver sums up what it receives.
     checking: Line<AtomicBool>,
     /// That sum; the sender sets it while nothing flows.
     sum: AtomicU64,
 }
-
-#[repr(C, align(64))]
-struct Line<T>(T);
 
 /// Where the ring begins in the shared memory.
 const RING_AT: usize = 4096;
@@ -163,20 +159,26 @@ impl Flow {
         match &self.descriptor {
             Some(descriptor) => {
                 for _ in 0..n {
-                    write_all(descriptor.as_raw_fd(), message, size)?;
+                    // SAFETY: the message is as long.
+                    unsafe { write_all(descriptor.as_raw_fd(), message, size) }?;
                 }
             }
             None => {
                 // SAFETY: the ring lies behind the board.
                 let ring = unsafe { self.memory.as_ptr().add(RING_AT) };
+                let copy = |piece: &[u8], at: usize| {
+                    // SAFETY: the piece lies inside the ring, where the receiver does not look before
+                    // it has seen that it was sent.
+                    unsafe { ptr::copy_nonoverlapping(piece.as_ptr(), ring.add(at), piece.len()) };
+                };
                 for number in 0..n {
                     let already = self.sent + number * size as u64;
-                    fill_ring(board, ring, &self.message, already, &mut wait)?;
+                    board.ring.fill(&self.message, already, copy, &mut wait)?;
                 }
             }
         }
         self.sent += n * size as u64;
-        while board.arrived.0.load(Ordering::Acquire) < self.sent {
+        while board.ring.arrived() < self.sent {
             wait()?;
         }
         Ok(())
@@ -237,7 +239,7 @@ impl Duty for Drain {
                 board.sum.store(add_up(sum, bytes), Ordering::Relaxed);
             }
             arrived += got as u64;
-            board.arrived.0.store(arrived, Ordering::Release);
+            board.ring.receive(arrived);
         }
     }
 }
@@ -245,46 +247,15 @@ impl Duty for Drain {
 impl Drain {
     /// Copies a piece out of the ring. Returns how many bytes.
     fn empty_ring(&self, board: &Board, ring: *const u8, arrived: u64) -> usize {
-        let waiting = loop {
-            match board.sent.0.load(Ordering::Acquire) - arrived {
-                0 => wait(self.shares),
-                waiting => break waiting as usize,
-            }
+        let copy = |at: usize, piece: usize| {
+            // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
+            // before it has seen that it arrived.
+            unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
         };
-        let at = arrived as usize % RING_BYTES;
-        let piece = waiting.min(RING_BYTES - at).min(self.size).min(PIECE_BYTES);
-        // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
-        // before it has seen that it arrived.
-        unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
-        piece
+        board
+            .ring
+            .empty(arrived, self.size, copy, || wait(self.shares))
     }
-}
-
-/// Copies a message into the ring after `sent` bytes, as soon as there is room.
-fn fill_ring(
-    board: &Board,
-    ring: *mut u8,
-    message: &[u8],
-    mut sent: u64,
-    wait: &mut impl FnMut() -> io::Result<()>,
-) -> io::Result<()> {
-    let mut rest = message;
-    while !rest.is_empty() {
-        let room = RING_BYTES - (sent - board.arrived.0.load(Ordering::Acquire)) as usize;
-        if room == 0 {
-            wait()?;
-            continue;
-        }
-        let at = sent as usize % RING_BYTES;
-        let piece = room.min(RING_BYTES - at).min(rest.len()).min(PIECE_BYTES);
-        // SAFETY: the piece lies inside the ring and the message; the receiver does not touch it
-        // before it has seen that it was sent.
-        unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), ring.add(at), piece) };
-        rest = &rest[piece..];
-        sent += piece as u64;
-        board.sent.0.store(sent, Ordering::Release);
-    }
-    Ok(())
 }
 
 #[inline(always)]

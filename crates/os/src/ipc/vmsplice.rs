@@ -74,8 +74,8 @@ impl Lender {
             iov_base: memory.as_ptr().cast_mut().cast(),
             iov_len: memory.len(),
         };
-        // SAFETY: the memory is valid to read, and out of the pipe again before the borrow ends;
-        // whoever takes it out reads only.
+        // SAFETY: the memory is valid to read. Should a part stay in the pipe, the kernel keeps those
+        // pages, and whoever takes them out reads only.
         let lent = unsafe { libc::vmsplice(self.writer.as_raw_fd(), &raw const part, 1, 0) };
         all(lent, memory.len())
     }

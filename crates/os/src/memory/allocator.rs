@@ -25,13 +25,13 @@ pub fn allocations() -> u64 {
 /// Counts allocations of threads that worked for the calling one as its own.
 #[inline]
 pub fn adopt(allocations: u64) {
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get().wrapping_add(allocations)));
 }
 
 #[inline]
 fn count() {
     // `try_with`: an allocation while the thread's locals are being torn down is not counted.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get().wrapping_add(1)));
 }
 
 // SAFETY: every request goes unchanged to the system's allocator; counting neither allocates nor
@@ -91,6 +91,16 @@ mod tests {
         });
         assert_eq!(theirs.join().unwrap(), 1);
         assert!(allocations() > now);
+    }
+
+    #[test]
+    fn a_count_that_overflows_is_no_panic_inside_the_allocator() {
+        let counted = thread::spawn(|| {
+            adopt(u64::MAX - allocations());
+            drop(black_box(Box::new(1)));
+            allocations()
+        });
+        assert_eq!(counted.join().unwrap(), 0);
     }
 
     #[test]

@@ -49,6 +49,10 @@ impl Messages {
     ///
     /// `InvalidInput` for no message or no field, more fields than [`FIELDS_MOST`] or than there are
     /// bytes; those of [`Arena::map`] and [`Arena::populate`].
+    ///
+    /// # Panics
+    ///
+    /// If `shuffle` leaves a message out.
     pub fn new(
         (count, size, fields): (usize, usize, usize),
         pages: PageSize,
@@ -68,6 +72,7 @@ impl Messages {
         };
         let mut parts = vec![nowhere; count * fields];
         let mut order: Vec<usize> = (0..count).collect();
+        let start = arena.start();
         let mut at = 0;
         for field in 0..fields {
             let range = field_range(field, size, fields);
@@ -76,12 +81,14 @@ impl Messages {
                 let place = &mut arena.as_mut_slice()[at..][..range.len()];
                 write_contents(message, range.start, place);
                 parts[message * fields + field] = libc::iovec {
-                    iov_base: place.as_mut_ptr().cast(),
+                    iov_base: start.wrapping_add(at).cast(),
                     iov_len: place.len(),
                 };
                 at += slot(range.len());
             }
         }
+        let are_placed = parts.iter().all(|part| !part.iov_base.is_null());
+        assert!(are_placed, "a message was left out of the order");
         Ok(Self {
             arena,
             parts,
@@ -248,6 +255,12 @@ mod tests {
                 assert!(apart >= 100 * slot(100), "{apart}");
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "left out")]
+    fn a_message_that_the_order_leaves_out_is_a_panic_not_a_null_pointer() {
+        let _ = Messages::new((2, 64, 2), PageSize::Base, &mut |order| order.fill(0));
     }
 
     #[test]

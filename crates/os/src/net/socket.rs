@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-use crate::net::socket_option::{Plain, fetch, fetch_number};
+use crate::net::socket_option::{self, Plain, fetch, fetch_number};
 
 /// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
 /// long: 65,535 less 20 and 8 of headers.
@@ -106,6 +106,16 @@ pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
     let fd = socket.as_fd();
     fetch_number(fd, (libc::IPPROTO_IP, libc::IP_MTU))
         .or_else(|_| fetch_number(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
+}
+
+/// Limits the segments of a TCP socket to this many bytes of payload, including TCP's options (`TCP_MAXSEG`).
+///
+/// # Errors
+///
+/// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; those of setsockopt(2) of a socket
+/// that is none of TCP's.
+pub fn limit_segments(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    socket_option::set(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), &[bytes])
 }
 
 /// The sizes of a socket's send and receive buffers, in bytes. The kernel's own overhead counts too, and TCP

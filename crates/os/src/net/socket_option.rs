@@ -1,5 +1,8 @@
 //! Sets and gets socket options that neither the standard library nor rustix supports.
 //!
+//! For this crate alone: the numbers of some options are addresses at which the kernel reads or writes
+//! (`SO_ATTACH_FILTER`, `TCP_ZEROCOPY_RECEIVE`), so whoever uses one of those answers for the memory there.
+//!
 //! Source: setsockopt(2), getsockopt(2).
 
 use std::ffi::c_int;
@@ -13,7 +16,7 @@ use crate::system_call::check;
 /// # Safety
 ///
 /// Every bit pattern of the type must be valid, and it must have no padding.
-pub unsafe trait Plain {}
+pub(crate) unsafe trait Plain {}
 // SAFETY: these are numbers.
 unsafe impl Plain for i32 {}
 // SAFETY: as above.
@@ -24,7 +27,7 @@ unsafe impl Plain for u32 {}
 /// # Errors
 ///
 /// Those of setsockopt(2).
-pub fn set<T: Plain>(
+pub(crate) fn set<T: Plain>(
     socket: impl AsFd,
     (level, option): (c_int, c_int),
     value: &[T],
@@ -48,7 +51,7 @@ pub fn set<T: Plain>(
 ///
 /// Those of getsockopt(2).
 #[inline]
-pub fn fetch<T: Plain>(
+pub(crate) fn fetch<T: Plain>(
     socket: impl AsFd,
     (level, option): (c_int, c_int),
     value: &mut [T],
@@ -74,7 +77,7 @@ pub fn fetch<T: Plain>(
 ///
 /// Those of getsockopt(2).
 #[inline]
-pub fn fetch_number(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
+pub(crate) fn fetch_number(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];
     fetch(socket, option, &mut value)?;
     Ok(value[0])

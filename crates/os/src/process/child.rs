@@ -32,8 +32,10 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         // It may have ended by itself; then only its status is read. There is none if this process was
-        // started with SIGCHLD ignored.
-        let _ = rustix::process::kill_process(self.0, Signal::KILL);
+        // started with SIGCHLD ignored: then its number may be that of another process by now.
+        if !self.has_ended() {
+            let _ = rustix::process::kill_process(self.0, Signal::KILL);
+        }
         let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.0), WaitOptions::empty()));
     }
 }

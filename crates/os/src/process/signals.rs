@@ -197,6 +197,7 @@ extern "C" fn count(_: c_int) {
 }
 
 /// A fault of [`ReadOnlyPage::store`] continues after the store; any other kills the process, as it should.
+/// Nothing else stores to that page. (Who may send signals with a forged address may do worse by ptrace(2).)
 extern "C" fn step_over(_: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO the information of a fault.
     let address = unsafe { (*information).si_addr() };

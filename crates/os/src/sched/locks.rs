@@ -102,10 +102,18 @@ pub struct Around<L> {
 /// has written there.
 pub unsafe trait Exclusive: Send + Sync {
     /// Waits until no other thread has the lock, and takes it.
-    fn lock(&self);
+    ///
+    /// # Safety
+    ///
+    /// The calling thread does not have it, and releases it before it is moved or dropped.
+    unsafe fn lock(&self);
 
-    /// Releases it; only for the thread that holds it.
-    fn unlock(&self);
+    /// Releases it.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread has it.
+    unsafe fn unlock(&self);
 }
 
 // SAFETY: what it guards is touched only by the thread that has the lock.
@@ -115,10 +123,14 @@ impl<L: Exclusive> Lock for Around<L> {
     fn count_up_to(&self, target: u64, holder: u64) -> u64 {
         let mut counted = 0;
         loop {
-            self.lock.lock();
-            // SAFETY: this thread holds the lock, and the reference ends before it is released.
-            let goes_on = unsafe { &mut *self.guarded.get() }.count_up(target, holder);
-            self.lock.unlock();
+            // SAFETY: this thread takes the lock and releases it; the reference lives in between.
+            let goes_on = unsafe {
+                self.lock.lock();
+                let guarded = &mut *self.guarded.get();
+                let goes_on = guarded.count_up(target, holder);
+                self.lock.unlock();
+                goes_on
+            };
             if !goes_on {
                 return counted;
             }
@@ -127,11 +139,13 @@ impl<L: Exclusive> Lock for Around<L> {
     }
 
     fn guarded(&self) -> Guarded {
-        self.lock.lock();
-        // SAFETY: this thread holds the lock.
-        let guarded = unsafe { *self.guarded.get() };
-        self.lock.unlock();
-        guarded
+        // SAFETY: this thread takes the lock, copies and releases it.
+        unsafe {
+            self.lock.lock();
+            let guarded = *self.guarded.get();
+            self.lock.unlock();
+            guarded
+        }
     }
 }
 
@@ -141,21 +155,21 @@ pub struct PthreadMutex(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: it is made for several threads.
 unsafe impl Sync for PthreadMutex {}
-// SAFETY: it is locked only inside calls on a shared reference, so nobody holds it while it moves.
+// SAFETY: whoever locks it releases it before it moves, as `Exclusive::lock` demands.
 unsafe impl Send for PthreadMutex {}
 
 // SAFETY: that is what a mutex is.
 unsafe impl Exclusive for PthreadMutex {
     #[inline(always)]
-    fn lock(&self) {
-        // SAFETY: the mutex was initialised, and is in its place until the borrow of `self` ends.
+    unsafe fn lock(&self) {
+        // SAFETY: the mutex was initialised, and stays in its place until it is released.
         let status = unsafe { libc::pthread_mutex_lock(self.0.get()) };
         // The default type has no error if the mutex is valid and the caller does not hold it.
         debug_assert_eq!(status, 0);
     }
 
     #[inline(always)]
-    fn unlock(&self) {
+    unsafe fn unlock(&self) {
         // SAFETY: as above, and this thread has locked it.
         let status = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         debug_assert_eq!(status, 0);
@@ -182,7 +196,7 @@ pub struct TestAndSet(AtomicBool);
 // SAFETY: it is set by one thread at a time (acquire), which clears it (release).
 unsafe impl Exclusive for TestAndSet {
     #[inline(always)]
-    fn lock(&self) {
+    unsafe fn lock(&self) {
         while self.0.swap(true, Ordering::Acquire) {
             while self.0.load(Ordering::Relaxed) {
                 spin_loop();
@@ -191,7 +205,7 @@ unsafe impl Exclusive for TestAndSet {
     }
 
     #[inline(always)]
-    fn unlock(&self) {
+    unsafe fn unlock(&self) {
         self.0.store(false, Ordering::Release);
     }
 }

@@ -34,8 +34,12 @@ pub enum Started {
     /// By the standard library.
     Std(JoinHandle<usize>),
     /// By the C library.
-    Pthread(libc::pthread_t),
+    Pthread(Pthread),
 }
+
+/// A thread of the C library, which is joined once.
+#[derive(Debug)]
+pub struct Pthread(libc::pthread_t);
 
 /// Starts a thread, which inherits the CPUs of the calling one.
 ///
@@ -55,7 +59,7 @@ pub fn start(api: ThreadApi) -> io::Result<Started> {
             };
             match error {
                 // SAFETY: the call succeeded, so it has written the thread.
-                0 => Ok(Started::Pthread(unsafe { thread.assume_init() })),
+                0 => Ok(Started::Pthread(Pthread(unsafe { thread.assume_init() }))),
                 error => Err(io::Error::from_raw_os_error(error)),
             }
         }
@@ -72,7 +76,7 @@ impl Started {
     pub fn join(self) -> usize {
         match self {
             Self::Std(thread) => thread.join().expect("reading the CPU does not panic"),
-            Self::Pthread(thread) => {
+            Self::Pthread(Pthread(thread)) => {
                 let mut cpu = ptr::null_mut();
                 // SAFETY: the thread was started here and is joined once; the pointer is valid to
                 // write to.

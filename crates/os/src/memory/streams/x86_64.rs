@@ -1,5 +1,6 @@
 //! The kernels of x86-64: vectors of three widths, four and eight of them an iteration, and string
 //! instructions. In the templates `\i` stands for the number of each vector of an iteration in turn.
+//! Every vector register is named as overwritten, since `vzeroupper` clears the upper parts of all sixteen.
 
 use std::arch::asm;
 
@@ -41,6 +42,8 @@ macro_rules! read {
                     sums = in(reg) sums.0.as_mut_ptr(),
                     out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
                     out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
                     options(nostack),
                 );
             }
@@ -72,7 +75,10 @@ macro_rules! write {
                     to = inout(reg) to => _,
                     left = inout(reg) bytes / ($bytes * $vectors) => _,
                     word = in(reg) u64::from_ne_bytes([byte; 8]),
-                    out("xmm0") _,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
                     options(nostack),
                 );
             }
@@ -108,6 +114,8 @@ macro_rules! copy {
                     left = inout(reg) bytes / ($bytes * $vectors) => _,
                     out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
                     out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                    out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
                     options(nostack),
                 );
             }

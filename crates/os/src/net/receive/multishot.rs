@@ -85,6 +85,8 @@ impl Buffers {
         tail.store(self.tail, Ordering::Release);
     }
 
+    /// Bytes of a buffer that the kernel has filled and was not given again. Only they may be read: it may write
+    /// to the other buffers at any time.
     fn filled(&self, buffer: u16, from: usize, to: usize) -> &[u8] {
         &self.memory.as_slice()[usize::from(buffer) * self.each..][from..to]
     }
@@ -193,11 +195,12 @@ impl Way for Multishot {
 
 impl Drop for Multishot {
     fn drop(&mut self) {
-        // Closing the ring also cancels, but later. If this fails, as before Linux 6.0, nothing needs to be
-        // done.
-        let _ = self
-            .ring
-            .submitter()
-            .register_sync_cancel(None, CancelBuilder::any());
+        // Closing the ring also cancels, but later, when the buffers are gone. A signal interrupts this. If it
+        // fails otherwise, nothing is in flight, or the kernel has no such receive (before Linux 6.0).
+        let cancel = || {
+            let submitter = self.ring.submitter();
+            submitter.register_sync_cancel(None, CancelBuilder::any())
+        };
+        while cancel().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
     }
 }
