@@ -33,12 +33,12 @@ impl FromStr for Host {
         if text == "local" {
             return Ok(Host::Local);
         }
-        if let Some(without_scheme) = text.strip_prefix("ssh://") {
-            return ssh(text, without_scheme);
+        if text.starts_with("ssh://") {
+            return ssh(text);
         }
         match text.split_once(':') {
             Some(("netns", name)) => namespace(name),
-            Some(("ssh", destination)) => ssh(destination, destination),
+            Some(("ssh", destination)) => ssh(destination),
             Some(("exec", command)) if command.trim().is_empty() => Err(
                 "exec: names no command, such as 'exec:docker exec -i NAME costof worker'"
                     .to_owned(),
@@ -66,7 +66,8 @@ fn namespace(name: &str) -> Result<Host, String> {
 
 /// ssh itself parses the destination. Text that ssh would take for an option, or that is clearly
 /// not a destination, is rejected here.
-fn ssh(destination: &str, without_scheme: &str) -> Result<Host, String> {
+fn ssh(destination: &str) -> Result<Host, String> {
+    let without_scheme = destination.strip_prefix("ssh://").unwrap_or(destination);
     let host = without_scheme
         .rsplit_once('@')
         .map_or(without_scheme, |(_, host)| host);
@@ -282,6 +283,7 @@ mod tests {
             ("ssh:me@", "[USER@]HOST"),
             ("ssh:-oProxyCommand=reboot", "[USER@]HOST"),
             ("ssh:me@-oProxyCommand=reboot", "[USER@]HOST"),
+            ("ssh:ssh://-oProxyCommand=reboot", "[USER@]HOST"),
             ("ssh://", "[USER@]HOST"),
             ("ssh:there costof", "[USER@]HOST"),
             ("exec: ", "no command"),

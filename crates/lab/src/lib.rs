@@ -4,6 +4,9 @@
 //! the command.
 
 pub mod addresses;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use link::fuzzing;
 pub mod host;
 pub mod launch;
 pub mod link;

@@ -8,6 +8,8 @@
 mod channel;
 mod emulator;
 mod ends;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hold;
 mod holder;
 pub mod named;

@@ -12,6 +12,9 @@ pub mod distance;
 pub mod estimate;
 pub mod facts;
 pub mod fleet;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use facts::fuzzing;
 pub mod gaps;
 pub mod gauge;
 pub mod grade;

@@ -21,7 +21,7 @@ pub struct Axis {
 #[serde(rename_all = "snake_case")]
 pub enum Domain {
     /// One of these words.
-    Choice(List<Choice>),
+    Choice(#[serde(deserialize_with = "crate::read_some")] List<Choice>),
     /// A number within bounds.
     Number {
         /// The unit: bytes, or a count.
@@ -31,12 +31,13 @@ pub enum Domain {
         /// The largest value.
         high: u64,
         /// The values that a run of this probe takes by default.
-        #[serde(rename = "usual")]
+        #[serde(rename = "usual", deserialize_with = "crate::read_some")]
         defaults: List<u64>,
     },
     /// A location: one of these words, an absolute path, or a URL with one of these schemes.
     Place {
         /// The words, each for a location that the machine or the probe chooses.
+        #[serde(deserialize_with = "crate::read_some")]
         words: List<Choice>,
         /// The schemes, such as `nfs`; if empty, URLs are not allowed.
         schemes: List<Text>,

@@ -36,8 +36,8 @@ enum Node {
     /// and bytes.
     Point(usize, f64),
     Sum(Vec<Node>),
-    Product(Box<Node>, Box<Node>),
-    Quotient(Box<Node>, Box<Node>),
+    /// Factors; those marked `true` are divisors. A list, as a tree could be too deep to walk.
+    Product(Vec<(bool, Node)>),
     Max(Vec<Node>),
 }
 
@@ -116,7 +116,7 @@ impl Expression {
         if total.value.is_finite() {
             return Ok(total);
         }
-        Err("the expression divides by zero".to_owned())
+        Err("the expression divides by zero, or its value is too large".to_owned())
     }
 
     /// The 95 % interval of the total, if the measured points are independent: how far each alone
@@ -184,8 +184,13 @@ impl Node {
             Node::Number(value) => *value,
             Node::Point(position, scale) => points[*position] * scale,
             Node::Sum(nodes) => nodes.iter().map(|node| node.value(points)).sum(),
-            Node::Product(a, b) => a.value(points) * b.value(points),
-            Node::Quotient(a, b) => a.value(points) / b.value(points),
+            Node::Product(factors) => factors.iter().fold(1.0, |value, (divides, node)| {
+                if *divides {
+                    value / node.value(points)
+                } else {
+                    value * node.value(points)
+                }
+            }),
             Node::Max(nodes) => {
                 let values = nodes.iter().map(|node| node.value(points));
                 values.fold(0.0, f64::max)
@@ -263,19 +268,20 @@ impl<'a> Parser<'a> {
 
     /// Factors, with `*` and `/` between them.
     fn term(&mut self) -> Parsed {
-        let (mut node, mut dimension) = self.factor()?;
+        let (first, mut dimension) = self.factor()?;
+        let mut factors = vec![(false, first)];
         loop {
-            if self.takes('*') {
-                let (factor, own) = self.factor()?;
-                node = Node::Product(Box::new(node), Box::new(factor));
-                dimension = Dimension(dimension.0 + own.0, dimension.1 + own.1);
+            let divides = if self.takes('*') {
+                false
             } else if self.takes('/') {
-                let (divisor, own) = self.factor()?;
-                node = Node::Quotient(Box::new(node), Box::new(divisor));
-                dimension = Dimension(dimension.0 - own.0, dimension.1 - own.1);
+                true
             } else {
-                return Ok((node, dimension));
-            }
+                return Ok((Node::Product(factors), dimension));
+            };
+            let (factor, own) = self.factor()?;
+            let sign = if divides { -1 } else { 1 };
+            dimension = Dimension(dimension.0 + sign * own.0, dimension.1 + sign * own.1);
+            factors.push((divides, factor));
         }
     }
 
@@ -426,7 +432,11 @@ impl<'a> Parser<'a> {
 /// A number, with or without a unit of bytes or of time.
 fn number(word: &str) -> Parsed {
     if let Ok(number) = word.parse::<f64>() {
-        return Ok((Node::Number(number), NUMBER));
+        return if number.is_finite() {
+            Ok((Node::Number(number), NUMBER))
+        } else {
+            Err(format!("`{word}` is too large"))
+        };
     }
     const DECIMAL: [(&str, u64); 3] = [("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
     let split = word.find(|c: char| c.is_alphabetic()).unwrap_or(word.len());
@@ -546,6 +556,7 @@ mod tests {
         );
         assert_eq!(parse("1GiB / 2s").unwrap().unit, Unit::BytesPerSecond);
         assert_eq!(total("1GB / 1s", &[]).round(), 1e9);
+        assert_eq!(total(&("2 / 2 * ".repeat(15_000) + "3"), &[]), 3.0);
     }
 
     #[test]
@@ -584,6 +595,7 @@ mod tests {
                 "memory.bandwidth has one end, so no link",
             ),
             (&"(".repeat(200), "more than 100 parentheses are open"),
+            ("1e999", "`1e999` is too large"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(named), "{text}: {error}");

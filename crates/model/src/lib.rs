@@ -38,9 +38,20 @@ pub mod unit;
 
 pub use few::Few;
 
+use serde::de::{Deserialize, Deserializer, Error};
 use std::borrow::Cow;
 
 /// Text that is part of the program or was read from a file.
 pub type Text = Cow<'static, str>;
 /// A list that is part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;
+
+/// Reads a list whose first item is relied on.
+fn read_some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clone>(
+    deserializer: D,
+) -> Result<List<T>, D::Error> {
+    match Vec::deserialize(deserializer)? {
+        none if none.is_empty() => Err(D::Error::custom("a list without items")),
+        items => Ok(Cow::Owned(items)),
+    }
+}

@@ -139,10 +139,11 @@ fn time_ns(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a time of up to 2 s, such as 95ms or 50us"))
 }
 
-/// `10%` or `0.1`.
+/// `10%` or `0.1`, to the twelve digits of a percentage that are shown.
 fn share(text: &str) -> Result<f64, String> {
     number(text, &[("%", 0.01), ("", 1.0)])
         .filter(|share| (0.0..=1.0).contains(share))
+        .map(|share| (share * 1e14).round() / 1e14)
         .ok_or_else(|| format!("`{text}` is no share, such as 10% or 0.1"))
 }
 
@@ -288,6 +289,9 @@ mod tests {
         }
         let wan: Link = "rate=100Mbit,delay=95ms".parse().unwrap();
         assert_eq!(wan.to_string(), "wan");
+        // Less than is shown is nothing.
+        let tiny: Link = "loss=1e-20,up.delay=1ms".parse().unwrap();
+        assert_eq!(tiny.to_string().parse(), Ok(tiny), "{tiny}");
     }
 
     #[test]

@@ -117,19 +117,28 @@ struct Unchecked {
     by_core: Option<Box<ByCore>>,
 }
 
+impl Unchecked {
+    /// Whether no bucket is beyond what its type holds: it could not be written again.
+    fn is_finite(&self) -> bool {
+        let parts = self.by_core.iter().flat_map(|by| [&by.alone, &by.shared]);
+        let mut buckets = self.histogram.iter().chain(parts).flatten();
+        buckets.all(|(ns, _)| ns.is_finite())
+    }
+}
+
 impl TryFrom<Unchecked> for Measured {
     type Error = &'static str;
 
     fn try_from(read: Unchecked) -> Result<Measured, &'static str> {
+        if !read.is_finite() {
+            return Err("a bucket of a histogram lies beyond all times");
+        }
         let data = match (read.samples, read.histogram, read.value) {
             (Some(mut samples), None, None) => {
                 samples.shrink_to_fit();
                 Data::Samples(samples)
             }
             (None, Some(mut buckets), None) => {
-                if !buckets.iter().all(|(ns, _)| ns.is_finite()) {
-                    return Err("a bucket of a histogram lies beyond all times");
-                }
                 buckets.shrink_to_fit();
                 Data::Histogram(buckets)
             }
@@ -458,6 +467,17 @@ mod tests {
         let measured = read(r#"{"name":"cost","samples":[[1,10.0]]}"#).expect("it is valid");
         assert_eq!(measured.gauged, None);
         assert!(measured.selected(Selection::Alone).is_empty());
+    }
+
+    #[test]
+    fn a_bucket_that_is_not_finite_is_refused() {
+        for (whole, alone) in [("1e39", "1.0"), ("1.0", "1e39")] {
+            let text = format!(
+                r#"{{"name":"cost","histogram":[[{whole},1]],"by_core":{{"alone":[[{alone},1]],"shared":[]}}}}"#
+            );
+            let error = read(&text).expect_err(&text).to_string();
+            assert!(error.contains("beyond all times"), "{error}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub struct ProbeInfo {
     /// other axes alone, from the defaults.
     pub crossings: List<List<Text>>,
     /// What it measures, the primary metric first.
+    #[serde(deserialize_with = "crate::read_some")]
     pub metrics: List<MetricInfo>,
     /// How it is measured, and what the number contains.
     pub how: Text,

@@ -344,10 +344,10 @@ impl FailureRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Few;
     use crate::axis::Axes;
     use crate::noise::Placement;
-    use crate::testing::{launch, planned, sized_row};
+    use crate::testing::{launch, planned, probe_info, sized_row, words_axis};
+    use crate::{Few, List};
 
     fn run_row() -> Row {
         let point = Point {
@@ -420,6 +420,25 @@ mod tests {
             }
         }
         assert_eq!(read(&whole[..]).unwrap().whole_bytes, whole.len() as u64);
+    }
+
+    #[test]
+    fn a_probe_without_a_metric_or_with_an_axis_without_a_value_is_broken() {
+        let mut info = probe_info("a.b");
+        info.axes = List::Owned(vec![words_axis("kind", &["one"])]);
+        let row = String::from_utf8(line(&Row::Probe(Box::new(info)))).unwrap();
+        let whole = |row: &str| [file(&[run_row()]), row.into(), line(&end_row())].concat();
+        assert!(read(&whole(&row)[..]).is_ok());
+        for list in ["metrics", "choice"] {
+            let (before, after) = row.split_once(&format!("\"{list}\":[")).unwrap();
+            let after = &after[after.find(']').unwrap()..];
+            let error = read(&whole(&format!("{before}\"{list}\":[{after}"))[..]).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.contains("line 2") && error.contains("without items"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

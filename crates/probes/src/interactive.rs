@@ -21,7 +21,11 @@ mod waiting;
 mod workload;
 
 pub use address::Address;
+#[cfg(feature = "fuzzing")]
+pub use receiver::fuzzing::receiver;
 pub use receiver::{Event, Receiver, Served};
+#[cfg(feature = "fuzzing")]
+pub use sender::fuzzing::sender;
 pub use sender::{Sending, Sent, send};
 pub use workload::{Asked, Conditions, What, datagrams, probe_over};
 

@@ -52,6 +52,14 @@ mod file {
     pub(crate) mod tests;
     pub(crate) mod write;
 }
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    //! What the targets in `fuzz/` reach of what is not public.
+
+    pub use crate::file::remote::nfs;
+    pub use crate::interactive::{receiver, sender};
+}
 mod harness {
     //! costof itself.
 

@@ -1,4 +1,4 @@
-//! The code of the fuzz target `codec` in `fuzz/`. The tests here run it on random bytes from fixed
+//! The code of the fuzz target `rudp_datagrams` (`fuzz/` of the workspace). The tests here run it on random bytes from fixed
 //! seeds, so that the target keeps working.
 
 use crate::frame::{self, Frame};

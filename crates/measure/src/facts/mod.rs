@@ -13,9 +13,13 @@ mod disks;
 mod dmi;
 mod folder;
 mod frequency;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod idle;
 mod inherited;
 mod kernel;
+#[cfg(any(test, feature = "fuzzing"))]
+mod machine;
 mod memory;
 mod network;
 mod numa;

@@ -1,102 +1,10 @@
 //! Facts of machines other than this one, read from trees of files as those machines have them.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use costof_model::facts::Facts;
 use serde_json::{Value, json};
 
-use super::cpuid::Cpuid;
-use super::{dmi, folder::Folder, gather_from};
-
-/// A machine's files in a folder of their own, which vanishes with it.
-struct Machine {
-    root: PathBuf,
-}
-
-impl Machine {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("costof-{}-{count}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        Self { root }
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        let path = self.root.join(path.trim_start_matches('/'));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        path
-    }
-
-    fn file(&self, path: &str, bytes: &[u8]) {
-        fs::write(self.path(path), bytes).unwrap();
-    }
-
-    fn facts(&self) -> Facts {
-        gather_from(&Folder::copied(&self.root), &Cpuid::default())
-    }
-
-    /// Adds the files that a description of a machine lists, by lines of these forms:
-    ///
-    /// ```text
-    /// # a comment
-    /// /a/file its only line
-    /// /a/file
-    /// | one of its lines
-    /// /a/link -> its target
-    /// /folders{0,1}/of/files/
-    ///   file in each of them, and its only line
-    /// = /a/pointer/into/the/facts "what is expected there", which is not a file
-    /// ```
-    fn describe(&self, description: &str) {
-        let (mut lines_of, mut folders) = (String::new(), Vec::new());
-        for line in description.lines() {
-            if let Some(more) = line.strip_prefix('|') {
-                let before = fs::read_to_string(self.path(&lines_of)).unwrap();
-                self.file(&lines_of, format!("{before}{}\n", more.trim()).as_bytes());
-            } else if let Some(file) = line.strip_prefix("  ") {
-                for folder in &folders {
-                    self.one_line(&format!("{folder}{file}"));
-                }
-            } else if let Some((link, target)) = line.split_once(" -> ") {
-                symlink(target, self.path(link)).unwrap();
-            } else if line.starts_with('/') && line.ends_with('/') {
-                folders = alternatives(line);
-            } else if line.starts_with('/') && !line.contains(' ') {
-                line.clone_into(&mut lines_of);
-                self.file(line, b"");
-            } else if line.starts_with('/') {
-                self.one_line(line);
-            }
-        }
-    }
-
-    /// Adds a file of one line: its path, a blank, and the text, where `\0` stands for that byte.
-    fn one_line(&self, line: &str) {
-        let (path, text) = line.split_once(' ').unwrap();
-        let text = text.replace("\\0", "\0");
-        self.file(path, format!("{text}\n").as_bytes());
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.root);
-    }
-}
-
-/// `a{0,1}b` is `a0b` and `a1b`.
-fn alternatives(path: &str) -> Vec<String> {
-    let Some((before, rest)) = path.split_once('{') else {
-        return vec![path.to_owned()];
-    };
-    let (each, after) = rest.split_once('}').unwrap();
-    let paths = each.split(',').map(|one| format!("{before}{one}{after}"));
-    paths.collect()
-}
+use super::dmi;
+use super::machine::{MACHINES, Machine};
 
 /// The facts as JSON, with what is derived from them.
 fn shown(facts: &Facts) -> Value {
@@ -110,20 +18,6 @@ fn shown(facts: &Facts) -> Value {
     });
     shown
 }
-
-const MACHINES: [(&str, &str); 5] = [
-    ("aarch64_board", include_str!("machines/aarch64_board.txt")),
-    ("container", include_str!("machines/container.txt")),
-    (
-        "container_under_v1",
-        include_str!("machines/container_under_v1.txt"),
-    ),
-    ("hybrid_laptop", include_str!("machines/hybrid_laptop.txt")),
-    (
-        "server_of_two_sockets",
-        include_str!("machines/server_of_two_sockets.txt"),
-    ),
-];
 
 #[test]
 fn a_machines_facts_are_those_that_its_description_expects() {

@@ -13,6 +13,9 @@ mod stream;
 mod tests;
 mod url;
 
+#[cfg(feature = "fuzzing")]
+pub use server::fuzzing::nfs;
+
 use crate::prelude::*;
 use source::{Reader, Source};
 

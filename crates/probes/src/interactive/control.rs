@@ -75,7 +75,7 @@ impl Control {
         .configured()
     }
 
-    fn unix(socket: UnixStream) -> io::Result<Control> {
+    pub(super) fn unix(socket: UnixStream) -> io::Result<Control> {
         Control {
             local: Ipv4Addr::LOCALHOST.into(),
             remote: Ipv4Addr::LOCALHOST.into(),

@@ -4,6 +4,9 @@
 //! Each connection has a thread of its own, so a client that sends nothing, or vanishes in the
 //! middle of a message, holds up no other.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use super::admission::{Admission, Slot};
 use super::control::{Control, Lines, Listener};
 use super::protocol::{

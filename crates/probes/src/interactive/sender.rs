@@ -1,5 +1,8 @@
 //! The end that sends: until all messages are sent, the time is up, or it is stopped.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use super::control::{Control, Lines};
 use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MOST_BYTES, Reply, Request, answer};
 use super::workload::{Asked, LocalEnd, Workload};

@@ -1,4 +1,4 @@
-//! Runs what the fuzz target `connections` runs, with random bytes from a seed, so that it keeps working.
+//! Runs what the fuzz target `rudp_peers` runs, with random bytes from a seed, so that it keeps working.
 
 mod script;
 

@@ -1,5 +1,5 @@
 //! Two endpoints, what happens between them and how time passes, as bytes say: for the fuzz target
-//! `connections`, and for the test beside this file.
+//! `rudp_peers`, and for the test beside this file.
 
 use rudp::{Accept, Config, Connection, ConnectionId, Control, Ecn, Endpoint, Event, Time};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -3,6 +3,9 @@
 //!
 //! Source: RFC 1813 (NFS version 3, and appendix I on MOUNT), RFC 1833 on the portmapper, RFC 5531.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use super::reply::MAX_HANDLE_BYTES;
 use super::stream::{BlockingStream, block_on};
 use super::url::Url;
