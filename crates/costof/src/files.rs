@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Writes a file. What was there before stays whole until its replacement is, so that a full disk destroys
-/// nothing.
+/// Writes a file. What was there before stays whole until its replacement is, so that neither a full disk nor a
+/// power failure destroys anything.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     replace(path, text).context(format_args!("cannot write {}", path.display()))
 }
@@ -36,11 +36,21 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     };
     let allowed = existing.map_or(Ok(()), |data| file.set_permissions(data.permissions()));
     let written = allowed.and_then(|()| file.write_all(text.as_bytes()));
+    // A disk may know the new name before the bytes: after a power failure the file would be empty.
+    let written = written.and_then(|()| file.sync_all());
     let replaced = written.and_then(|()| fs::rename(&new, &path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&new);
+    match replaced {
+        Ok(()) => sync_name(&path),
+        Err(_) => drop(fs::remove_file(&new)),
     }
     replaced
+}
+
+/// Waits until the disk has the name of a file. Not all file systems can do that, which is no error.
+pub(crate) fn sync_name(path: &Path) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = File::open(folder.unwrap_or(Path::new(".")));
+    let _ = folder.and_then(|folder| folder.sync_all());
 }
 
 /// Writes a page, and reports its path.

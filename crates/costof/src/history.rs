@@ -66,7 +66,8 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
 /// The runs of the index whose files still exist. A file that had several runs is there once, with the
 /// latest.
 fn elsewhere(folder: &Path) -> Vec<Entry> {
-    let index = fs::read_to_string(folder.join(INDEX)).unwrap_or_default();
+    let index = fs::read(folder.join(INDEX)).unwrap_or_default();
+    let index = String::from_utf8_lossy(&index);
     let lines = index.lines().rev().filter_map(|line| line.split_once(' '));
     let mut seen = HashSet::new();
     lines
@@ -99,7 +100,8 @@ fn add_to_index(id: &str, path: &Path) -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     let mut options = OpenOptions::new();
     let mut index = options.append(true).create(true).open(folder.join(INDEX))?;
-    index.write_all(format!("{id} {text}\n").as_bytes())
+    // A line before it may have lost its end to a full disk or a power failure.
+    index.write_all(format!("\n{id} {text}\n").as_bytes())
 }
 
 /// The file of the run that a command line names: `@1` is the latest run, `@2` the one before; anything else

@@ -1,7 +1,8 @@
 //! The run file on disk: append-only, one `write` for each line, locked while costof writes it, and synchronized
-//! with the disk at the end of each block.
+//! with the disk when it begins and at the end of each block.
 
 use crate::error::{Context, Error, bail, wrong};
+use crate::files;
 use crate::terminal::log;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
@@ -61,13 +62,9 @@ impl Record {
             run: Run::new(first.clone()),
         };
         record.append(&Row::Run(Box::new(first)))?;
-        for probe in table {
-            let id = &probe.info.id;
-            let is_planned = record.run.run.plan.points().any(|point| point.probe == *id);
-            if is_planned {
-                record.write(Row::Probe(Box::new((*probe.info).clone())))?;
-            }
-        }
+        record.describe(table)?;
+        record.sync()?;
+        files::sync_name(path);
         Ok(record)
     }
 
@@ -79,10 +76,25 @@ impl Record {
         let file = file.map_err(|error| cannot_open(path, &error))?;
         lock(&file, path)?;
         let run = run_file::read(BufReader::new(&file)).context(shown)?;
-        file.set_len(run.whole_bytes)
+        // Else what is written from now on could reach the disk, and the cut not.
+        let cut = file.set_len(run.whole_bytes);
+        cut.and_then(|()| file.sync_all())
             .context(format_args!("cannot cut {}", path.display()))?;
         let path = path.to_owned();
         Ok(Record { file, path, run })
+    }
+
+    /// Describes the probes of the plan that are not described yet: whoever began the run may have been killed
+    /// before it did.
+    pub(crate) fn describe(&mut self, table: &[&'static Probe]) -> Result<(), Error> {
+        for probe in table {
+            let id = &probe.info.id;
+            let is_planned = self.run.run.plan.points().any(|point| point.probe == *id);
+            if is_planned && self.run.probe(id).is_none() {
+                self.write(Row::Probe(Box::new((*probe.info).clone())))?;
+            }
+        }
+        Ok(())
     }
 
     /// The path of the file.

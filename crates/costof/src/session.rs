@@ -170,13 +170,14 @@ impl<'a> Session<'a> {
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
         let mut record = match resumed {
-            Some(record) => {
+            Some(mut record) => {
                 resume::check(table, &record.run, &machines, options.force)?;
                 if record.run.end.is_some() {
                     return Ok(Some(record));
                 }
                 hold(&mut machines)?;
                 self.preflight(machines.iter_mut())?;
+                record.describe(table)?;
                 record
             }
             None => {
@@ -214,6 +215,7 @@ impl<'a> Session<'a> {
         controller.execute()?;
         drop(controller);
         if self.interrupted.load(Ordering::Relaxed) {
+            record.sync()?;
             estimate::add_so_far(&mut record.run);
         } else {
             record.end()?;

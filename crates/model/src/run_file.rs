@@ -99,8 +99,8 @@ pub fn line(row: &Row) -> Vec<u8> {
     line
 }
 
-/// Reads a run file up to its end. Skips unknown rows and fields, and a last line that is
-/// unfinished or broken.
+/// Reads a run file up to its end, or to zeros that a power failure left in it. Skips unknown rows
+/// and fields, and a last line that is unfinished or broken.
 ///
 /// # Errors
 /// See [`RunFileError`].
@@ -132,6 +132,10 @@ pub fn read_up_to(
             .take(LINE_MAX_BYTES as u64)
             .read_until(b'\n', &mut buffer)?;
         if read == 0 {
+            break;
+        }
+        // After a power failure, what had not reached the disk reads as zeros, which no line has.
+        if buffer.contains(&0) {
             break;
         }
         // A broken line is unfinished if it is the last one, and an error otherwise.
@@ -418,6 +422,10 @@ mod tests {
                 }
                 Err(error) => assert!(matches!(error, RunFileError::Empty) && cut < first),
             }
+            // And where zeros stand for what a power failure took, whatever comes after them.
+            let lost = [&whole[..cut], &[0; 9], &whole[cut..]].concat();
+            let whole_bytes = |file| read(file).ok().map(|run| run.whole_bytes);
+            assert_eq!(whole_bytes(&lost[..]), whole_bytes(&whole[..cut]));
         }
         assert_eq!(read(&whole[..]).unwrap().whole_bytes, whole.len() as u64);
     }

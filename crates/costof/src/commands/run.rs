@@ -14,7 +14,7 @@ use costof_measure::probe::Probe;
 use costof_model::rows::Hosts;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Barrier;
+use std::sync::{Barrier, OnceLock};
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
     // The request is checked before anything starts.
@@ -73,7 +73,7 @@ fn check_several(options: &RunOptions) -> Result<(), Error> {
 fn on_several(session: Session<'_>, here: &Hosts) -> Done {
     let options = session.options;
     let hosts = &options.on;
-    let all_connected = Barrier::new(hosts.len());
+    let all_connected: OnceLock<Barrier> = OnceLock::new();
     let measure = &|host: &Host| -> Result<Option<Record>, Error> {
         let hosts = Hosts {
             on: Some(host.to_string()),
@@ -81,7 +81,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
         };
         let machines = Machines::connect(&hosts, session.setting(), &session.display);
         // Nothing is measured while other hosts still describe their machines.
-        all_connected.wait();
+        all_connected.wait().wait();
         session.measure_on(machines?, hosts, None)
     };
     let all: Vec<Result<Option<Record>, Error>> = std::thread::scope(|scope| {
@@ -89,6 +89,9 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
             .iter()
             .map(|host| std::thread::Builder::new().spawn_scoped(scope, move || measure(host)))
             .collect();
+        // A host without a thread is not waited for.
+        let started = running.iter().filter(|run| run.is_ok()).count();
+        all_connected.get_or_init(|| Barrier::new(started));
         let ended = running.into_iter().map(|run| {
             let run =
                 run.map_err(|error| Error::Nothing(format!("cannot start a thread: {error}")))?;

@@ -289,6 +289,19 @@ pub(crate) fn is_installed(program: &str) -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
+/// Whether strace may look at processes here, or why not.
+pub(crate) fn may_trace() -> Result<(), String> {
+    let tried = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .output();
+    let tried = tried.map_err(|error| format!("strace (apt-get install strace): {error}"))?;
+    if tried.status.success() {
+        return Ok(());
+    }
+    let says = String::from_utf8_lossy(&tried.stderr);
+    Err(format!("strace may not look here: {says}"))
+}
+
 /// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
     ended(spawn(command))

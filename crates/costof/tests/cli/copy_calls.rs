@@ -1,10 +1,9 @@
 //! The system calls of the loops that `copy.send` measures, as strace sees them: those that each
 //! way of sending names, and the clock of processor time beside them.
 
-use crate::common::{COSTOF, Place, is_installed, skipped};
+use crate::common::{COSTOF, Place, may_trace, skipped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
 
 /// The calls of a loop, each once.
 type Calls = BTreeSet<String>;
@@ -103,15 +102,8 @@ fn expect_calls(settings: &str, ways: &[(&str, &[&str])], may: &[&str]) {
 
 /// What each loop of a run calls whose workers strace looks at; none where it may not.
 fn traced(place: &Place, settings: &str) -> Option<Vec<Calls>> {
-    if !is_installed("strace") {
-        skipped("there is no strace (apt-get install strace)");
-        return None;
-    }
-    let mut tried = Command::new("strace");
-    let tried = tried.args(["-o", "/dev/null", "true"]).output().unwrap();
-    if !tried.status.success() {
-        let says = String::from_utf8_lossy(&tried.stderr);
-        skipped(format_args!("strace may not look here: {says}"));
+    if let Err(why) = may_trace() {
+        skipped(why);
         return None;
     }
     // A file for each thread, without what is sent.

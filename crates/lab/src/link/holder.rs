@@ -3,7 +3,7 @@
 
 use crate::host::{Host, WorkerCommand};
 use crate::pipe::{self, line};
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::process;
@@ -90,6 +90,11 @@ impl Holder {
     ) -> Result<(Holder, Namespace, Namespace), Failure> {
         let refused =
             |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
+        // The next launch may have more luck.
+        let lost = |reason: String| Failure {
+            kind: FailureKind::Crashed,
+            ..refused(reason)
+        };
         let mut command = command
             .on(&Host::Local)
             .map_err(|error| refused(error.to_string()))?;
@@ -99,7 +104,7 @@ impl Holder {
             .stderr(Stdio::null());
         let mut child = command
             .spawn()
-            .map_err(|error| refused(format!("its holder does not start: {error}")))?;
+            .map_err(|error| lost(format!("its holder does not start: {error}")))?;
         let pid = child.id();
         let asks = child.stdin.take();
         let output = child.stdout.take().expect("standard output is a pipe");
@@ -128,14 +133,13 @@ impl Holder {
                     Namespace::at(user.as_deref(), Path::new(&network))
                 };
                 let ends = of(near).and_then(|near| Ok((near, of(far)?)));
-                let (near, far) = ends.map_err(|error| {
-                    refused(format!("its namespaces cannot be opened: {error}"))
-                })?;
+                let (near, far) = ends
+                    .map_err(|error| lost(format!("its namespaces cannot be opened: {error}")))?;
                 Ok((holder, near, far))
             }
             Ok(Reply::Refused { reason }) => Err(refused(reason)),
             Ok(_) => Err(refused(MALFORMED.to_owned())),
-            Err(reason) => Err(refused(reason)),
+            Err(reason) => Err(lost(reason)),
         }
     }
 

@@ -11,14 +11,14 @@ use crate::net::peer_reports::{ARRIVED, DROPPED};
 use crate::net::rendezvous;
 use costof_exchange::delivery::Ending;
 use costof_exchange::rendezvous::Address as Endpoint;
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, OrFailure};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::scope;
+use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
 /// How long the receiver may take to reply, and to report what arrived.
@@ -149,7 +149,7 @@ impl Session<'_> {
         let link_end = watch_link_end("sender", self.control.local);
         let until: OnceLock<Instant> = OnceLock::new();
         let (measured, messages, replies) = scope(|scope| {
-            let listening = scope.spawn(|| {
+            let listening = Builder::new().spawn_scoped(scope, || {
                 let wanted = || {
                     if self.sending.stop.load(Ordering::Acquire) {
                         self.stop.store(true, Ordering::Release);
@@ -162,7 +162,11 @@ impl Session<'_> {
                 replies
             });
             let patience = Patience(&until);
-            let (measured, messages) = match self.prepare(token, offers) {
+            let listens = listening
+                .as_ref()
+                .map(|_| ())
+                .or_fail("cannot start a thread");
+            let (measured, messages) = match listens.and_then(|()| self.prepare(token, offers)) {
                 Ok(mut role) => {
                     let measured = self.this_end.measure(&mut *role, &self.stop);
                     (measured, role.count())
@@ -179,7 +183,8 @@ impl Session<'_> {
                 patience.ends_in(REPLY);
             }
             drop(patience);
-            (measured, messages, listening.join().unwrap_or_default())
+            let replies = listening.ok().and_then(|listening| listening.join().ok());
+            (measured, messages, replies.unwrap_or_default())
         });
         let report = measured.map_err(|failure| self.failed(&failure, messages, &replies))?;
         let Some((arrived, arrived_bytes)) = replies.arrived else {
@@ -300,6 +305,10 @@ fn cannot_connect(address: &Address, error: &io::Error) -> Refusal {
             "{reason} (is `costof send --listen {address}` running there?)"
         )),
         ErrorKind::InvalidInput => Refusal::Wrong(reason),
+        // No thread could be started to connect.
+        ErrorKind::WouldBlock => Refusal::Nothing(format!(
+            "{reason} (ulimit -u and the cgroup's pids.max limit threads)"
+        )),
         _ => Refusal::Nothing(format!("{reason} (a firewall may forbid it)")),
     }
 }

@@ -7,9 +7,9 @@ use super::workload::{LocalEnd, Workload};
 use super::{Outcome, Refusal, empty_report, printable, token, watch_link_end};
 use costof_model::failure::{Failure, OrFailure};
 use costof_model::protocol::{Offers, Report};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::scope;
+use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
 /// How long a sender may take to end when it is asked to.
@@ -38,18 +38,11 @@ impl Session<'_> {
         observe: Observer<'_>,
     ) -> Result<(), Rejection> {
         let this_end = &self.receiver.this_end;
-        let prepared = self.prepare().map_err(|failure| {
-            let rejection = Rejection::Refused(Refusal::Nothing(failure.reason));
-            rejection.tell(self.control);
-            rejection
-        });
+        let prepared = self
+            .prepare()
+            .map_err(|failure| self.reject(failure.reason));
         let (mut role, offers, token) = prepared?;
         let from = self.control.peer.clone();
-        observe(Event::Began {
-            client: self.client,
-            from: from.clone(),
-            what: self.workload.what(),
-        });
         let link_end = watch_link_end("receiver", self.control.local);
         let begin = Reply::Begin {
             offers,
@@ -57,16 +50,25 @@ impl Session<'_> {
             place: this_end.place.clone(),
         };
         let enough = AtomicBool::new(false);
-        let (measured, end) = scope(|scope| {
-            let running = scope.spawn(|| this_end.measure(&mut *role, &enough));
+        let served = scope(|scope| {
+            let running =
+                Builder::new().spawn_scoped(scope, || this_end.measure(&mut *role, &enough))?;
+            observe(Event::Began {
+                client: self.client,
+                from: from.clone(),
+                what: self.workload.what(),
+            });
             let end = match self.control.send(&begin) {
                 Ok(()) => self.until_done(lines, stop, || running.is_finished()),
                 Err(error) => End::Gone(error.to_string()),
             };
             enough.store(true, Ordering::Release);
             let bug = |_| Err(Failure::error("the receiver has a bug: it panicked"));
-            (running.join().unwrap_or_else(bug), end)
+            Ok((running.join().unwrap_or_else(bug), end))
         });
+        let (measured, end) = served.map_err(|error: io::Error| {
+            self.reject(format!("the receiver cannot start a thread: {error}"))
+        })?;
         let bytes = role.count();
         if !matches!(end, End::Gone(_)) {
             let report = measured.clone();
@@ -93,6 +95,13 @@ impl Session<'_> {
             },
         })));
         Ok(())
+    }
+
+    /// Tells the sender why it is not served.
+    fn reject(&self, reason: String) -> Rejection {
+        let rejection = Rejection::Refused(Refusal::Nothing(reason));
+        rejection.tell(self.control);
+        rejection
     }
 
     /// The role, where the sender can connect to it, and with which token.
