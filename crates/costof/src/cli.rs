@@ -295,9 +295,17 @@ pub(crate) struct StudyOptions {
     /// PATH, build one from the checkout that costof runs from
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "study")]
     pub(crate) unoptimised: Option<Option<PathBuf>>,
+    /// The folder of the files that it reads and writes (dir=/mnt/disk), or a file of another machine
+    /// (path=nfs://HOST/EXPORT/FILE). The study says the values of all other axes
+    #[arg(long = "set", value_name = "AXIS=PLACE", value_parser = setting, requires = "study",
+          conflicts_with = "run")]
+    pub(crate) places: Vec<(String, Vec<String>)>,
     /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
     #[arg(long)]
     pub(crate) csv: bool,
+    /// Write every plot as SVG too, into FOLDER/svg, those of the study first
+    #[arg(long)]
+    pub(crate) svg: bool,
     /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -426,7 +434,7 @@ pub(crate) struct ReportOptions {
     /// everyone should know, and three questions to discuss
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) handout: Option<PathBuf>,
-    /// Write every plot as SVG into this folder, for a paper
+    /// Write every plot as SVG into this folder, for a paper; of a study's run, the study's plots too
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     /// Write CSV. Into a file: a row for each point and metric. Into a folder (an existing one, or a

@@ -10,6 +10,7 @@ mod rungs;
 mod sweeps;
 mod what;
 
+pub(crate) use place::{LOSS, without_loss};
 pub(crate) use sweeps::asked;
 
 use crate::plot::Figure;

@@ -56,7 +56,8 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
         .lines()
         .next()
         .unwrap_or("a machine without a description");
-    let (mut chosen, left_out) = probes::chosen(&rows);
+    let shown = reproduction.map_or(&[][..], |study| &study.plots);
+    let (mut chosen, left_out) = probes::chosen(&rows, shown);
     // A study has its own questions.
     let asked = match reproduction {
         Some(_) => Vec::new(),

@@ -13,8 +13,13 @@ pub fn svg(run: &Run) -> Vec<(String, String)> {
     let of_probes = of_probes
         .iter()
         .flat_map(|(probe, positions)| choose::probe_figures(&rows, probe, positions));
+    files(choose::run_figures(&rows).into_iter().chain(of_probes))
+}
+
+/// A file for each panel of these figures.
+pub(crate) fn files(figures: impl IntoIterator<Item = Figure>) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
-    for figure in choose::run_figures(&rows).into_iter().chain(of_probes) {
+    for figure in figures {
         for (number, panel) in figure.panels.iter().enumerate() {
             let name = named(&figure, number);
             // Two figures of a hostile run may have the same name.

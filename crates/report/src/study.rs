@@ -18,6 +18,7 @@ pub(crate) mod wide;
 
 pub(crate) use file::Style;
 pub use file::{FILE_MAX_BYTES, Selection, Study};
+pub(crate) use plot::Drawn;
 pub use reproduction::{Answer, Reproduction, Why};
 pub(crate) use reproduction::{Line, ReproducedTable};
 

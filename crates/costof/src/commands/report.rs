@@ -2,15 +2,20 @@
 
 use crate::anonymous::anonymous;
 use crate::cli::ReportOptions;
-use crate::error::Done;
+use crate::error::{Done, wrong};
+use crate::plan::request::infos;
 use crate::terminal::{log, print};
 use crate::{files, history, record};
+use costof_measure::probe::Probe;
+use costof_model::run_file::Run;
+use costof_report::study::{EMBEDDED, Study};
 use costof_report::{csv, markdown, page, plots};
 use std::path::PathBuf;
 
-pub(crate) fn run(options: &ReportOptions) -> Done {
+pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (mut run, cut) = record::read_to_show(&file)?;
+    let study = study(&run);
     if options.anonymous {
         anonymous(&mut run);
     }
@@ -30,7 +35,10 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
         files::write_page(handout, &page::handout::page(&run))?;
     }
     if let Some(folder) = &options.svg {
-        let plots = plots::svg(&run);
+        let mut plots = plots::svg(&run);
+        if let Some(study) = study {
+            plots.extend(study.svg(&infos(table), &run).map_err(wrong)?);
+        }
         files::write_all(folder, &plots, &file)?;
         log(format!("{} plots are in {}", plots.len(), folder.display()));
     }
@@ -45,4 +53,14 @@ pub(crate) fn run(options: &ReportOptions) -> Done {
     }
     let table = options.markdown.then(|| markdown::table(&run));
     print(table.unwrap_or_default())
+}
+
+/// The study for which a run was measured, if it comes with costof.
+fn study(run: &Run) -> Option<Study> {
+    let [_, command, words @ ..] = &*run.run.command else {
+        return None;
+    };
+    let is_named = |name: &str| command == "study" && words.iter().any(|word| word == name);
+    let (name, text) = EMBEDDED.iter().find(|(name, _)| is_named(name))?;
+    Study::read(name, name, text).ok()
 }

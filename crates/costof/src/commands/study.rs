@@ -1,6 +1,8 @@
 //! `costof study`: compares a study's figures with this machine.
 
+mod places;
 mod shown;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod unoptimised;
@@ -29,6 +31,7 @@ use costof_model::rows::{Hosts, Plan};
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
+use places::Place;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -50,6 +53,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     let study = find(name)?;
     let infos = infos(table);
     study.check(&infos).map_err(wrong)?;
+    places::check(&infos, &options.places)?;
     let asks_unoptimised = study
         .selections
         .iter()
@@ -86,7 +90,7 @@ fn list(table: &'static [&'static Probe]) -> Done {
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
         let mut cost = |quick| -> Result<String, Error> {
-            let plan = planned(table, &study, quick, &facts, &mut keep)?;
+            let plan = planned(table, &study, (quick, &[]), &facts, &mut keep)?;
             Ok(Cost::new(table, &plan, precision(&plan)?).in_short())
         };
         let (full, quick) = (cost(false)?, cost(true)?);
@@ -160,14 +164,14 @@ impl Command<'_> {
     /// The options of a study as the options of a run into this file.
     fn run_options(&self, file: &str) -> RunOptions {
         let out = Some(self.folder.join(file));
-        RunOptions {
-            dry_run: self.options.dry_run,
-            ..RunOptions::new(
-                self.options.measuring.clone(),
-                self.options.quiet.clone(),
-                out,
-            )
-        }
+        let mut options = RunOptions::new(
+            self.options.measuring.clone(),
+            self.options.quiet.clone(),
+            out,
+        );
+        options.dry_run = self.options.dry_run;
+        options.chosen.settings.clone_from(&self.options.places);
+        options
     }
 
     fn measure(&self) -> Done {
@@ -254,8 +258,9 @@ impl Command<'_> {
             ..self.run_options(file)
         };
         let selected = self.selected(by_unoptimised);
+        let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = selected
-            .map(|selection| request(self.table, &self.study, selection, &options))
+            .map(|selection| request(self.table, &self.study, selection, &options, &facts))
             .collect::<Result<Vec<_>, Error>>()?;
         if requests.is_empty() {
             let study = &self.study.name;
@@ -290,20 +295,22 @@ impl Command<'_> {
     }
 }
 
-/// The plan of a study for a machine with these facts, of the points that `keep` accepts.
+/// The plan of a study for a machine with these facts and with files at these places, of the points that `keep`
+/// accepts.
 fn planned(
     table: &'static [&'static Probe],
     study: &Study,
-    quick: bool,
+    (quick, places): (bool, &[Place]),
     facts: &Facts,
     keep: &mut dyn FnMut(&Point) -> bool,
 ) -> Result<Plan, Error> {
     let mut options = RunOptions::default();
     options.measuring.quick = quick;
+    options.chosen.settings = places.to_vec();
     let selections = study.selections.iter();
     let requests = selections
         .filter(|selection| !selection.words(quick).is_empty())
-        .map(|selection| request(table, study, selection, &options))
+        .map(|selection| request(table, study, selection, &options, facts))
         .collect::<Result<Vec<_>, Error>>()?;
     let target = Target {
         facts,
@@ -315,21 +322,35 @@ fn planned(
     plan::plan(table, &requests, target, keep)
 }
 
-/// The request of a study's selection, with these options of a run.
+/// The request of a study's selection, with these options of a run, whose settings are places.
 pub(super) fn request(
     table: &'static [&'static Probe],
     study: &Study,
     selection: &Selection,
     options: &RunOptions,
+    facts: &Facts,
 ) -> Result<Request<'static>, Error> {
     let quick = options.measuring.quick;
     let is_wrong = |what: &str| wrong(study.wrong_selection(selection, quick, what));
     let words = selection.words(quick);
-    let selected = SelectionOptions::try_parse_from(words).map_err(|error| {
+    let mut selected = SelectionOptions::try_parse_from(words).map_err(|error| {
         let error = error.to_string();
         let what = error.lines().next().unwrap_or_default();
         is_wrong(what.trim_start_matches("error: "))
     })?;
+    if let Some(steps) = selection.steps(quick) {
+        let steps = steps::to_memory(steps, facts).map_err(|what| is_wrong(&what))?;
+        selected.settings.extend(steps);
+    }
+    if !selected.settings.is_empty() {
+        let places = options.chosen.settings.iter();
+        let open = places.filter(|(axis, _)| {
+            let mut own = selected.settings.iter();
+            places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
+        });
+        let open: Vec<Place> = open.cloned().collect();
+        selected.settings.extend(open);
+    }
     let options = RunOptions {
         probes: selected.probes,
         chosen: Chosen {
@@ -347,8 +368,10 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Checks that this machine has the memory for a point, since studies were made on larger ones.
+/// Checks that this machine has the memory for a point, since studies were made on larger ones, and that the
+/// point names what is to be read.
 pub(super) fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
+    places::named(table, point)?;
     let needs = cost::memory_bytes(table, point);
     match facts.available_bytes() {
         Some(free) if needs > free / 2 => Err(format!(

@@ -44,6 +44,13 @@ rows = [
   { name = "<b>of another machine</b>", measured = "plot", absent = "we have it no more" },
 ]
 
+[[plot]]
+title = "Clocks, drawn"
+point = "cpu.clock"
+over = "source"
+at = "source=tsc,monotonic"
+metric = "cost"
+
 [[question]]
 ask = "Which levels of memory are there?"
 theirs = "three"
@@ -92,7 +99,7 @@ fn studies_are_listed() {
 #[test]
 fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let place = with_study(OWN);
-    let command = "study own.toml --quick --csv";
+    let command = "study own.toml --quick --csv --svg";
     let ended = place.run(command).expect_code(0);
     let out = &ended.out;
     assert_contains(&ended.err, "are of an unoptimised build: `");
@@ -137,6 +144,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let row = "| the counter | 5 to 10 ns | 20 ns |";
     assert_contains_all(&text("study.md"), &["## System calls \\| both", row]);
     assert_contains(&text("csv/summary.csv"), "os.syscall");
+    assert_contains(&text("svg/study-01-cpu.clock-cost-by-source.svg"), "<svg");
 
     // What was measured is not measured over, and can be shown again.
     place

@@ -45,13 +45,18 @@ point! {
     ///
     /// # Predicted from
     /// the cache sizes that the CPU reports, usual cycles for each level (cpu.frequency), and 60 to
-    /// 180 ns for main memory; in ascending order less what prefetchers hide: most of it for
-    /// adjacent lines, between nothing and most of it for lines further apart
+    /// 180 ns for main memory; in ascending order at most that, and at least what prefetchers can
+    /// leave of it: on Intel's CPUs a twentieth for each line from one element to the next (of four
+    /// quarters an eightieth), or half of it for strides up to 2 KiB if that is less; on others a
+    /// hit in the first level, since no manual says how far they run
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
     ///   lat_mem_rd
     /// - S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986
+    /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, Data Prefetching: the
+    ///   streamer runs up to 20 lines ahead, in each of several pages, the stride prefetcher knows
+    ///   strides of up to 2 KiB
     /// - CSE 221 System Measurement Project, 2014, whose strided chase was prefetched
     /// - Linux Documentation/admin-guide/mm/transhuge.rst
     ///

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The link is treated as an axis.
 pub(super) const LINK: &str = "link";
 /// The loss of a link is a number, and an axis of its own.
-pub(super) const LOSS: &str = "loss";
+pub(crate) const LOSS: &str = "loss";
 
 /// The axis that says which of two overlaid runs a row is from.
 pub(super) const RUN: &str = "run";
@@ -35,7 +35,7 @@ pub(super) fn place(row: &PointRow) -> Place {
 }
 
 /// Splits `rate=100Mbit,up.loss=10%` into `rate=100Mbit` and 10.
-fn without_loss(link: &str) -> (String, u64) {
+pub(crate) fn without_loss(link: &str) -> (String, u64) {
     let mut loss = 0;
     let parts = link.split(',').filter(|part| {
         let lost = part

@@ -5,6 +5,7 @@ use crate::choose;
 use crate::names::{METRICS, points_counted};
 use crate::plot::Figure;
 use crate::rows::Rows;
+use crate::study::Drawn;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
 use costof_model::emulated::mark;
@@ -58,12 +59,17 @@ pub(super) fn section(
 /// A probe, the positions of its rows, and its figures.
 pub(super) type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 
-/// The figures of all probes, as far as a page has room, and how many were left out.
-pub(super) fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
+/// The figures of all probes, as far as a page has room, and how many were left out. Those that the plots of a
+/// study show already are not there again.
+pub(super) fn chosen<'a>(rows: &Rows<'a>, shown: &[Drawn]) -> (Vec<Chosen<'a>>, usize) {
     let mut room = Room::default();
+    let is_shown = |figure: &Figure| {
+        let mut shown = shown.iter().flatten();
+        shown.any(|shown| shown.name.ends_with(&*figure.name))
+    };
     let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
         let mut figures = choose::probe_figures(rows, probe, &positions);
-        figures.retain(|figure| room.has_for(figure));
+        figures.retain(|figure| !is_shown(figure) && room.has_for(figure));
         (probe, positions, figures)
     });
     (probes.collect(), room.left_out)

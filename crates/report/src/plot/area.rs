@@ -251,7 +251,9 @@ fn spans(panel: &Panel) -> (Span, Span) {
 fn label(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Words(words) => words.get(value as usize - 1).cloned().unwrap_or_default(),
-        Scale::Doublings | Scale::Decades | Scale::Linear => tick(axis.unit, value),
+        Scale::Doublings | Scale::Decades | Scale::Linear | Scale::LinearSizes => {
+            tick(axis.unit, value)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::ends;
 use costof_model::unit::{Unit, display_bytes, display_ns};
+use std::collections::BTreeSet;
 
 /// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,8 @@ pub(crate) enum Scale {
     Decades,
     /// Linear, from zero on.
     Linear,
+    /// Linear, from zero on, with marks at multiples of a power of two: sizes in equal steps.
+    LinearSizes,
     /// Words at 1, 2, 3 …
     Words(Vec<String>),
 }
@@ -24,7 +27,9 @@ impl Scale {
     pub(crate) fn shows(&self, value: f64) -> bool {
         match self {
             Scale::Doublings | Scale::Decades => SHOWN.contains(&value),
-            Scale::Linear | Scale::Words(_) => value.is_finite() && value.abs() < SHOWN.end,
+            Scale::Linear | Scale::LinearSizes | Scale::Words(_) => {
+                value.is_finite() && value.abs() < SHOWN.end
+            }
         }
     }
 
@@ -43,7 +48,12 @@ impl Scale {
     pub(crate) fn of_numbers(unit: Unit, numbers: &[u64]) -> Scale {
         let doublings =
             unit == Unit::Bytes || numbers.iter().all(|number| number.is_power_of_two());
-        if numbers.contains(&0) {
+        if are_steps(numbers) {
+            match unit {
+                Unit::Bytes => Scale::LinearSizes,
+                _ => Scale::Linear,
+            }
+        } else if numbers.contains(&0) {
             // Zero has no logarithm.
             Scale::Linear
         } else if doublings {
@@ -52,6 +62,17 @@ impl Scale {
             Scale::Decades
         }
     }
+}
+
+/// Whether numbers go up in steps that are equal, or about that: five or more, the largest step at most four
+/// times the smallest.
+fn are_steps(numbers: &[u64]) -> bool {
+    let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
+    let numbers: Vec<u64> = numbers.into_iter().collect();
+    let steps = || numbers.windows(2).map(|pair| pair[1] - pair[0]);
+    let longest = steps().max();
+    let is_even = |(least, most): (u64, u64)| most / 4 <= least;
+    numbers.len() >= 5 && steps().min().zip(longest).is_some_and(is_even)
 }
 
 /// The range of values that an axis shows.
@@ -75,7 +96,7 @@ impl Span {
                 let room = (0.1 * (high - low)).max(0.15);
                 (low - room, high + room)
             }
-            Scale::Linear => {
+            Scale::Linear | Scale::LinearSizes => {
                 let top = if high > 0.0 { high * 1.15 } else { 1.0 };
                 (low.min(0.0) * 1.15, top)
             }
@@ -139,6 +160,7 @@ impl Span {
                 let is_shown = |value: &f64| (low..=high).contains(&value.log10());
                 each.filter(is_shown).collect()
             }
+            Scale::LinearSizes => multiples(((high - low) / most).log2().ceil().exp2()).collect(),
             Scale::Linear => {
                 let least = (high - low) / most;
                 let decade = 10_f64.powf(least.log10().floor());
@@ -153,7 +175,7 @@ impl Span {
         match self.scale {
             Scale::Doublings => place.exp2(),
             Scale::Decades => 10_f64.powf(place),
-            Scale::Linear | Scale::Words(_) => place,
+            Scale::Linear | Scale::LinearSizes | Scale::Words(_) => place,
         }
     }
 }
@@ -163,7 +185,7 @@ fn place(scale: &Scale, value: f64) -> f64 {
     match scale {
         Scale::Doublings => value.log2(),
         Scale::Decades => value.log10(),
-        Scale::Linear | Scale::Words(_) => value,
+        Scale::Linear | Scale::LinearSizes | Scale::Words(_) => value,
     }
 }
 
@@ -252,6 +274,9 @@ mod tests {
             ticks(&Scale::Doublings, &[64.0, 512.0]),
             [64.0, 128.0, 256.0, 512.0]
         );
+        let gibibytes = [0.5, 4.0].map(|gibibytes| gibibytes * f64::from(1 << 30));
+        let each = [0.0, 1.0, 2.0, 3.0, 4.0].map(|gibibytes| gibibytes * f64::from(1 << 30));
+        assert_eq!(ticks(&Scale::LinearSizes, &gibibytes), each);
         let words = Scale::Words(vec!["a".into(), "b".into()]);
         assert_eq!(ticks(&words, &[]), [1.0, 2.0]);
     }
@@ -274,5 +299,17 @@ mod tests {
         assert_eq!(Scale::of_numbers(Unit::One, &[1, 2, 8]), Scale::Doublings);
         assert_eq!(Scale::of_numbers(Unit::One, &[1000, 5000]), Scale::Decades);
         assert_eq!(Scale::of_numbers(Unit::Bytes, &[0, 64]), Scale::Linear);
+        for (numbers, scale) in [
+            (&[3, 1, 2, 2, 4, 5][..], Scale::LinearSizes),
+            (&[128, 256, 512, 1024, 1536], Scale::LinearSizes),
+            (&[1, 2, 4, 8, 16], Scale::Doublings),
+            (&[1, 2, 3, 4], Scale::Doublings),
+        ] {
+            assert_eq!(
+                Scale::of_numbers(Unit::Bytes, numbers),
+                scale,
+                "{numbers:?}"
+            );
+        }
     }
 }

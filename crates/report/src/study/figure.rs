@@ -1,9 +1,10 @@
 //! The figures of a study, each with the point and the metric of costof that measure the same.
 
 use super::file::{Column, Common, Row, Study, Table, Value};
+use super::result::ESTIMATED_CYCLES;
 use super::unit::{Published, as_published};
 use costof_model::Text;
-use costof_model::axis::Axes;
+use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -11,7 +12,7 @@ use costof_model::unit::Unit;
 use toml::Spanned;
 
 /// Metrics that are derived from others, or that only some CPUs can count.
-const MADE: [&str; 2] = ["cycles", "estimated_core_cycles"];
+pub(super) const MADE: [&str; 2] = ["cycles", ESTIMATED_CYCLES];
 
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,8 @@ pub(super) enum Stated {
 pub(super) struct Against {
     /// With a value for every axis. If there is a label, only with the values that the study gives.
     pub(super) point: Point,
+    /// Axes on which a run's point may have any value.
+    pub(super) open: Vec<Text>,
     pub(super) label: Option<String>,
     pub(super) metric: Option<Text>,
     /// The point that it is divided by.
@@ -186,6 +189,7 @@ impl Reading<'_> {
             seconds: self.positive("seconds", |said| said.seconds)?,
             bytes: self.positive("bytes", |said| said.bytes)?,
             unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
+            open: open_places(info, &point),
             point,
         };
         let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;
@@ -310,6 +314,17 @@ impl Reading<'_> {
         };
         Ok((info, point))
     }
+}
+
+/// The axes of a point on which a study leaves the place to the run: the folder of the files, a file of another
+/// machine.
+pub(super) fn open_places(info: &ProbeInfo, point: &Point) -> Vec<Text> {
+    let is_open = |axis: &&Axis| {
+        let named = point.axes.0.get(&*axis.name);
+        matches!(axis.domain, Domain::Place { .. }) && named == Some(&axis.default())
+    };
+    let open = info.axes.iter().filter(is_open);
+    open.map(|axis| axis.name.clone()).collect()
 }
 
 /// Reads `axis=value` and `over LINK` from words.

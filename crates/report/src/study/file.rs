@@ -58,6 +58,8 @@ pub struct Selection {
     pub(super) what: Spanned<String>,
     /// The same for `--quick`, if that measures less; empty if it measures nothing.
     pub(super) quick: Option<Spanned<String>>,
+    /// An axis of bytes and a step: values in equal steps up to what memory can hold of files, and beyond.
+    pub(super) steps_to_memory: Option<Spanned<String>>,
     /// Only the points of the latency table.
     #[serde(default)]
     pub headlines: bool,
@@ -147,11 +149,23 @@ pub(super) struct Plot {
     /// The values of the other axes that lines and panels have: `primitive=two_copy,one_copy threads=1,8`.
     #[serde(default)]
     pub(super) at: String,
+    /// A metric of the probe; `cycles` stands for estimated ones where the CPU counts none.
     pub(super) metric: String,
     #[serde(default)]
     pub(super) style: Style,
+    /// Other points with such a metric and axis, each a line in the same plot.
+    #[serde(default)]
+    pub(super) beside: Vec<Beside>,
     /// What the publication's plot shows.
     pub(super) note: Option<String>,
+}
+
+/// A line of other points in a plot.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Beside {
+    pub(super) name: String,
+    pub(super) point: String,
 }
 
 /// How a plot is drawn.
@@ -186,6 +200,9 @@ pub(super) struct LayoutColumn {
     pub(super) name: String,
     pub(super) metric: String,
     pub(super) unit: String,
+    /// It counts what happened in so many seconds: the mean of an operation, or of a byte, × how many of them
+    /// this time has.
+    pub(super) seconds: Option<f64>,
 }
 
 /// A published value.
@@ -300,6 +317,12 @@ impl Study {
 }
 
 impl Selection {
+    /// Its `steps_to_memory`, unless it is quick with words of its own.
+    pub fn steps(&self, quick: bool) -> Option<&str> {
+        let own = self.steps_to_memory.as_ref()?;
+        (!quick || self.quick.is_none()).then_some(own.get_ref())
+    }
+
     /// The words of the selection; empty if a quick run leaves it out.
     pub fn words(&self, quick: bool) -> Vec<&str> {
         let said = match (&self.quick, quick) {

@@ -79,12 +79,24 @@ impl Layout {
 }
 
 impl LayoutColumn {
-    /// The median in the column's unit.
+    /// The median in the column's unit; the mean of what happened in so many seconds.
     fn cell(&self, row: &PointRow) -> Option<String> {
         let estimate = row.estimate(&self.metric)?;
         let unit = Published::named(&self.unit).ok()?;
         let conversion = unit.from(estimate.unit, None, None).ok()?;
-        Some(conversion.apply(estimate.median).to_string())
+        let value = match self.seconds {
+            None => estimate.median,
+            Some(seconds) => estimate.mean * seconds * row.median(self.rate())?,
+        };
+        Some(conversion.apply(value).to_string())
+    }
+
+    /// The metric that says how many operations, or bytes, a second has.
+    fn rate(&self) -> &'static str {
+        match self.metric.ends_with("_per_byte") {
+            true => "throughput",
+            false => "rate",
+        }
     }
 }
 
@@ -97,7 +109,8 @@ mod tests {
     fn each_point_is_a_row_in_the_units_of_the_study() {
         let text = "title = 't'\nsource = 's'\nmachine = 'm'\n[csv]\nname = 'all'\nprobe = 'a.x'\n\
                     axes = ['link', 'size']\ncolumns = [{ name = 'cost_us', metric = 'cost', unit = 'µs' }, \
-                    { name = 'misses', metric = 'l1d_load_misses', unit = '' }]";
+                    { name = 'misses', metric = 'l1d_load_misses', unit = '' }, \
+                    { name = 'in_3_s', metric = 'cost', unit = 'µs', seconds = 3 }]";
         let study = Study::read("x", "x.toml", text).unwrap();
         let mut run = run_without_facts();
         run.points = vec![
@@ -105,7 +118,11 @@ mod tests {
             sized_row("a.x", 64, 1000.0),
             sized_row("b.y", 1, 1.0),
         ];
-        let expected = "link,size,cost_us,misses\r\nnone,64,1,\r\nnone,128,2,\r\n";
+        let mut rate = run.points[0].metrics[0].clone();
+        (rate.name, rate.median) = ("rate".into(), 10.0);
+        run.points[0].metrics.push(rate);
+        run.points[0].metrics[0].mean = 2500.0;
+        let expected = "link,size,cost_us,misses,in_3_s\r\nnone,64,1,,\r\nnone,128,2,,75\r\n";
         assert_eq!(
             study.csv(&run),
             Some(("all.csv".to_owned(), expected.to_owned()))

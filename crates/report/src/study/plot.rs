@@ -1,10 +1,12 @@
 //! The plots of a study: which rows each of them has.
 
-use super::figure::Reading;
+use super::figure::{MADE, Reading, open_places};
 use super::file::{Common, Plot, Study};
-use super::result::uncounted;
-use crate::choose;
+use super::reproduction::Why;
+use super::result::{ESTIMATED_CYCLES, uncounted};
+use crate::choose::{self, LOSS, without_loss};
 use crate::plot::Figure;
+use crate::plots;
 use crate::rows::Rows;
 use costof_model::Text;
 use costof_model::axis::AxisValue;
@@ -24,36 +26,70 @@ struct Points<'i> {
     point: Point,
     /// The values of axes that have several.
     values: BTreeMap<Text, Vec<AxisValue>>,
+    /// Axes on which they may have any value.
+    open: Vec<Text>,
 }
 
 impl Study {
     /// Checks that all that its plots refer to exists.
     pub(super) fn check_plots(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
-        let mut plots = self.plots.iter();
-        plots.try_for_each(|plot| self.points_of(plot, infos).map(drop))
+        self.plots.iter().try_for_each(|plot| {
+            let beside = plot.beside.iter().map(|beside| &*beside.point);
+            let mut points = [&*plot.point].into_iter().chain(beside);
+            points.try_for_each(|point| self.points_of(plot, point, infos).map(drop))
+        })
     }
 
-    /// Its plots of a run.
-    pub(super) fn drawn(&self, infos: &[&ProbeInfo], run: &Run) -> Result<Vec<Drawn>, String> {
+    /// Its plots of a run. `why` says why a run lacks a point.
+    pub(super) fn drawn(
+        &self,
+        infos: &[&ProbeInfo],
+        run: &Run,
+        why: Why<'_>,
+    ) -> Result<Vec<Drawn>, String> {
         let rows = Rows::new(run);
         let drawn = self.plots.iter().enumerate().map(|(position, plot)| {
-            let figure = self.points_of(plot, infos)?.drawn(&rows, plot);
-            Ok(match figure {
-                Ok(figure) => Ok(Figure {
-                    name: format!("study-{}", position + 1),
-                    title: plot.title.get_ref().clone(),
-                    ..figure
-                }),
-                Err(why) => Err((plot.title.get_ref().clone(), why)),
-            })
+            let title = || plot.title.get_ref().clone();
+            let draw = |point| {
+                let points = self.points_of(plot, point, infos)?;
+                Ok::<_, String>(points.drawn(&rows, plot, why))
+            };
+            let mut figure = match draw(&plot.point)? {
+                Ok(figure) => figure,
+                Err(why) => return Ok(Err((title(), why))),
+            };
+            for beside in &plot.beside {
+                if let Ok(other) = draw(&beside.point)? {
+                    figure.add_line(other, &beside.name);
+                }
+            }
+            Ok(Ok(Figure {
+                name: format!("study-{:02}-{}", position + 1, figure.name),
+                title: title(),
+                ..figure
+            }))
         });
         drawn.collect()
     }
 
-    fn points_of<'i>(&self, plot: &Plot, infos: &[&'i ProbeInfo]) -> Result<Points<'i>, String> {
+    /// The SVG file of each of its plots, for a paper.
+    ///
+    /// # Errors
+    /// As [`Study::check`].
+    pub fn svg(&self, infos: &[&ProbeInfo], run: &Run) -> Result<Vec<(String, String)>, String> {
+        let drawn = self.drawn(infos, run, &|_| None)?;
+        Ok(plots::files(drawn.into_iter().flatten()))
+    }
+
+    fn points_of<'i>(
+        &self,
+        plot: &Plot,
+        point: &str,
+        infos: &[&'i ProbeInfo],
+    ) -> Result<Points<'i>, String> {
         let wrong = |key: &str, what: String| self.wrong(&plot.title, key, &what);
         let common = Common {
-            point: Some(plot.point.clone()),
+            point: Some(point.to_owned()),
             ..Common::default()
         };
         let reading = Reading {
@@ -61,14 +97,20 @@ impl Study {
             at: &plot.title,
             scopes: vec![&common],
         };
+        // What stands beside has no axes of its own in which its lines differ.
+        let at = if point == plot.point { &*plot.at } else { "" };
         let (info, point) = reading.point(infos)?;
-        let values = set_several(info, &plot.at).map_err(|what| wrong("at", what))?;
-        info.axis(&plot.over).map_err(|what| wrong("over", what))?;
-        if info.metrics.iter().all(|known| known.name != plot.metric) {
+        let values = set_several(info, at).map_err(|what| wrong("at", what))?;
+        if plot.over != LOSS {
+            info.axis(&plot.over).map_err(|what| wrong("over", what))?;
+        }
+        let mut metrics = info.metrics.iter().map(|known| &*known.name).chain(MADE);
+        if metrics.all(|known| known != plot.metric) {
             let what = format!("{} has no metric `{}`", info.id, plot.metric);
             return Err(wrong("metric", what));
         }
         Ok(Points {
+            open: open_places(info, &point),
             info,
             point,
             values,
@@ -78,18 +120,23 @@ impl Study {
 
 impl Points<'_> {
     /// The plot, or why there is none.
-    fn drawn(&self, rows: &Rows<'_>, plot: &Plot) -> Result<Figure, String> {
+    fn drawn(&self, rows: &Rows<'_>, plot: &Plot, why: Why<'_>) -> Result<Figure, String> {
         let has = |at: &usize| self.has(&rows.row(*at).point, &plot.over);
         let positions: Vec<usize> = (0..rows.all().len()).filter(has).collect();
-        let mut measured = positions.iter().map(|at| rows.row(*at));
         if positions.is_empty() {
-            return Err("none of its points was measured".to_owned());
+            let none = || "none of its points was measured".to_owned();
+            return Err(why(&self.point).unwrap_or_else(none));
         }
-        if measured.all(|row| row.estimate(&plot.metric).is_none()) {
-            return Err(uncounted(rows.run, &plot.metric));
-        }
+        let has = |metric: &&str| {
+            let mut measured = positions.iter().map(|at| rows.row(*at));
+            measured.any(|row| row.estimate(metric).is_some())
+        };
+        let asked = &*plot.metric;
+        let estimated = (asked == "cycles").then_some(ESTIMATED_CYCLES);
+        let metric = [asked].into_iter().chain(estimated).find(has);
+        let metric = metric.ok_or_else(|| uncounted(rows.run, asked))?;
         let of = (&*self.info.id, &*positions);
-        let figure = choose::asked(rows, of, (&plot.over, &plot.metric), plot.style);
+        let figure = choose::asked(rows, of, (&plot.over, metric), plot.style);
         let mut figure = figure.ok_or("too few of its points have a usable number")?;
         let about = plot.note.iter().chain([&figure.about]).cloned();
         figure.about = about.collect::<Vec<_>>().join(" ");
@@ -99,9 +146,17 @@ impl Points<'_> {
     fn has(&self, point: &Point, over: &str) -> bool {
         let is_it = |(name, value): (&Text, &AxisValue)| match self.values.get(name) {
             Some(values) => values.contains(value),
-            None => name == over || self.point.axes.0.get(name) == Some(value),
+            None => {
+                let is_named = self.point.axes.0.get(name) == Some(value);
+                is_named || name == over || self.open.contains(name)
+            }
         };
-        (&point.probe, &point.link) == (&self.point.probe, &self.point.link)
+        let link = |point: &Point| match over {
+            LOSS => without_loss(&point.link).0,
+            _ => point.link.to_string(),
+        };
+        point.probe == self.point.probe
+            && link(point) == link(&self.point)
             && point.axes.0.iter().all(is_it)
     }
 }
@@ -143,7 +198,7 @@ mod tests {
             }
         }
         study.check(&[&info])?;
-        study.drawn(&[&info], &run)
+        study.drawn(&[&info], &run, &|_| Some("nobody asks".to_owned()))
     }
 
     fn drawn(asked: &str) -> Figure {
@@ -169,6 +224,22 @@ mod tests {
             .unwrap_err();
         assert_eq!(title, "p");
         assert!(why.contains("counters"), "{why}");
+        let none = plots("over = 'size'\nat = 'threads=3'\nmetric = 'cost'");
+        let (_, why) = none.unwrap().remove(0).unwrap_err();
+        assert_eq!(why, "nobody asks");
+    }
+
+    #[test]
+    fn lines_of_other_points_stand_beside() {
+        let beside = "beside = [{ name = 'two', point = 'a.x threads=2' }]";
+        let figure = drawn(&format!("over = 'size'\nmetric = 'cost'\n{beside}"));
+        assert_eq!(figure.series, ["a.x", "two"]);
+        let lines = figure.panels[0].lines.iter();
+        let lines: Vec<(usize, f64)> = lines.map(|line| (line.series, line.dots[0].y)).collect();
+        assert_eq!(lines, [(0, 64.0), (1, 128.0)]);
+        let wrong = beside.replace("threads", "thread");
+        let error = plots(&format!("over = 'size'\nmetric = 'cost'\n{wrong}")).unwrap_err();
+        assert!(error.contains("`thread`"), "{error}");
     }
 
     #[test]

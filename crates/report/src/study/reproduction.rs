@@ -179,7 +179,7 @@ impl Study {
         });
         Ok(Reproduction {
             tables: tables.collect(),
-            plots: self.drawn(infos, run)?,
+            plots: self.drawn(infos, run, why)?,
             answers: self.answers(run),
             study: self,
             caveats,
@@ -302,6 +302,7 @@ mod tests {
     use costof_model::prediction::Prediction;
     use costof_model::rows::FailureRow;
     use costof_model::testing::{probe_info, run_without_facts as run, sized_row as row};
+    use costof_model::typed::place;
     use costof_model::unit::Unit;
 
     fn info() -> ProbeInfo {
@@ -404,6 +405,22 @@ mod tests {
         assert_eq!(shown("sd"), ["5.00 ns (sd)", "", "", "0.200", ""]);
         let median = ["50.0 ns", "", "45.0–55.0", "2.00", "48.0–60.0 ✓"];
         assert_eq!(shown("median"), median);
+    }
+
+    #[test]
+    fn a_figure_is_compared_wherever_the_files_of_a_run_lie() {
+        let text = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\nunit = 'ns'\n\
+                    rows = [{name='a',point='a.x size=2'},{name='b',point='a.x size=2 dir=/one'}]";
+        let study = Study::read("x", "x.toml", text).unwrap();
+        let mut info = info();
+        let dir = place(&[("temporary", "")], &[]).named("dir", "");
+        info.axes.to_mut().push(dir);
+        let mut run = run();
+        run.points = vec![row("a.x", 2, 70.0)];
+        run.points[0].point.axes = run.points[0].point.axes.clone().with("dir", "/other");
+        let found = study.reproduced_by(&[&info], (&run, None), &|_| None, Vec::new());
+        let lines = &found.unwrap().tables[0].lines;
+        assert_eq!([&*lines[0].here, &*lines[1].here], ["70.0 ns", "—"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
 /// The metric of cycles that were not counted.
-const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
+pub(super) const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
 
 const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they equal core cycles only if the core \
                       runs at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
@@ -192,12 +192,12 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
         return format!("this machine has no `{label}` in its latency table");
     }
     let mut failures = run.failures.iter();
-    let failed = failures.rfind(|row| row.point == against.point);
+    let failed = failures.rfind(|row| against.names(&row.point));
     if let Some(row) = failed {
         return row.reason.clone();
     }
     let planned = run.run.plan.points();
-    if planned.clone().any(|point| *point == against.point) {
+    if planned.clone().any(|point| against.names(point)) {
         return "the run ended before it was measured".to_owned();
     }
     why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
@@ -231,10 +231,21 @@ impl Against {
         Ok(Some(self.times.unwrap_or(1.0) * seconds * rate))
     }
 
+    /// Whether this is its point, wherever the files of the run lie.
+    fn names(&self, point: &Point) -> bool {
+        let named = &self.point;
+        let mut axes = point.axes.0.iter();
+        (&point.probe, &point.link) == (&named.probe, &named.link)
+            && point.axes.0.len() == named.axes.0.len()
+            && axes.all(|(name, value)| {
+                named.axes.0.get(name) == Some(value) || self.open.contains(name)
+            })
+    }
+
     /// Whether a row is the one to compare with.
     fn is(&self, row: &PointRow) -> bool {
         let Some(label) = &self.label else {
-            return row.point == self.point;
+            return self.names(&row.point);
         };
         let axes = self.point.axes.0.iter();
         let mut agree = axes.map(|(name, value)| row.axes().0.get(name) == Some(value));

@@ -9,6 +9,7 @@ use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use costof_measure::probe::Probe;
+use costof_model::facts::Facts;
 use costof_model::run_file::Run;
 use costof_report::study::{Answer, EMBEDDED, Study};
 use costof_report::text::wrapped;
@@ -116,7 +117,7 @@ impl Asked {
         let selections = self.study.selections_of(self.question).iter();
         let selections = selections.filter(|it| !it.words(all.measuring.quick).is_empty());
         let requests = selections
-            .map(|selection| study::request(table, &self.study, selection, &all))
+            .map(|selection| study::request(table, &self.study, selection, &all, &Facts::default()))
             .collect::<Result<Vec<_>, Error>>()?;
         if requests.is_empty() {
             bail!("the study's file does not say what to measure for this question");

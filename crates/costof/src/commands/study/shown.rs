@@ -1,6 +1,6 @@
 //! The output of a study.
 
-use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, planned};
+use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, places, planned};
 use crate::error::{Done, Error, bail, wrong};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
@@ -12,7 +12,7 @@ use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_report::names::points_counted;
-use costof_report::{csv, page};
+use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,20 +61,26 @@ impl Command<'_> {
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
         files::write(&folder.join(MARKDOWN), &reproduction.markdown(run))?;
-        let mut csv = "";
+        let run_file = folder.join(RUN);
+        let mut more = String::new();
         if self.options.csv {
-            let run_file = folder.join(RUN);
             let own = self.study.csv(run);
             let all: Vec<_> = csv::files(run).into_iter().chain(own).collect();
             files::write_all(&folder.join("csv"), &all, &run_file)?;
-            csv = ", csv/";
+            more += ", csv/";
+        }
+        if self.options.svg {
+            let mut all = self.study.svg(&self.infos, run).map_err(wrong)?;
+            all.extend(plots::svg(run));
+            files::write_all(&folder.join("svg"), &all, &run_file)?;
+            more += ", svg/";
         }
         let shown = if folder.as_os_str().is_empty() {
             Path::new(".")
         } else {
             folder
         };
-        log(format!("in {}: {PAGE}, {MARKDOWN}{csv}", shown.display()));
+        log(format!("in {}: {PAGE}, {MARKDOWN}{more}", shown.display()));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -82,7 +88,14 @@ impl Command<'_> {
     fn caveats(&self, measured: &Measured) -> Result<Vec<String>, Error> {
         let run = &measured.run;
         let facts = facts_of(run);
-        let all = planned(self.table, &self.study, false, &facts, &mut |_| true)?;
+        let places = places::of_run(run);
+        let all = planned(
+            self.table,
+            &self.study,
+            (false, &places),
+            &facts,
+            &mut |_| true,
+        )?;
         let points: Vec<Point> = all.points().cloned().collect();
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();

@@ -45,6 +45,7 @@ fn large_machine() -> Facts {
     let mut facts = Facts::default();
     facts.cpu.online = CpuSet::parse("0-15").unwrap();
     facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
+    facts.memory.available_bytes = Some(7 << 30);
     facts
 }
 
@@ -55,7 +56,7 @@ fn planned_by(command: &Command<'_>, unoptimised: bool) -> Plan {
         .selections
         .retain(|selection| !unoptimised || selection.unoptimised);
     let quick = command.options.measuring.quick;
-    planned(TABLE, &study, quick, &large_machine(), &mut |_| true).unwrap()
+    planned(TABLE, &study, (quick, &[]), &large_machine(), &mut |_| true).unwrap()
 }
 
 #[test]
@@ -66,7 +67,15 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
         let plans = [false, true].map(|unoptimised| planned_by(&command, unoptimised));
         for question in 0..command.study.asks().count() {
             for selection in command.study.selections_of(question) {
-                request(TABLE, &command.study, selection, &command.run_options(RUN)).unwrap();
+                let options = command.run_options(RUN);
+                request(
+                    TABLE,
+                    &command.study,
+                    selection,
+                    &options,
+                    &Facts::default(),
+                )
+                .unwrap();
             }
         }
         for (point, label, unoptimised) in command.study.points(&command.infos).unwrap() {
@@ -86,6 +95,41 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
             });
             assert!(asked, "{name} asks {point} {label:?} nowhere");
         }
+    }
+}
+
+#[test]
+fn a_study_measures_at_the_places_that_are_set() {
+    let (name, text) = EMBEDDED[1];
+    let study = Study::read(name, name, text).unwrap();
+    let planned = |places: &[Place]| -> Vec<Point> {
+        let facts = large_machine();
+        let mut keep = |point: &Point| fits(TABLE, point, &facts).is_ok();
+        let plan = planned(TABLE, &study, (false, places), &facts, &mut keep).unwrap();
+        plan.points().cloned().collect()
+    };
+    let of = |points: &[Point], probe: &str, axis: &str, place: &str| {
+        let mut points = points.iter().filter(|point| point.probe == probe);
+        points.clone().count() > 0 && points.all(|point| point.axes.word(axis) == place)
+    };
+    let set = |axis: &str, place: &str| (axis.to_owned(), vec![place.to_owned()]);
+    let (path, dir) = ("nfs://h/e/f", "/mnt");
+    let points = planned(&[set("path", path), set("dir", dir)]);
+    for probe in ["file.remote", "file.remote_call"] {
+        assert!(of(&points, probe, "path", path), "{probe}");
+    }
+    for probe in ["file.read", "file.cache_size", "file.contention"] {
+        assert!(of(&points, probe, "dir", dir), "{probe}");
+    }
+    // A file that nobody names is not read.
+    let points = planned(&[]);
+    assert!(points.iter().all(|point| point.probe != "file.remote"));
+    for (place, says) in [
+        (set("dri", dir), "axes: dir, path"),
+        (set("size", "4KiB"), "`size` is none"),
+    ] {
+        let error = places::check(&infos(TABLE), &[place]).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
     }
 }
 
@@ -225,6 +269,7 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         &command.study,
         &command.study.selections[0],
         &command.run_options(RUN),
+        &Facts::default(),
     );
     let text = text.err().unwrap().to_string();
     assert!(

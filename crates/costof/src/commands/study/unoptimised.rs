@@ -127,9 +127,13 @@ impl Command<'_> {
         };
         let cpu = options.measuring.cpu.as_ref();
         let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+        let places = options.places.iter();
+        let places: String = places
+            .map(|(axis, values)| format!(" --set {axis}={}", values.join(",")))
+            .collect();
         let build = self.unoptimised.as_deref().unwrap_or(Path::new("PATH"));
         format!(
-            "costof study {}{precision}{cpu} --unoptimised {} --out {}",
+            "costof study {}{precision}{cpu}{places} --unoptimised {} --out {}",
             self.named(),
             build.display(),
             self.folder.display()

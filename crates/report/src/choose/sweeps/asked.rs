@@ -31,6 +31,26 @@ pub(crate) fn asked(
     Some(figure)
 }
 
+impl Figure {
+    /// Adds the lines of another figure as one series of this name. The vertical scale then fits all.
+    pub(crate) fn add_line(&mut self, other: Figure, name: &str) {
+        if self.series == [""] {
+            let probe = self.name.split('-').next().unwrap_or_default();
+            self.series = vec![probe.to_owned()];
+        }
+        let series = self.series.len();
+        self.series.push(name.to_owned());
+        let Some(panel) = self.panels.first_mut() else {
+            return;
+        };
+        let lines = other.panels.into_iter().flat_map(|panel| panel.lines);
+        let lines = lines.map(|line| Line { series, ..line });
+        panel.lines.extend(lines);
+        let dots = panel.lines.iter().flat_map(|line| &line.dots);
+        panel.y.scale = Scale::of_values(dots.map(|dot| dot.y));
+    }
+}
+
 /// Converts curves to speed-ups: the ratio of a metric to its value at the axis' smallest value.
 /// The ideal curve is the ratio of the axis values.
 fn speed_up(rows: &Rows<'_>, figure: &mut Figure) {
