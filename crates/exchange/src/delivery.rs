@@ -28,6 +28,7 @@ pub use usage::ThreadUsage;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -80,9 +81,10 @@ pub fn accept(
     stop: &AtomicBool,
 ) -> io::Result<Vec<Receiver>> {
     let flows = listener.accept(stop)?.into_iter();
+    let open = Arc::default();
     let receivers = flows.map(|flow| {
         let socket = transport.configured(flow.into_socket()?)?;
-        Receiver::new(socket, transport, shape, listener.token())
+        Receiver::new(socket, transport, shape, listener.token(), &open)
     });
     let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
     // All receivers are ready before the sender learns that it may begin.

@@ -9,6 +9,7 @@ pub mod ping_pong;
 pub mod receive;
 pub mod rendezvous;
 pub mod rpc_server;
+mod silence;
 pub mod stream;
 pub mod transfer;
 pub mod transport;

@@ -2,15 +2,17 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
 use super::incoming::Incoming;
 use super::sender::now;
 use super::{POLL_INTERVAL, Shape, Transport, request};
+use crate::silence::Silence;
 use crate::stream::Checkpoint;
 use crate::stream::Checkpoints;
 use costof_os::memory::allocator::allocations;
@@ -31,18 +33,23 @@ pub struct Receiver {
     /// After how many bytes it begins to record its progress.
     marked_from_bytes: u64,
     pub(super) ended: bool,
+    /// How many flows of the sender have not ended.
+    open: Arc<AtomicUsize>,
+    silence: Silence,
     checkpoints: Checkpoints,
     allocations: u64,
 }
 
 impl Receiver {
-    /// `token` is what the sender has sent, and may send again.
+    /// `token` is what the sender has sent, and may send again. `open` counts the flows that have not ended.
     pub(super) fn new(
         socket: OwnedFd,
         transport: Transport,
         shape: Shape,
         token: &[u8],
+        open: &Arc<AtomicUsize>,
     ) -> io::Result<Self> {
+        open.fetch_add(1, Ordering::AcqRel);
         Ok(Self {
             incoming: Incoming::new(transport, shape, token)?,
             socket,
@@ -50,6 +57,8 @@ impl Receiver {
             shape,
             marked_from_bytes: 0,
             ended: false,
+            open: Arc::clone(open),
+            silence: Silence::default(),
             checkpoints: Checkpoints::new(),
             allocations: 0,
         })
@@ -76,7 +85,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of recv(2); `InvalidData` if something arrived that was not sent.
+    /// Those of recv(2); `InvalidData` if something arrived that was not sent; `TimedOut` if nothing arrives
+    /// for a minute.
     pub fn receive(&mut self, stop: &AtomicBool) -> io::Result<()> {
         self.counting_allocations(|receiver| {
             while !stop.load(Ordering::Acquire) {
@@ -203,6 +213,9 @@ impl Receiver {
     pub(super) fn receive_once(&mut self) -> io::Result<bool> {
         if self.ended {
             sleep(Duration::from_millis(1));
+            if self.open.load(Ordering::Acquire) == 0 {
+                self.check_silence()?;
+            }
             return Ok(false);
         }
         let length = match self.incoming.receive(self.socket.as_fd()) {
@@ -211,7 +224,10 @@ impl Receiver {
                 return Ok(false);
             }
             Ok(length) => length,
-            Err(error) if is_passing(&error) => return Ok(false),
+            Err(error) if is_passing(&error) => {
+                self.check_silence()?;
+                return Ok(false);
+            }
             // An answer that was a datagram reached nobody; the sender may still send.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(false),
             // The sender has gone, with what was still in flight.
@@ -228,6 +244,11 @@ impl Receiver {
         Ok(true)
     }
 
+    #[cold]
+    fn check_silence(&mut self) -> io::Result<()> {
+        self.silence.check(self.incoming.bytes(), Instant::now())
+    }
+
     /// Counts the allocations of some work.
     fn counting_allocations(
         &mut self,
@@ -242,6 +263,7 @@ impl Receiver {
     /// The sender is done. It learns that everything has arrived, unless it has closed already.
     fn end(&mut self) {
         self.ended = true;
+        self.open.fetch_sub(1, Ordering::AcqRel);
         // A few messages may have no other checkpoint than this one. With many, it would include how long the
         // end of the stream takes to arrive after the last byte.
         if self.checkpoints.as_slice().len() < 2 {

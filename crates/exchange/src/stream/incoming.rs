@@ -2,8 +2,9 @@
 //! arrived.
 
 use super::{Checkpoint, Checkpoints, Expected, HEADER_BYTES, NUMBER_BYTES, wrong_bytes};
+use crate::silence::Silence;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// No transfer lasts longer, whatever the sender announces.
 const MAX_DURATION_NS: u64 = 60_000_000_000;
@@ -26,6 +27,7 @@ pub struct Incoming {
     /// Whether the sender wants counts of the messages sent back, and the last count.
     counts_back: Option<bool>,
     counted_back: u64,
+    silence: Silence,
 }
 
 impl Incoming {
@@ -43,6 +45,7 @@ impl Incoming {
             last_ns: 0,
             counts_back: None,
             counted_back: 0,
+            silence: Silence::default(),
         }
     }
 
@@ -134,6 +137,15 @@ impl Incoming {
         if self.bytes > 0 {
             self.record_now();
         }
+    }
+
+    /// Records the progress where nothing has arrived for a while.
+    ///
+    /// # Errors
+    /// `TimedOut` if nothing has arrived for a minute.
+    pub fn nothing_arrived(&mut self) -> io::Result<()> {
+        self.record();
+        self.silence.check(self.bytes, Instant::now())
     }
 
     fn record_now(&mut self) -> u64 {

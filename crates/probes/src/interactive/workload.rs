@@ -24,8 +24,10 @@ use std::time::Duration;
 
 /// Protocols of reliable datagrams: the user's word, and the value of rudp.loss.
 const DATAGRAMS: [(&str, Stack); 2] = [("rudp", Stack::Rudp), ("study-datagrams", Stack::Study)];
-/// The shortest time after which the study's protocol may retransmit.
+/// The shortest and the longest time after which the study's protocol may retransmit: a receiver does not
+/// wait for a silent sender for ever.
 const MIN_RETRY: Duration = Duration::from_millis(1);
+const MAX_RETRY: Duration = Duration::from_secs(10);
 
 /// The words for the protocols of reliable datagrams, each with an explanation.
 pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
@@ -274,6 +276,8 @@ fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry_ns.is_some_and(|ns| ns < MIN_RETRY.as_nanos() as u64) {
         "datagrams can be retransmitted after 1 ms at the earliest (--retry)"
+    } else if retry_ns.is_some_and(|ns| ns > MAX_RETRY.as_nanos() as u64) {
+        "datagrams can be retransmitted after 10 s at the latest (--retry)"
     } else {
         return Ok(());
     };
@@ -376,11 +380,13 @@ mod tests {
     #[test]
     fn conditions_are_those_of_the_protocol() {
         let (second, short) = (Duration::from_secs(1), Duration::from_micros(1));
+        let long = Duration::from_secs(11);
         for (stack, retry, drop, says) in [
             ("study", Some(second), 0.3, ""),
             ("rudp", None, 0.3, ""),
             ("rudp", Some(second), 0.0, "study-datagrams"),
             ("study", Some(short), 0.0, "1 ms"),
+            ("study", Some(long), 0.0, "10 s"),
             ("study", None, 0.95, "90 %"),
             ("study", None, -0.1, "90 %"),
         ] {

@@ -300,7 +300,7 @@ async fn receive(
                     break;
                 }
             }
-            Ok(None) => incoming.record(),
+            Ok(None) => incoming.nothing_arrived()?,
             Ok(Some(None)) | Err(_) => break,
         }
     }

@@ -170,7 +170,7 @@ impl MessageReceiver for Receiver {
                 Some((from, Event::Connected)) => id = Some(from),
                 Some(_) => {}
                 None => {
-                    incoming.record();
+                    incoming.nothing_arrived()?;
                     until_read = 0;
                 }
             }

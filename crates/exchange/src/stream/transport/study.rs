@@ -125,7 +125,7 @@ impl MessageReceiver for Receiver {
                     }
                     send(&self.socket, &answer)?;
                 }
-                Err(error) if is_passing(&error) => incoming.record(),
+                Err(error) if is_passing(&error) => incoming.nothing_arrived()?,
                 Err(error) => return Err(error),
             }
         }

@@ -128,7 +128,7 @@ impl MessageReceiver for Receiver {
         let mut buffer = vec![0; READ_BYTES];
         while !stop.load(Ordering::Acquire) {
             match self.receive_piece(&mut buffer, incoming) {
-                Err(error) if is_passing(&error) => incoming.record(),
+                Err(error) if is_passing(&error) => incoming.nothing_arrived()?,
                 Err(error) if has_gone(&error) => break,
                 received => received?,
             }
