@@ -6,9 +6,10 @@
 
 use costof_model::harmless;
 use costof_os::process::{NO_FOLLOW, NO_WAIT};
+use rustix::fs::Mode;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the file lies, regardless of TMPDIR. TMPDIR, and the run-time folder of XDG, belong to one
@@ -84,15 +85,25 @@ fn open(path: &Path) -> io::Result<File> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
-        match OpenOptions::new().write(true).create_new(true).open(path) {
+        match create(path) {
             // Another costof has created it just now.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            // So that other users can lock it too, whatever the umask is.
-            created => {
-                created?.set_permissions(PermissionsExt::from_mode(0o666))?;
-            }
+            created => drop(created?),
         }
     }
+}
+
+/// Creates the file so that other users can lock it, from its first moment on: one who comes in between is
+/// not refused. The umask is the whole process's, which has one thread here.
+fn create(path: &Path) -> io::Result<File> {
+    let umask = rustix::process::umask(Mode::empty());
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o666)
+        .open(path);
+    rustix::process::umask(umask);
+    created
 }
 
 /// The process that holds the lock of a file, if it can be seen from here.
@@ -146,7 +157,7 @@ fn user(id: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
     use std::process::Command;
 
@@ -173,6 +184,18 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o666);
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn every_user_can_open_the_file_from_its_first_moment_on() {
+        let path = path("umask");
+        let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
+        let created = create(&path);
+        // It is as it was.
+        assert_eq!(rustix::process::umask(umask).as_raw_mode(), 0o077);
+        let mode = created.unwrap().metadata().unwrap().permissions().mode();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(mode & 0o777, 0o666);
     }
 
     #[test]
