@@ -9,9 +9,10 @@ use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::noise::{CoreGauge, Noise};
 use costof_model::protocol::{Answer, Command, Launch, Offers, Report};
+use costof_model::rows::State;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Everything that a launch needs, besides the commands to its workers.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,7 @@ pub fn run(
     };
     let points = first.points.len();
     let rounds = first.rounds.max(1);
+    let began = Instant::now();
     let mut random = fastrand::Rng::with_seed(first.seed);
     let mut driven = Driven {
         parts: Vec::new(),
@@ -77,7 +79,7 @@ pub fn run(
             driven.measure(point)?;
         }
     }
-    driven.close(points)
+    driven.close(points, began)
 }
 
 /// A role and its worker.
@@ -160,7 +162,7 @@ impl Driven<'_> {
         self.failures.iter().any(|(failed, _)| *failed == point)
     }
 
-    fn close(mut self, points: usize) -> Result<Outcome, Lost> {
+    fn close(mut self, points: usize, began: Instant) -> Result<Outcome, Lost> {
         self.at = None;
         let mut reports = vec![Vec::new(); points];
         let mut leading_noise = Noise::default();
@@ -172,6 +174,7 @@ impl Driven<'_> {
                     mut noise,
                     cpu_ns,
                 } if points.len() == reports.len() => {
+                    self.refuse_impossible(&points, began.elapsed());
                     for (all, report) in reports.iter_mut().zip(points) {
                         all.insert(0, report);
                     }
@@ -198,6 +201,24 @@ impl Driven<'_> {
             noise: leading_noise,
             failures: self.failures,
         })
+    }
+
+    /// Fails the points of which a role reports what it cannot have measured in a launch that took so long.
+    fn refuse_impossible(&mut self, reports: &[Report], took: Duration) {
+        /// The clocks of two machines differ by less.
+        const CLOCKS_DIFFER: f64 = 1.1;
+        let launch_ns = took.as_nanos() as f64 * CLOCKS_DIFFER;
+        for (point, report) in reports.iter().enumerate() {
+            let is_timed = report.state != State::BelowResolution;
+            let mut metrics = report.metrics.iter();
+            let found = metrics.find_map(|metric| metric.impossible(launch_ns, is_timed));
+            if let Some(found) = found
+                && !self.has_failed(point)
+            {
+                let reason = format!("the worker reports what nobody can have measured: {found}");
+                self.failures.push((point, Failure::error(reason)));
+            }
+        }
     }
 
     /// Subtracts from the leading role's noise what another role on its machine used.

@@ -380,3 +380,118 @@ fn a_worker_that_ends_early_loses_the_point_that_was_measured() {
         other => panic!("{other:?}"),
     }
 }
+
+/// What a worker of one role and one point says, in turn.
+fn right_answers() -> [String; 5] {
+    let answers = [Answer::Opened, prepared(), Answer::Ran, closed(1)].map(|answer| says(&answer));
+    let [opened, prepared, ran, closed] = answers;
+    [hello(PROTOCOL), opened, prepared, ran, closed]
+}
+
+/// A worker that answers rightly so often, and then does this.
+fn turns_hostile(right: usize, fault: &str, limit: Duration) -> Result<Outcome, Lost> {
+    let mut steps = Vec::new();
+    for answer in &right_answers()[..right] {
+        steps.extend([answer.clone(), "read command".to_owned()]);
+    }
+    steps.extend([fault.to_owned(), "read command".to_owned()]);
+    let setting = Setting {
+        command: &shell(&steps.iter().map(String::as_str).collect::<Vec<_>>()),
+        limit,
+        interrupted: &AtomicBool::new(false),
+    };
+    launch::run(&[Place::LOCAL], vec![launch(1)], &setting)
+}
+
+/// Every message of a worker in turn is a fault of every kind: each loses the launch, says why in few words,
+/// and leaves nothing running.
+#[test]
+fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
+    use FailureKind::{Crashed, Error, TimedOut};
+    const FAULTS: [(&str, FailureKind, &str); 7] = [
+        ("exec sleep 1000.11", TimedOut, "within 5 s"),
+        (r"printf '\377\376\033[2J garbage\n'", Error, "garbage"),
+        (r#"printf '{"is":"ra'; exit 0"#, Crashed, "exit code 0"),
+        (
+            r#"echo '{"is":"prepared","offers":7}'"#,
+            Error,
+            r#"{"is":"prepared","offers":7}"#,
+        ),
+        (
+            r#"echo '{"is":"watched","contention":null}'"#,
+            Error,
+            "Watched",
+        ),
+        ("exec sleep 1000.11 >&-", Crashed, "closed its output"),
+        (
+            "head -c 10000000 /dev/zero | tr '\\0' x; echo",
+            Error,
+            "xxxxxxxx",
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for right in 0..right_answers().len() {
+            scope.spawn(move || {
+                for (fault, kind, says) in FAULTS {
+                    // Long enough for all that comes before, unless silence is the fault.
+                    let limit = match kind {
+                        TimedOut => Duration::from_secs(5),
+                        _ => LONG,
+                    };
+                    match turns_hostile(right, fault, limit) {
+                        Err(Lost::Failed(_, failure)) => {
+                            expect(&failure, kind, &[says]);
+                            assert!(failure.reason.len() < 500, "{}", failure.reason);
+                            assert!(!failure.reason.contains('\x1b'), "{}", failure.reason);
+                        }
+                        other => panic!("{fault} after {right} answers: {other:?}"),
+                    }
+                }
+            });
+        }
+    });
+    expect_none_runs("1000.11");
+}
+
+/// Numbers that nobody can have measured are no result of their point, and say what they are.
+#[test]
+fn impossible_numbers_are_refused() {
+    let closed = |metric: &str, cpu_ns: &str| {
+        let points = format!(r#"[{{"state":"ok","metrics":[{{"name":"cost",{metric}}}]}}]"#);
+        let noise = serde_json::to_string(&Noise::default()).unwrap();
+        format!(
+            r#"echo '{{"is":"closed","points":{points},"noise":{noise},"cpu_ns":{cpu_ns}}}'"#
+        )
+    };
+    for (metric, named) in [
+        (r#""samples":[[1,-5.0]]"#, "1 operations in -5 ns"),
+        (r#""samples":[[0,5.0]]"#, "0 operations"),
+        (r#""samples":[[1,0.0]]"#, "1 operations in 0 ns"),
+        // Longer than the launch took.
+        (r#""samples":[[1,1e15]]"#, "1 operations in"),
+        (r#""histogram":[[-1.0,3]]"#, "3 times -1 ns"),
+        (r#""histogram":[[1e15,3]]"#, "3 times"),
+    ] {
+        let outcome = turns_hostile(4, &closed(metric, "0"), LONG).unwrap();
+        let [(0, failure)] = &outcome.failures[..] else {
+            panic!("{metric}: {:?}", outcome.failures);
+        };
+        let named = ["what nobody can have measured: cost", named];
+        expect(failure, FailureKind::Error, &named);
+    }
+    for (fault, named) in [
+        (closed(r#""value":1e300"#, "0"), "1e300"),
+        (closed(r#""samples":[[1,-1e300]]"#, "0"), "-1e300"),
+        (closed(r#""value":1.0"#, "1e300"), "1e300"),
+        (closed(r#""value":NaN"#, "0"), "malformed message"),
+        (closed(r#""value":null"#, "0"), "malformed message"),
+        (closed(r#""value":1e999"#, "0"), "malformed message"),
+    ] {
+        match turns_hostile(4, &fault, LONG) {
+            Err(Lost::Failed(_, failure)) => expect(&failure, FailureKind::Error, &[named]),
+            other => panic!("{fault}: {other:?}"),
+        }
+    }
+    let good = turns_hostile(4, &closed(r#""samples":[[1,5.0]]"#, "0"), LONG).unwrap();
+    assert!(good.failures.is_empty(), "{:?}", good.failures);
+}

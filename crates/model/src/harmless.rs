@@ -51,6 +51,18 @@ pub fn change_texts(value: &mut Value, change: impl Fn(&str) -> String + Copy) {
     }
 }
 
+/// A number in the value that no measurement gives, if there is one: nothing that is counted or timed is as
+/// large.
+pub fn absurd_number(value: &Value) -> Option<f64> {
+    const BEYOND: f64 = 1e21;
+    match value {
+        Value::Number(number) => number.as_f64().filter(|number| number.abs() > BEYOND),
+        Value::Array(values) => values.iter().find_map(absurd_number),
+        Value::Object(fields) => fields.values().find_map(absurd_number),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
 /// A line of JSON whose texts have no harmful characters. What is not JSON has them replaced.
 pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
     let Ok(read) = std::str::from_utf8(line) else {

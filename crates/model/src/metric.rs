@@ -189,6 +189,24 @@ impl Measured {
         }
     }
 
+    /// What nobody can have measured in a launch that lasted so long, if something of it is such.
+    /// `is_timed`: a batch has a time, as all have but those that are below the clock's resolution.
+    pub fn impossible(&self, launch_ns: f64, is_timed: bool) -> Option<String> {
+        let is_time = |ns: f64| (0.0..=launch_ns).contains(&ns) && (ns > 0.0 || !is_timed);
+        let found = match &self.data {
+            Data::Samples(samples) => samples
+                .iter()
+                .find(|(count, ns)| *count == 0 || !is_time(*ns))
+                .map(|(count, ns)| format!("{count} operations in {ns} ns")),
+            Data::Histogram(buckets) => buckets
+                .iter()
+                .find(|(ns, count)| *count == 0 || !(0.0..=launch_ns).contains(&f64::from(*ns)))
+                .map(|(ns, count)| format!("{count} times {ns} ns")),
+            Data::Value(_) => None,
+        };
+        found.map(|found| format!("{}: {found}", self.name))
+    }
+
     /// Each selected sample as a cost or a value, with its count; of a histogram the middle of each
     /// bucket.
     pub fn selected(&self, selection: Selection) -> Vec<(f64, u64)> {
@@ -460,6 +478,32 @@ mod tests {
             let written = serde_json::to_string(&measured).expect("it is written");
             assert_eq!(written, text);
         }
+    }
+
+    #[test]
+    fn what_nobody_can_have_measured_is_found() {
+        const LAUNCH_NS: f64 = 1e9;
+        for (data, expected) in [
+            (Data::Samples(vec![(1, 1e9), (2, 0.5)]), ""),
+            (Data::Samples(vec![(1, 1.0), (0, 1.0)]), "0 operations"),
+            (Data::Samples(vec![(1, -1.0)]), "in -1 ns"),
+            (Data::Samples(vec![(1, 0.0)]), "in 0 ns"),
+            (Data::Samples(vec![(1, 1.1e9)]), "in 1100000000 ns"),
+            (Data::Samples(vec![(1, f64::NAN)]), "in NaN ns"),
+            (Data::Histogram(vec![(0.0, 1), (1e9, 1)]), ""),
+            (Data::Histogram(vec![(-1.0, 1)]), "1 times -1 ns"),
+            (Data::Histogram(vec![(1.0, 0)]), "0 times 1 ns"),
+            (Data::Histogram(vec![(1e20, 1)]), "1 times"),
+            // A difference may be anything.
+            (Data::Value(-1.0), ""),
+        ] {
+            let measured = Measured::new("cost".into(), data);
+            let found = measured.impossible(LAUNCH_NS, true).unwrap_or_default();
+            let is_right = found.contains(expected) && found.is_empty() == expected.is_empty();
+            assert!(is_right, "{measured:?}: `{found}`");
+        }
+        let below = Measured::new("cost".into(), Data::Samples(vec![(1, 0.0)]));
+        assert_eq!(below.impossible(LAUNCH_NS, false), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
 use costof_model::point::Point;
-use costof_model::protocol::{Launch, Rendezvous};
+use costof_model::protocol::{Launch, Rendezvous, Report};
 use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
 use costof_model::{Few, Text};
 use costof_os::random;
@@ -88,27 +88,31 @@ impl Controller<'_> {
             self.fail(&left[position], block, Some(launch), failure)?;
         }
         let mut reports = reports.into_iter();
-        let points = left.iter().enumerate().map(|(position, point)| {
+        let mut points = Vec::with_capacity(left.len());
+        for (position, point) in left.iter().enumerate() {
             // If one role fails, another may report nothing about it.
-            match reports.next() {
-                Some(reports) if !failed.contains(&position) => {
-                    let report = (probe.derive)(point, reports);
-                    LaunchPoint {
-                        point: point.clone(),
-                        state: report.state,
-                        metrics: report.metrics,
-                        allocations: report.allocations,
-                    }
-                }
-                _ => LaunchPoint {
-                    point: point.clone(),
-                    state: State::Failed,
-                    metrics: Vec::new(),
-                    allocations: 0,
-                },
+            let reports = reports.next().filter(|_| !failed.contains(&position));
+            let report = reports.map(|reports| (probe.derive)(point, reports));
+            if let Some(Report {
+                state: State::Failed,
+                ..
+            }) = &report
+            {
+                let why = "the reports of its roles do not fit together";
+                self.fail(point, block, Some(launch), Failure::error(why))?;
             }
-        });
-        let points = points.collect();
+            let report = report.unwrap_or(Report {
+                state: State::Failed,
+                metrics: Vec::new(),
+                allocations: 0,
+            });
+            points.push(LaunchPoint {
+                point: point.clone(),
+                state: report.state,
+                metrics: report.metrics,
+                allocations: report.allocations,
+            });
+        }
         self.record.write(Row::Launch(Box::new(LaunchRow {
             block,
             launch,

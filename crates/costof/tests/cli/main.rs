@@ -21,6 +21,7 @@ mod formats;
 mod files;
 mod fleet;
 mod graded;
+mod hostile_workers;
 mod hosts;
 mod interleave;
 mod interrupted;

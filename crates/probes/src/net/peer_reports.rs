@@ -32,6 +32,12 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     }
     report.allocations += sender.allocations;
     let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
+    // A link may deliver some twice; not all of them, and more.
+    if sent.zip(arrived).is_some_and(|(sent, arrived)| arrived > 2.0 * sent) {
+        report.state = State::Failed;
+        report.metrics.clear();
+        return report;
+    }
     if let (Some(sent), Some(arrived)) = (sent, arrived)
         && sent > 0.0
     {
@@ -101,6 +107,11 @@ mod tests {
         assert_eq!(value("softirq"), Some(Data::Value(7.0)));
         assert_eq!(value("cpu_sender"), Some(Data::Value(200.0)));
         assert_eq!(report.allocations, 2);
+        let count = |name, value| self::report(&[(name, Data::Value(value))]);
+        for (arrived, state) in [(20.0, State::Ok), (21.0, State::Failed)] {
+            let report = joined(vec![count(ARRIVED, arrived), count(SENT, 10.0)]);
+            assert_eq!(report.state, state);
+        }
         let failed = Report {
             state: State::Failed,
             ..sender
