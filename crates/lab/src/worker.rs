@@ -371,7 +371,8 @@ fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
 fn parse(line: &[u8]) -> Result<Answer, String> {
     let read = serde_json::from_slice(line).and_then(|mut value| {
         if let Some(number) = harmless::absurd_number(&value) {
-            let reason = format!("the worker reports the number {number:e}, which nothing can have");
+            let reason =
+                format!("the worker reports the number {number:e}, which nothing can have");
             return Ok(Answer::Failed(Failure::error(reason)));
         }
         harmless::change_texts(&mut value, |text| shown(text, TEXT_MAX_CHARS));

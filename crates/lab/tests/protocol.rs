@@ -459,9 +459,7 @@ fn impossible_numbers_are_refused() {
     let closed = |metric: &str, cpu_ns: &str| {
         let points = format!(r#"[{{"state":"ok","metrics":[{{"name":"cost",{metric}}}]}}]"#);
         let noise = serde_json::to_string(&Noise::default()).unwrap();
-        format!(
-            r#"echo '{{"is":"closed","points":{points},"noise":{noise},"cpu_ns":{cpu_ns}}}'"#
-        )
+        format!(r#"echo '{{"is":"closed","points":{points},"noise":{noise},"cpu_ns":{cpu_ns}}}'"#)
     };
     for (metric, named) in [
         (r#""samples":[[1,-5.0]]"#, "1 operations in -5 ns"),

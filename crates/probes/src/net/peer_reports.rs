@@ -33,7 +33,10 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     report.allocations += sender.allocations;
     let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
     // A link may deliver some twice; not all of them, and more.
-    if sent.zip(arrived).is_some_and(|(sent, arrived)| arrived > 2.0 * sent) {
+    if sent
+        .zip(arrived)
+        .is_some_and(|(sent, arrived)| arrived > 2.0 * sent)
+    {
         report.state = State::Failed;
         report.metrics.clear();
         return report;
