@@ -247,6 +247,10 @@ pub(crate) struct RunOptions {
     /// commands that start workers
     #[arg(long, requires = "resume")]
     pub(crate) force: bool,
+    /// Wait after each launch until the disk has it, so that no power failure costs more than one
+    /// [default: after each block]
+    #[arg(long)]
+    pub(crate) sync: bool,
     /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,

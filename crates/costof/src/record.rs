@@ -19,6 +19,8 @@ pub(crate) struct Record {
     file: File,
     path: PathBuf,
     pub(crate) run: Run,
+    /// Whether each launch is to outlast a power failure, not only each block.
+    pub(crate) sync_launches: bool,
 }
 
 impl Record {
@@ -60,6 +62,7 @@ impl Record {
             file,
             path: path.to_owned(),
             run: Run::new(first.clone()),
+            sync_launches: false,
         };
         record.append(&Row::Run(Box::new(first)))?;
         record.describe(table)?;
@@ -81,7 +84,12 @@ impl Record {
         cut.and_then(|()| file.sync_all())
             .context(format_args!("cannot cut {}", path.display()))?;
         let path = path.to_owned();
-        Ok(Record { file, path, run })
+        Ok(Record {
+            file,
+            path,
+            run,
+            sync_launches: false,
+        })
     }
 
     /// Describes the probes of the plan that are not described yet: whoever began the run may have been killed
@@ -105,6 +113,9 @@ impl Record {
     /// Appends a row to the run and its file.
     pub(crate) fn write(&mut self, row: Row) -> Result<(), Error> {
         self.append(&row)?;
+        if self.sync_launches && matches!(row, Row::Launch(_)) {
+            self.sync()?;
+        }
         self.run.add(row);
         Ok(())
     }

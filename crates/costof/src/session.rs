@@ -200,6 +200,7 @@ impl<'a> Session<'a> {
                 Record::create(&path, first, table)?
             }
         };
+        record.sync_launches = options.sync;
         begin(&mut record, &machines, link)?;
         let plan = &record.run.run.plan;
         let cost = Cost::new(table, plan, precision(plan)?);
