@@ -109,6 +109,6 @@ pub(crate) fn estimate(bytes: &[u8]) {
     for point in &expression.points {
         let again = Expression::parse(&point.id(), &probes);
         let again = again.unwrap_or_else(|error| panic!("{point}: {error}"));
-        assert_eq!(again.points, [point.clone()]);
+        assert_eq!(again.points, std::slice::from_ref(point));
     }
 }
