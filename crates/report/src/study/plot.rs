@@ -1,6 +1,6 @@
 //! The plots of a study: which rows each of them has.
 
-use super::figure::{MADE, Reading, open_places};
+use super::figure::{MADE, Reading};
 use super::file::{Common, Plot, Study};
 use super::reproduction::Why;
 use super::result::{ESTIMATED_CYCLES, uncounted};
@@ -9,7 +9,7 @@ use crate::plot::Figure;
 use crate::plots;
 use crate::rows::Rows;
 use costof_model::Text;
-use costof_model::axis::AxisValue;
+use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::plan;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -159,6 +159,17 @@ impl Points<'_> {
             && link(point) == link(&self.point)
             && point.axes.0.iter().all(is_it)
     }
+}
+
+/// The axes of a point on which a study leaves the place to the run: the folder of the files, a file of another
+/// machine.
+pub(super) fn open_places(info: &ProbeInfo, point: &Point) -> Vec<Text> {
+    let is_open = |axis: &&Axis| {
+        let named = point.axes.0.get(&*axis.name);
+        matches!(axis.domain, Domain::Place { .. }) && named == Some(&axis.default())
+    };
+    let open = info.axes.iter().filter(is_open);
+    open.map(|axis| axis.name.clone()).collect()
 }
 
 /// Reads `axis=value,value` from words.
