@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Study(StudyOptions),
     /// Turn a run into a page, plots, CSV or Markdown
     Report(ReportOptions),
-    /// Write a run for another program, or without its launches to share it
+    /// Write a run for another program, or a small file to share
     Export(ExportOptions),
     /// Print completions for a shell
     Completions {

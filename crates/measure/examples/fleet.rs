@@ -46,7 +46,10 @@ fn main() {
 fn base(file: &str) -> Base {
     let open = File::open(file).expect("the run can be opened");
     let mut run = run_file::read(BufReader::new(open)).expect("a run file");
-    let rows = run.points.drain(..).filter(|row| row.is_sound() && row.state == State::Ok);
+    let rows = run
+        .points
+        .drain(..)
+        .filter(|row| row.is_sound() && row.state == State::Ok);
     let rows: Vec<PointRow> = rows.collect();
     let rows = rows.into_iter().filter_map(|row| {
         let medians = medians(&run, &row);
@@ -62,7 +65,9 @@ fn medians(run: &Run, row: &PointRow) -> Vec<f64> {
     let points = run.launches.iter().flat_map(|launch| &launch.points);
     let of_row = points.filter(|point| point.point == row.point && point.state == State::Ok);
     let metrics = of_row.filter_map(|point| point.metrics.iter().find(|it| it.name == row.primary));
-    metrics.filter_map(|metric| median(&metric.data.costs())).collect()
+    metrics
+        .filter_map(|metric| median(&metric.data.costs()))
+        .collect()
 }
 
 fn print_fleet(bases: &[Base], random: &mut Rng, slowed: usize, share: f64) {
@@ -72,8 +77,14 @@ fn print_fleet(bases: &[Base], random: &mut Rng, slowed: usize, share: f64) {
     let found = fleet(&hosts, &BY);
     for (rule, odd) in [
         ("costof fleet", odd(&found)),
-        ("5 % worse than the median", by_rule(&hosts, |worse, _| worse > 0.05)),
-        ("6 MAD", by_rule(&hosts, |worse, mad| worse.abs() > 6.0 * mad)),
+        (
+            "5 % worse than the median",
+            by_rule(&hosts, |worse, _| worse > 0.05),
+        ),
+        (
+            "6 MAD",
+            by_rule(&hosts, |worse, mad| worse.abs() > 6.0 * mad),
+        ),
     ] {
         let is_slowed = |name: &&String| name.parse::<usize>().is_ok_and(|host| host < slowed);
         let right = odd.iter().filter(is_slowed).count();
@@ -102,11 +113,18 @@ fn drawn(bases: &[Base], random: &mut Rng, host: usize, share: f64) -> Run {
     let layers: Vec<String> = base.rows.iter().map(|(row, _)| layer(row)).collect();
     let slow = &layers[random.usize(..layers.len())];
     for (row, medians) in &base.rows {
-        let drawn: Vec<f64> = medians.iter().map(|_| medians[random.usize(..medians.len())]).collect();
+        let drawn: Vec<f64> = medians
+            .iter()
+            .map(|_| medians[random.usize(..medians.len())])
+            .collect();
         let mut row = row.clone();
         let is_slow = layer(&row) == *slow;
         let primary = row.primary.clone();
-        if let Some(estimate) = row.metrics.iter_mut().find(|estimate| estimate.name == primary) {
+        if let Some(estimate) = row
+            .metrics
+            .iter_mut()
+            .find(|estimate| estimate.name == primary)
+        {
             let factor = match (is_slow, estimate.better) {
                 (false, _) => 1.0,
                 (true, Better::Higher) => 1.0 / (1.0 + share),
@@ -134,17 +152,29 @@ fn by_rule(hosts: &[Run], rule: impl Fn(f64, f64) -> bool) -> HashSet<String> {
     for (host, run) in hosts.iter().enumerate() {
         for row in &run.points {
             if let Some(estimate) = row.primary() {
-                let sign = if estimate.better == Better::Higher { -1.0 } else { 1.0 };
-                rows.entry(&row.point).or_default().push((host, sign * estimate.median.ln()));
+                let sign = if estimate.better == Better::Higher {
+                    -1.0
+                } else {
+                    1.0
+                };
+                rows.entry(&row.point)
+                    .or_default()
+                    .push((host, sign * estimate.median.ln()));
             }
         }
     }
     let mut odd = HashSet::new();
     for values in rows.values() {
-        let middle = median(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>()).unwrap_or(0.0);
-        let offs: Vec<f64> = values.iter().map(|(_, value)| (value - middle).abs()).collect();
+        let middle =
+            median(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>()).unwrap_or(0.0);
+        let offs: Vec<f64> = values
+            .iter()
+            .map(|(_, value)| (value - middle).abs())
+            .collect();
         let mad = median(&offs).unwrap_or(0.0);
-        let called = values.iter().filter(|(_, value)| rule((value - middle).exp_m1(), mad));
+        let called = values
+            .iter()
+            .filter(|(_, value)| rule((value - middle).exp_m1(), mad));
         odd.extend(called.map(|(host, _)| host.to_string()));
     }
     odd

@@ -112,7 +112,10 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
-    warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
+    warnings.extend(core_never_alone(
+        never_alone,
+        of_other_ends + other_end_shared.0,
+    ));
     warnings.extend(grade::other_end_shared(other_end_shared, of_other_ends));
     warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();

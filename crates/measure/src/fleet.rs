@@ -38,18 +38,24 @@ const HALF_WIDTH: f64 = 1.96;
 /// The facts by which hosts are sorted into cohorts unless the user names others.
 pub const BY: [&str; 3] = ["processor", "processors", "hypervisor"];
 
+/// A host's name and its runs.
+type Named<'r> = (String, Vec<&'r Run>);
+
 /// Judges the hosts of these runs, each beside the hosts that have the same values of these facts.
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
         hosts.entry(host_name(run)).or_default().push(run);
     }
-    let mut cohorts: BTreeMap<Vec<(String, String)>, Vec<(String, Vec<&Run>)>> = BTreeMap::new();
+    let mut cohorts: BTreeMap<Vec<(String, String)>, Vec<Named<'_>>> = BTreeMap::new();
     for (name, runs) in hosts {
         let facts = facts_of(&runs);
         let key = by.iter().map(|what| {
             let value = facts.get(*what).cloned();
-            ((*what).to_owned(), value.unwrap_or_else(|| "unknown".to_owned()))
+            (
+                (*what).to_owned(),
+                value.unwrap_or_else(|| "unknown".to_owned()),
+            )
         });
         cohorts.entry(key.collect()).or_default().push((name, runs));
     }
@@ -60,7 +66,9 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
     let tests: Vec<f64> = tests.map(|host| host.p).collect();
     let limit = threshold(&tests, FALSE_SHARE);
-    let odd = tests.iter().filter(|p| limit.is_some_and(|limit| **p <= limit));
+    let odd = tests
+        .iter()
+        .filter(|p| limit.is_some_and(|limit| **p <= limit));
     let rate = FALSE_SHARE * odd.count() as f64 / tests.len().max(1) as f64;
     let mut cohorts: Vec<Cohort> = judged
         .drain(..)
@@ -87,7 +95,9 @@ fn facts(run: &Run) -> Option<&Facts> {
 pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
     let facts = runs.last().and_then(|run| facts(run));
     let facts = facts.map(machine_facts).unwrap_or_default().into_iter();
-    facts.filter_map(|(what, value)| Some((what, value?))).collect()
+    facts
+        .filter_map(|(what, value)| Some((what, value?)))
+        .collect()
 }
 
 /// A row of a cohort: what its hosts have for one point.
@@ -142,7 +152,7 @@ struct Judged<'a> {
 }
 
 impl<'a> Judged<'a> {
-    fn new(hosts: Vec<(String, Vec<&'a Run>)>) -> Judged<'a> {
+    fn new(hosts: Vec<Named<'a>>) -> Judged<'a> {
         let rows = rows(&hosts);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
@@ -190,10 +200,20 @@ impl<'a> Judged<'a> {
         let mut hosts: Vec<Host> = (0..self.hosts.len())
             .map(|host| {
                 let is_odd = limit.is_some_and(|limit| self.hosts[host].p <= limit);
-                self.host(host, is_odd.then_some(rate), detectable[host], usual, &usual_facts)
+                self.host(
+                    host,
+                    is_odd.then_some(rate),
+                    detectable[host],
+                    usual,
+                    &usual_facts,
+                )
             })
             .collect();
-        hosts.sort_by(|one, other| one.p.total_cmp(&other.p).then_with(|| one.name.cmp(&other.name)));
+        hosts.sort_by(|one, other| {
+            one.p
+                .total_cmp(&other.p)
+                .then_with(|| one.name.cmp(&other.name))
+        });
         let name = |row: &Row<'_>| row.row.label.clone().unwrap_or_else(|| row.row.point.id());
         Cohort {
             facts,
@@ -221,7 +241,10 @@ impl<'a> Judged<'a> {
         usual_facts: &BTreeMap<&str, &str>,
     ) -> Host {
         let tested = &self.hosts[host];
-        let worse_by_row = self.rows.iter().map(|row| Some(row.off(host)?.value.exp_m1()));
+        let worse_by_row = self
+            .rows
+            .iter()
+            .map(|row| Some(row.off(host)?.value.exp_m1()));
         let worse_by_row: Vec<Option<f64>> = worse_by_row.collect();
         let rows = worse_by_row.iter().flatten().count();
         let deviations = odd.map_or_else(Vec::new, |rate| self.deviations(host, rate));
@@ -231,7 +254,9 @@ impl<'a> Judged<'a> {
             _ => true,
         };
         let worse = deviations.iter().map(|row| row.worse);
-        let worse: Vec<f64> = worse.chain(layers.iter().map(|layer| layer.worse)).collect();
+        let worse: Vec<f64> = worse
+            .chain(layers.iter().map(|layer| layer.worse))
+            .collect();
         let verdict = match odd {
             Some(_) if worse.iter().all(|share| *share > 0.0) => Verdict::Slower,
             Some(_) if worse.iter().all(|share| *share < 0.0) => Verdict::Faster,
@@ -264,7 +289,9 @@ impl<'a> Judged<'a> {
         });
         let tests: Vec<_> = tests.collect();
         let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
-        let named = tests.iter().filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
+        let named = tests
+            .iter()
+            .filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
         let named = named.map(|(row, reading, p)| Deviation {
             point: row.row.point.clone(),
             label: row.row.label.clone(),
@@ -287,7 +314,9 @@ impl<'a> Judged<'a> {
         });
         let tests: Vec<_> = tests.collect();
         let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
-        let named = tests.iter().filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
+        let named = tests
+            .iter()
+            .filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
         let named = named.map(|(layer, reading, p)| LayerDeviation {
             layer: layer.name.to_owned(),
             rows: layer.rows,
@@ -299,7 +328,7 @@ impl<'a> Judged<'a> {
 }
 
 /// The rows that enough hosts have.
-fn rows<'a>(hosts: &[(String, Vec<&'a Run>)]) -> Vec<Row<'a>> {
+fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
     type Values<'a> = (&'a PointRow, &'a Estimate, BTreeMap<usize, Vec<Reading>>);
     let mut all: BTreeMap<(&Point, u32), Values<'a>> = BTreeMap::new();
     for (host, (_, runs)) in hosts.iter().enumerate() {
@@ -391,7 +420,9 @@ fn usual_facts<'a>(hosts: &'a [Tested<'_>]) -> BTreeMap<&'a str, &'a str> {
     for (what, value) in hosts.iter().flat_map(|host| &host.facts) {
         *counts.entry((what, value)).or_default() += 1;
     }
-    let usual = counts.into_iter().filter(|(_, count)| 2 * count > hosts.len());
+    let usual = counts
+        .into_iter()
+        .filter(|(_, count)| 2 * count > hosts.len());
     usual.map(|(fact, _)| fact).collect()
 }
 
@@ -441,7 +472,11 @@ mod tests {
         let kernel = |release: &str| Some(release.to_owned());
         for run in &mut runs {
             let facts = run.attempts[0].hosts.get_mut(MEASURED).expect("its facts");
-            facts.kernel.release = kernel(if facts.host_name.as_deref() == Some("slow") { "6.2" } else { "6.1" });
+            facts.kernel.release = kernel(if facts.host_name.as_deref() == Some("slow") {
+                "6.2"
+            } else {
+                "6.1"
+            });
         }
         let found = fleet(&runs, &BY);
         let slow = verdict(&found, "slow");
@@ -449,14 +484,21 @@ mod tests {
         let layers: Vec<&str> = slow.layers.iter().map(|layer| &*layer.layer).collect();
         assert_eq!(layers, ["memory"], "{slow:?}");
         assert!((0.07..0.13).contains(&slow.layers[0].worse), "{slow:?}");
-        assert!(slow.deviations.iter().all(|row| row.point.probe == "memory.x"));
+        assert!(
+            slow.deviations
+                .iter()
+                .all(|row| row.point.probe == "memory.x")
+        );
         assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
         assert_eq!(verdict(&found, "noisy").verdict, Verdict::Undecided);
         let normal = found.cohorts[0].hosts.iter();
         let normal = normal.filter(|host| host.verdict == Verdict::Normal);
         assert_eq!(normal.count(), 40);
         // A host with another processor is a cohort of its own, too small to judge.
-        let facts = runs[0].attempts[0].hosts.get_mut(MEASURED).expect("its facts");
+        let facts = runs[0].attempts[0]
+            .hosts
+            .get_mut(MEASURED)
+            .expect("its facts");
         facts.cpu.model_name = Some("another model".to_owned());
         let found = fleet(&runs, &BY);
         assert_eq!(found.cohorts.len(), 2);

@@ -84,7 +84,10 @@ fn change(
     facts: &[BTreeMap<String, String>],
 ) -> Change {
     let (first, row, estimate, ..) = values[shift.at];
-    let after: Vec<f64> = values[shift.at..end].iter().map(|(_, _, _, value, _)| *value).collect();
+    let after: Vec<f64> = values[shift.at..end]
+        .iter()
+        .map(|(_, _, _, value, _)| *value)
+        .collect();
     let to = median(&after).unwrap_or(shift.before);
     let off = match estimate.better {
         Better::Higher => shift.before - to,
@@ -92,10 +95,14 @@ fn change(
     };
     let last_before = values[shift.at - 1].0;
     let (old, new) = (&facts[last_before], &facts[first]);
-    let whats = old.keys().chain(new.keys().filter(|what| !old.contains_key(*what)));
+    let whats = old
+        .keys()
+        .chain(new.keys().filter(|what| !old.contains_key(*what)));
     let differ = whats.filter(|what| old.get(*what) != new.get(*what));
     let value = |of: &BTreeMap<String, String>, what: &str| {
-        of.get(what).cloned().unwrap_or_else(|| "unknown".to_owned())
+        of.get(what)
+            .cloned()
+            .unwrap_or_else(|| "unknown".to_owned())
     };
     Change {
         point: row.point.clone(),
@@ -129,10 +136,19 @@ mod tests {
             let release = if position < 20 { "6.1" } else { "6.2" };
             facts.kernel.release = Some(release.to_owned());
             for size in 1..=10 {
-                let usual = if size == 3 && position >= 20 { 12.0 } else { 10.0 };
-                let spike = if size == 5 && position == 11 { 3.0 } else { 1.0 };
+                let usual = if size == 3 && position >= 20 {
+                    12.0
+                } else {
+                    10.0
+                };
+                let spike = if size == 5 && position == 11 {
+                    3.0
+                } else {
+                    1.0
+                };
                 let value = usual * spike * (1.0 + 0.02 * (random.f64() - 0.5));
-                run.points.push(sized_row("a.x", size, value).known_within(0.01));
+                run.points
+                    .push(sized_row("a.x", size, value).known_within(0.01));
             }
             run
         };
@@ -150,7 +166,10 @@ mod tests {
         };
         assert_eq!(change.at, "2026-11-21T00:00:00Z");
         assert!((0.18..0.22).contains(&change.worse), "{change:?}");
-        assert_eq!(change.facts, [("kernel".into(), "6.1".into(), "6.2".into())]);
+        assert_eq!(
+            change.facts,
+            [("kernel".into(), "6.1".into(), "6.2".into())]
+        );
         let (share, after) = found.detectable.expect("rows scatter");
         assert!(share < 0.05 && after < 8, "{share} {after}");
     }

@@ -123,7 +123,10 @@ fn values(run: &Run, are_all: bool) -> Vec<Value<'_>> {
 
 /// The host that was measured, as Slurm and SuperBench name nodes.
 fn host(run: &Run) -> &str {
-    let facts = run.attempts.last().and_then(|last| last.hosts.get(MEASURED));
+    let facts = run
+        .attempts
+        .last()
+        .and_then(|last| last.hosts.get(MEASURED));
     let name = facts.and_then(|facts| facts.host_name.as_deref());
     name.unwrap_or("unknown")
 }
@@ -149,7 +152,11 @@ mod tests {
             let files = format.files(std::slice::from_ref(&run), true);
             let text: String = files.into_iter().map(|(_, text)| text).collect();
             let is_in_seconds = format.name == "prometheus";
-            let numbers = if is_in_seconds { ["5e-9", "7.0"] } else { ["5.0", "7000000000.0"] };
+            let numbers = if is_in_seconds {
+                ["5e-9", "7.0"]
+            } else {
+                ["5.0", "7000000000.0"]
+            };
             for number in numbers {
                 assert!(text.contains(number), "{}: {text}", format.name);
             }

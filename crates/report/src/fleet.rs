@@ -11,7 +11,10 @@ const FACTS: usize = 4;
 
 /// What is odd about a fleet, in lines of at most this many columns.
 pub fn text(fleet: &Fleet, columns: usize) -> String {
-    let cohorts = fleet.cohorts.iter().map(|cohort| of_cohort(cohort, columns));
+    let cohorts = fleet
+        .cohorts
+        .iter()
+        .map(|cohort| of_cohort(cohort, columns));
     let mut text = cohorts.collect::<Vec<_>>().join("\n");
     let percent = fleet.false_share * 100.0;
     let rule = format!("Of hosts called odd, at most {percent:.0} % are not, in the long run.");
@@ -33,7 +36,11 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
 }
 
 fn of_cohort(cohort: &Cohort, columns: usize) -> String {
-    let odd: Vec<&Host> = cohort.hosts.iter().filter(|host| host.verdict.is_odd()).collect();
+    let odd: Vec<&Host> = cohort
+        .hosts
+        .iter()
+        .filter(|host| host.verdict.is_odd())
+        .collect();
     let mut text = wrapped(columns, &head(cohort), "");
     for host in odd {
         text.push_str(&of_odd(host, columns));
@@ -51,7 +58,10 @@ fn of_cohort(cohort: &Cohort, columns: usize) -> String {
         }
     }
     if let Some(share) = cohort.detectable {
-        let line = format!("A typical row shows a deviation of {} or more.", percent(share));
+        let line = format!(
+            "A typical row shows a deviation of {} or more.",
+            percent(share)
+        );
         text.push_str(&format!("\n{}", wrapped(columns, &line, "")));
     }
     text
@@ -59,10 +69,21 @@ fn of_cohort(cohort: &Cohort, columns: usize) -> String {
 
 /// How many hosts a cohort has, what they have in common, and how many are odd.
 pub(crate) fn head(cohort: &Cohort) -> String {
-    let odd = cohort.hosts.iter().filter(|host| host.verdict.is_odd()).count();
-    let facts = cohort.facts.iter().map(|(what, value)| format!("{what} {value}"));
+    let odd = cohort
+        .hosts
+        .iter()
+        .filter(|host| host.verdict.is_odd())
+        .count();
+    let facts = cohort
+        .facts
+        .iter()
+        .map(|(what, value)| format!("{what} {value}"));
     let facts = facts.collect::<Vec<_>>().join(", ");
-    let facts = if facts.is_empty() { facts } else { format!(" with {facts}") };
+    let facts = if facts.is_empty() {
+        facts
+    } else {
+        format!(" with {facts}")
+    };
     let count = cohort.hosts.len();
     let odd_count = match odd {
         0 => "none is odd".to_owned(),
@@ -70,7 +91,10 @@ pub(crate) fn head(cohort: &Cohort) -> String {
         more => format!("{more} are odd"),
     };
     let hosts = if count == 1 { "host" } else { "hosts" };
-    format!("{count} {hosts}{facts}, {} rows: {odd_count}", cohort.rows.len())
+    format!(
+        "{count} {hosts}{facts}, {} rows: {odd_count}",
+        cohort.rows.len()
+    )
 }
 
 /// Why hosts of a cohort are undecided.
@@ -89,7 +113,10 @@ fn of_odd(host: &Host, columns: usize) -> String {
         text.push_str(&wrapped(columns, &of_row(row), "           "));
     }
     if host.deviations.len() > ROWS {
-        let more = format!("and {} more rows (--json has them)", host.deviations.len() - ROWS);
+        let more = format!(
+            "and {} more rows (--json has them)",
+            host.deviations.len() - ROWS
+        );
         text.push_str(&wrapped(columns, &more, "           "));
     }
     for (what, here, usual) in host.facts.iter().take(FACTS) {
@@ -108,18 +135,29 @@ pub(crate) fn of_row(row: &Deviation) -> String {
 /// What is odd about a host, in one line.
 pub(crate) fn reason(host: &Host) -> String {
     let layers = host.layers.iter().map(|layer| {
-        format!("all {} {} rows {}", layer.rows, layer.layer, signed(layer.worse))
+        format!(
+            "all {} {} rows {}",
+            layer.rows,
+            layer.layer,
+            signed(layer.worse)
+        )
     });
     let parts: Vec<String> = layers.collect();
     let outside = host.deviations.iter().filter(|row| {
         let layer = row.point.probe.split('.').next();
-        host.layers.iter().all(|whole| Some(whole.layer.as_str()) != layer)
+        host.layers
+            .iter()
+            .all(|whole| Some(whole.layer.as_str()) != layer)
     });
     let outside: Vec<&Deviation> = outside.collect();
     let rest = match &outside[..] {
         [] => None,
         [row] => Some(of_row(row)),
-        rows => Some(format!("{} rows, most of all {}", rows.len(), of_row(rows[0]))),
+        rows => Some(format!(
+            "{} rows, most of all {}",
+            rows.len(),
+            of_row(rows[0])
+        )),
     };
     parts.into_iter().chain(rest).collect::<Vec<_>>().join("; ")
 }
@@ -144,8 +182,16 @@ pub fn folded(names: &[&str]) -> String {
     let mut alike: BTreeMap<(&str, usize, &str), Vec<u64>> = BTreeMap::new();
     let mut others: Vec<String> = Vec::new();
     for name in names {
-        let end = name.rfind(|c: char| c.is_ascii_digit()).map(|last| last + 1);
-        let digits = end.map(|end| name[..end].bytes().rev().take_while(u8::is_ascii_digit).count());
+        let end = name
+            .rfind(|c: char| c.is_ascii_digit())
+            .map(|last| last + 1);
+        let digits = end.map(|end| {
+            name[..end]
+                .bytes()
+                .rev()
+                .take_while(u8::is_ascii_digit)
+                .count()
+        });
         let number = end.zip(digits).and_then(|(end, digits)| {
             let number = name[end - digits..end].parse().ok()?;
             Some(((&name[..end - digits], digits, &name[end..]), number))
@@ -155,13 +201,15 @@ pub fn folded(names: &[&str]) -> String {
             None => others.push((*name).to_owned()),
         }
     }
-    let sets = alike.into_iter().map(|((before, digits, after), mut numbers)| {
-        numbers.sort_unstable();
-        match &numbers[..] {
-            [one] => format!("{before}{one:0digits$}{after}"),
-            _ => format!("{before}[{}]{after}", ranges(&numbers, digits)),
-        }
-    });
+    let sets = alike
+        .into_iter()
+        .map(|((before, digits, after), mut numbers)| {
+            numbers.sort_unstable();
+            match &numbers[..] {
+                [one] => format!("{before}{one:0digits$}{after}"),
+                _ => format!("{before}[{}]{after}", ranges(&numbers, digits)),
+            }
+        });
     let mut all: Vec<String> = sets.chain(others).collect();
     all.sort();
     all.join(", ")
@@ -185,7 +233,10 @@ mod tests {
     #[test]
     fn hosts_are_folded_into_sets() {
         for (names, text) in [
-            (&["node03", "node01", "node02", "node07"][..], "node[01-03,07]"),
+            (
+                &["node03", "node01", "node02", "node07"][..],
+                "node[01-03,07]",
+            ),
             (&["n9", "n10", "n11"], "n9, n[10-11]"),
             (&["rack1-a", "rack2-a", "login"], "login, rack[1-2]-a"),
             (&["99999999999999999999999"], "99999999999999999999999"),

@@ -24,19 +24,26 @@ pub fn text(history: &History, columns: usize) -> String {
         text.push_str(&of_change(change, columns));
     }
     if history.changes.len() > CHANGES {
-        let more = format!("\nand {} earlier ones: --json has them", history.changes.len() - CHANGES);
+        let more = format!(
+            "\nand {} earlier ones: --json has them",
+            history.changes.len() - CHANGES
+        );
         text.push_str(&format!("{more}\n"));
     }
     let mut rules = Vec::new();
     if let Some((share, after)) = history.detectable {
         let share = percent(share);
-        rules.push(format!("A typical row shows a change of {share} or more after {after} runs."));
+        rules.push(format!(
+            "A typical row shows a change of {share} or more after {after} runs."
+        ));
     }
     if history.rows == 0 {
         rules.push("A row needs five runs with a grade of A to C.".to_owned());
     }
     let alarms = history.false_alarm_runs;
-    rules.push(format!("One false alarm in about {alarms} runs; a single run is never a change."));
+    rules.push(format!(
+        "One false alarm in about {alarms} runs; a single run is never a change."
+    ));
     text.push_str(&format!("\n{}", wrapped(columns, &rules.join(" "), "")));
     printable_lines(&text)
 }
@@ -47,7 +54,11 @@ fn of_change(change: &Change, columns: usize) -> String {
     let line = format!("{name}: {from} → {to} ({})", signed(change.worse));
     let mut text = hanging(columns, &format!("\n{}  ", day(&change.at)), &line);
     if change.facts.is_empty() {
-        text.push_str(&wrapped(columns, "nothing else that costof knows of changed then", "            "));
+        text.push_str(&wrapped(
+            columns,
+            "nothing else that costof knows of changed then",
+            "            ",
+        ));
     }
     for (what, from, to) in change.facts.iter().take(FACTS) {
         let line = format!("{what}: {from} → {to}");

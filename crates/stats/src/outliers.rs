@@ -62,19 +62,28 @@ impl Population {
             let is_inside = quantile(&population.deviations(members), BELONG) <= Some(wide);
             (population, is_inside)
         });
-        let fit = fits.iter().find(|(_, is_inside)| *is_inside).or(fits.last());
+        let fit = fits
+            .iter()
+            .find(|(_, is_inside)| *is_inside)
+            .or(fits.last());
         fit.map(|(population, _)| *population)
     }
 
     /// The deviations of members, without sign, in standard deviations of their own.
     fn deviations(&self, members: &[Reading]) -> Vec<f64> {
         let members = members.iter();
-        members.map(|member| self.deviation(*member).abs()).collect()
+        members
+            .map(|member| self.deviation(*member).abs())
+            .collect()
     }
 
     fn deviation(&self, member: Reading) -> f64 {
         let off = member.value - self.centre;
-        if off == 0.0 { 0.0 } else { off / self.scale(member.error) }
+        if off == 0.0 {
+            0.0
+        } else {
+            off / self.scale(member.error)
+        }
     }
 
     /// The standard deviation of members with this error.
@@ -127,7 +136,9 @@ pub fn simes(tests: &[f64]) -> f64 {
     tests.sort_by(f64::total_cmp);
     let all = tests.len() as f64;
     let ranked = (1..).zip(&tests);
-    ranked.map(|(rank, p)| all * p / f64::from(rank)).fold(1.0, f64::min)
+    ranked
+        .map(|(rank, p)| all * p / f64::from(rank))
+        .fold(1.0, f64::min)
 }
 
 /// The probability up to which a test is a discovery, so that of all discoveries at most this share is false in

@@ -129,7 +129,11 @@ impl Detector {
             error,
             is_known,
         });
-        let highest = if self.up.value >= self.down.value { self.up } else { self.down };
+        let highest = if self.up.value >= self.down.value {
+            self.up
+        } else {
+            self.down
+        };
         if highest.value <= self.limit {
             let length = self.up.length.max(self.down.length);
             let belong: Vec<Recent> = self.recent.drain(..self.recent.len() - length).collect();
@@ -145,7 +149,9 @@ impl Detector {
         };
         let after = self.recent.split_off(self.recent.len() - highest.length);
         self.level = Level::default();
-        after.iter().for_each(|of| self.level.add(of.value, of.error));
+        after
+            .iter()
+            .for_each(|of| self.level.add(of.value, of.error));
         (self.up, self.down) = (Sum::default(), Sum::default());
         self.recent.clear();
         Some(shift)
@@ -171,7 +177,10 @@ impl Detector {
         let t = StudentsT::new(0.0, 1.0, degrees).expect("degrees are positive");
         let off = (value - self.level.mean) / self.scale(error);
         let p = t.sf(off.abs()).max(1e-12);
-        Normal::standard().inverse_cdf(1.0 - p).min(CLIP).copysign(off)
+        Normal::standard()
+            .inverse_cdf(1.0 - p)
+            .min(CLIP)
+            .copysign(off)
     }
 
     /// The standard deviation of the next value, whose error may be larger than those before.
@@ -209,7 +218,12 @@ mod tests {
     }
 
     /// The shifts in a sequence whose value at a position is `normal + shift(position)`.
-    fn shifts(random: &mut fastrand::Rng, limit: f64, count: usize, shift: fn(usize) -> f64) -> Vec<Shift> {
+    fn shifts(
+        random: &mut fastrand::Rng,
+        limit: f64,
+        count: usize,
+        shift: fn(usize) -> f64,
+    ) -> Vec<Shift> {
         let mut detector = Detector::new(limit, 1e-6);
         let found = (0..count).filter_map(|at| detector.push(normal(random) + shift(at), 0.1));
         found.collect()
@@ -219,7 +233,9 @@ mod tests {
     fn false_alarms_are_as_rare_as_asked() {
         let mut random = fastrand::Rng::with_seed(1);
         let limit = limit(300.0, 1);
-        let alarms: usize = (0..400).map(|_| shifts(&mut random, limit, 300, |_| 0.0).len()).sum();
+        let alarms: usize = (0..400)
+            .map(|_| shifts(&mut random, limit, 300, |_| 0.0).len())
+            .sum();
         // One in 300 values; the deviations are clipped, so fewer.
         assert!((40..=440).contains(&alarms), "{alarms}");
     }
@@ -244,7 +260,8 @@ mod tests {
     #[test]
     fn values_that_never_vary_shift_by_more_than_what_is_assumed() {
         let mut detector = Detector::new(limit(100.0, 1), 0.01);
-        let mut push = |value: f64, times: usize| (0..times).find_map(|_| detector.push(value, 0.0));
+        let mut push =
+            |value: f64, times: usize| (0..times).find_map(|_| detector.push(value, 0.0));
         assert_eq!(push(1.0, 100), None);
         assert_eq!(push(1.001, 20), None);
         let shift = push(2.0, 10).expect("it doubled");

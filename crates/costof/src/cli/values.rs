@@ -89,8 +89,12 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
 pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> {
     let formats = FORMATS.iter();
     let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
-    PossibleValuesParser::new(words)
-        .try_map(|name| FORMATS.iter().find(|format| format.name == name).ok_or("no such format"))
+    PossibleValuesParser::new(words).try_map(|name| {
+        FORMATS
+            .iter()
+            .find(|format| format.name == name)
+            .ok_or("no such format")
+    })
 }
 
 /// A run: the path of its file, or its number in the history.

@@ -21,7 +21,9 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
     };
     let fleet = fleet::fleet(&runs, &by);
     if let Some(html) = &options.html {
-        files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
+        files
+            .iter()
+            .try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &page::fleet::page(&fleet))?;
     }
     let text = if options.json {
@@ -46,7 +48,9 @@ pub(super) fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         }
         let entries = fs::read_dir(path).context(path.display())?;
         let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-        let mut of_folder = entries.collect::<Result<Vec<_>, _>>().context(path.display())?;
+        let mut of_folder = entries
+            .collect::<Result<Vec<_>, _>>()
+            .context(path.display())?;
         of_folder.retain(|file| file.extension().is_some_and(|end| end == "jsonl"));
         of_folder.sort();
         if of_folder.is_empty() {

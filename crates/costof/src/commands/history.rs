@@ -24,6 +24,9 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         shown::text(&history, prose_columns())
     })?;
     let last = history.runs.last();
-    let is_new = history.changes.iter().any(|change| Some(&change.found) == last);
+    let is_new = history
+        .changes
+        .iter()
+        .any(|change| Some(&change.found) == last);
     Ok(ExitCode::from(u8::from(options.fail_changed && is_new)))
 }

@@ -9,7 +9,8 @@ use std::fs;
 /// on this day, and costs this many times as much.
 fn place(runs: impl IntoIterator<Item = (String, usize, f64)>) -> Place {
     let place = Place::new();
-    let line = "run --only os.syscall --set call=getppid,read,clock_gettime,write --quick --out run.jsonl";
+    let line =
+        "run --only os.syscall --set call=getppid,getpid,read,open --quick --launches 3 --out run.jsonl";
     place.run(line).expect_code(0);
     fs::create_dir(place.path("runs")).unwrap();
     for (number, (host, day, factor)) in (1..).zip(runs) {
@@ -41,7 +42,14 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     };
     let place = place((1..=26).map(|day| ("host".to_owned(), day, cost(day))));
     let shown = place.run("history runs").expect_code(0).out;
-    assert_contains_all(&shown, &["26 runs since 2026-11-01, 4 rows: 4 lasting changes", "2026-11-20", "49 % worse"]);
+    assert_contains_all(
+        &shown,
+        &[
+            "26 runs since 2026-11-01, 4 rows: 4 lasting changes",
+            "2026-11-20",
+            "49 % worse",
+        ],
+    );
     assert!(!shown.contains("2026-11-09"), "{shown}");
     place.run("history runs --fail-changed").expect_code(0);
     let json = place.run("history runs --json").expect_code(0).out;
@@ -49,19 +57,42 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     let found = json["changes"][0]["found"].as_str().unwrap();
     let until = (1..=found[8..10].parse::<usize>().unwrap()).map(|run| format!("runs/{run}.jsonl"));
     let until = until.collect::<Vec<_>>().join(" ");
-    place.run(&format!("history {until} --fail-changed")).expect_code(1);
-    let few = place.run("history runs/1.jsonl runs/2.jsonl").expect_code(0).out;
+    place
+        .run(&format!("history {until} --fail-changed"))
+        .expect_code(1);
+    let few = place
+        .run("history runs/1.jsonl runs/2.jsonl")
+        .expect_code(0)
+        .out;
     assert_contains_all(&few, &["no lasting change", "needs five runs"]);
 }
 
 #[test]
 fn the_odd_host_is_named_with_its_reason() {
-    let factor = |host: usize| if host == 12 { 2.0 } else { 1.0 + 0.01 * (host % 5) as f64 };
+    let factor = |host: usize| {
+        if host == 12 {
+            2.0
+        } else {
+            1.0 + 0.01 * (host % 5) as f64
+        }
+    };
     let place = place((1..=12).map(|host| (format!("n{host:02}"), 1, factor(host))));
     let shown = place.run("fleet runs").expect_code(0);
-    assert_contains_all(&shown.out, &["12 hosts", "1 is odd", "slower     n12: all 4 os rows", "n[01-11] (11)"]);
+    assert_contains_all(
+        &shown.out,
+        &[
+            "12 hosts",
+            "1 is odd",
+            "slower     n12: all 4 os rows",
+            "n[01-11] (11)",
+        ],
+    );
     let failed = place.run("fleet runs --fail-odd --reason").expect_code(1);
-    assert!(failed.out.starts_with("n12 costof: all 4 os rows"), "{}", failed.out);
+    assert!(
+        failed.out.starts_with("n12 costof: all 4 os rows"),
+        "{}",
+        failed.out
+    );
     assert_eq!(failed.out.lines().count(), 1);
     let json = place.run("fleet runs --json").expect_code(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -71,7 +102,11 @@ fn the_odd_host_is_named_with_its_reason() {
     let few = place.run("fleet runs/1.jsonl runs/2.jsonl runs/3.jsonl runs/12.jsonl --fail-odd");
     assert_contains_all(&few.expect_code(0).out, &["undecided", "five hosts"]);
     fs::create_dir(place.path("empty")).unwrap();
-    for (words, named) in [("fleet empty", "no run file"), ("fleet none.jsonl", "none.jsonl"), ("fleet", "RUN")] {
+    for (words, named) in [
+        ("fleet empty", "no run file"),
+        ("fleet none.jsonl", "none.jsonl"),
+        ("fleet", "RUN"),
+    ] {
         place.run(words).expect_wrong(&[named]);
     }
 }

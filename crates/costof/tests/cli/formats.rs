@@ -1,15 +1,16 @@
 //! `costof export --format`: the programs for which it writes read what it writes. `COSTOF_PYTHON` names a
 //! Python that has Apache Otava and ReFrame; `./check` makes one.
 
-use crate::common::{Ended, Place, assert_contains, assert_contains_all, is_installed, run, skipped};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, is_installed, run, skipped,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 
-const RUN: &str = "run --only os.syscall cpu.frequency net.rtt --set call=getppid --set over=udp --set wake=idle \
-                   --set cpus=one --quick";
+const RUN: &str = "run --only os.syscall cpu.frequency --quick --launches 3";
 
 /// A folder with this many runs, `run1.jsonl` first.
 fn measured(runs: usize) -> Place {
@@ -29,17 +30,34 @@ fn exported(place: &Place, words: &str) -> Ended {
 fn prometheus_and_its_node_exporter_read_metrics() {
     let programs = ["promtool", "prometheus-node-exporter"];
     if let Some(missing) = programs.into_iter().find(|name| !is_installed(name)) {
-        return skipped(format!("{missing} is not installed (Debian's prometheus and its node exporter)"));
+        return skipped(format!(
+            "{missing} is not installed (Debian's prometheus and its node exporter)"
+        ));
     }
     let place = measured(1);
     // A file by this name, so that a collector never sees half of it.
-    exported(&place, "run1.jsonl --format prometheus --all-metrics --out costof.prom");
+    exported(
+        &place,
+        "run1.jsonl --format prometheus --all-metrics --out costof.prom",
+    );
     let file = fs::File::open(place.path("costof.prom")).unwrap();
-    run(Command::new("promtool").args(["check", "metrics"]).stdin(file)).expect_code(0);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    run(Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(file))
+    .expect_code(0);
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let mut exporter = Command::new("prometheus-node-exporter");
-    exporter.arg("--collector.disable-defaults").arg("--collector.textfile");
-    exporter.arg(format!("--collector.textfile.directory={}", place.path("").display()));
+    exporter
+        .arg("--collector.disable-defaults")
+        .arg("--collector.textfile");
+    exporter.arg(format!(
+        "--collector.textfile.directory={}",
+        place.path("").display()
+    ));
     exporter.arg(format!("--web.listen-address=127.0.0.1:{port}"));
     let mut exporter = exporter.spawn().unwrap();
     let scraped = scraped(port);
@@ -73,10 +91,14 @@ fn scraped(port: u16) -> String {
 fn python(module: &str, program: &str) -> Result<Command, String> {
     let asked = std::env::var_os("COSTOF_PYTHON");
     let python = PathBuf::from(asked.clone().unwrap_or_else(|| "python3".into()));
-    let tried = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    let tried = Command::new(&python)
+        .args(["-c", &format!("import {module}")])
+        .output();
     if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
         assert!(asked.is_none(), "COSTOF_PYTHON cannot: {tried:?}");
-        return Err(format!("python3 has no {module} (set COSTOF_PYTHON to one that has)"));
+        return Err(format!(
+            "python3 has no {module} (set COSTOF_PYTHON to one that has)"
+        ));
     }
     Ok(Command::new(python.with_file_name(program)))
 }
@@ -89,10 +111,20 @@ fn apache_otava_reads_a_row_for_each_run() {
     };
     let place = measured(2);
     exported(&place, "run1.jsonl run2.jsonl --format otava --out otava/");
-    let words = ["analyze", "costof", "--since", "2020-01-01", "--config-file", "otava.yaml"];
+    let words = [
+        "analyze",
+        "costof",
+        "--since",
+        "2020-01-01",
+        "--config-file",
+        "otava.yaml",
+    ];
     otava.args(words).current_dir(place.path("otava"));
     let read = run(&mut otava).expect_code(0);
-    assert_contains_all(&read.out, &["os.syscall(call=getppid)", &place.read("run2.jsonl").run.id]);
+    assert_contains_all(
+        &read.out,
+        &["os.syscall(call=getppid, threads=1)", &place.read("run2.jsonl").run.id],
+    );
 }
 
 #[test]
@@ -112,33 +144,50 @@ fn reframe_measures_the_same_again() {
     reframe.current_dir(place.path(""));
     // A value may be worse than a tenth here: the test of ReFrame may fail, but it has the values.
     let read = run(&mut reframe);
-    assert_contains(&read.out, "os.syscall(call=getppid)");
+    assert_contains(&read.out, "os.syscall(call=getppid, threads=1)");
 }
 
 #[test]
 fn json_formats_have_each_number() {
     let place = measured(2);
     let row = place.read("run1.jsonl");
-    let syscall = crate::common::point(&row, "os.syscall").primary().unwrap().clone();
+    let syscall = crate::common::point(&row, "os.syscall")
+        .primary()
+        .unwrap()
+        .clone();
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let bencher = read(&exported(&place, "run1.jsonl --format bencher").out);
-    let latency = &bencher["os.syscall(call=getppid)"]["latency"];
+    let latency = &bencher["os.syscall(call=getppid, threads=1)"]["latency"];
     assert_eq!(latency["value"], syscall.median);
     assert_eq!(latency["lower_value"], syscall.ci95.unwrap().0);
-    exported(&place, "run1.jsonl --format github-action-benchmark --out github/");
+    exported(
+        &place,
+        "run1.jsonl --format github-action-benchmark --out github/",
+    );
     let file = |name: &str| read(&fs::read_to_string(place.path("github").join(name)).unwrap());
-    assert!(file("smaller-is-better.json").as_array().unwrap().iter().any(|one| {
-        one["name"] == "os.syscall(call=getppid)" && one["value"] == syscall.median && one["unit"] == "ns"
-    }));
+    assert!(
+        file("smaller-is-better.json")
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| {
+                one["name"] == "os.syscall(call=getppid, threads=1)"
+                    && one["value"] == syscall.median
+                    && one["unit"] == "ns"
+            })
+    );
     assert!(file("bigger-is-better.json").is_array());
     let lines = exported(&place, "run1.jsonl run2.jsonl --format superbench").out;
     let lines: Vec<_> = lines.lines().map(read).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["os.syscall(call=getppid)/cost"], syscall.median);
+    assert_eq!(lines[0]["os.syscall(call=getppid, threads=1)/cost"], syscall.median);
     for (words, named) in [
         ("run1.jsonl run2.jsonl --format bencher", "takes one run"),
         ("run1.jsonl --format otava", "--out"),
-        ("run1.jsonl --format bencher --out run1.jsonl", "is the run itself"),
+        (
+            "run1.jsonl --format bencher --out run1.jsonl",
+            "is the run itself",
+        ),
         ("run1.jsonl --all-metrics", "--format"),
     ] {
         place.run(&format!("export {words}")).expect_wrong(&[named]);

@@ -9,6 +9,7 @@ use costof_model::run_file::{self, RunFileError};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::fs;
+use std::iter::once;
 use std::ops::Range;
 use std::path::Path;
 
@@ -52,8 +53,8 @@ impl File {
 fn torn(start: usize, length: usize, random: &mut Rng) -> Vec<Range<usize>> {
     let mut parts = match random.u8(..4) {
         0 => Vec::new(),
-        1 => vec![0..length],
-        2 => vec![0..random.usize(..=length)],
+        1 => once(0..length).collect(),
+        2 => once(0..random.usize(..=length)).collect(),
         _ => {
             let sectors = (start / SECTOR)..=((start + length) / SECTOR);
             let sectors = sectors.filter(|_| random.bool()).map(|sector| {
@@ -81,8 +82,8 @@ fn disk_after(before: &Disk, calls: &[Call], random: Option<&mut Rng>) -> Disk {
         files.push(File { bytes, length });
     }
     let may_lose = random.is_some();
-    let (mut unused, mut random) = (Rng::with_seed(0), random);
-    let random = random.as_deref_mut().unwrap_or(&mut unused);
+    let mut unused = Rng::with_seed(0);
+    let random = random.unwrap_or(&mut unused);
     for (at, call) in calls.iter().enumerate() {
         let is_safe = |path: &str| {
             let is_sync = |call: &Call| matches!(call, Call::Sync(synced) if synced == path);
@@ -101,7 +102,7 @@ fn disk_after(before: &Disk, calls: &[Call], random: Option<&mut Rng>) -> Disk {
                 let start = file.length;
                 file.length += bytes.len();
                 let parts = if is_safe(path) {
-                    vec![0..bytes.len()]
+                    once(0..bytes.len()).collect()
                 } else {
                     torn(start, bytes.len(), random)
                 };

@@ -15,8 +15,8 @@ import os
 import reframe as rfm
 import reframe.utility.sanity as sn
 
-PROBES = '''@PROBES@'''
-REFERENCE = '''@REFERENCE@'''
+PROBES = json.loads('''@PROBES@''')
+REFERENCE = json.loads('''@REFERENCE@''')
 
 
 @rfm.simple_test
@@ -26,9 +26,9 @@ class CostofCheck(rfm.RunOnlyRegressionTest):
     valid_systems = ['*']
     valid_prog_environs = ['*']
     executable = 'costof'
-    executable_opts = ['run', *json.loads(PROBES), '--out', 'run.jsonl']
+    executable_opts = ['run', *PROBES, '--out', 'run.jsonl']
     postrun_cmds = ['costof export run.jsonl --all-metrics --format bencher > values.json']
-    reference = {'*': {name: tuple(value) for name, value in json.loads(REFERENCE).items()}}
+    reference = {'*': {name: tuple(value) for name, value in REFERENCE.items()}}
 
     @sanity_function
     def has_values(self):
@@ -41,7 +41,7 @@ class CostofCheck(rfm.RunOnlyRegressionTest):
         self.perf_variables = {
             name: sn.make_performance_function(
                 sn.defer(next(iter(values[name].values()))['value']), unit)
-            for name, (*_, unit) in self.reference['*'].items() if name in values
+            for name, (*_, unit) in REFERENCE.items() if name in values
         }
 "#;
 

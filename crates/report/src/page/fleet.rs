@@ -60,7 +60,11 @@ fn others(at: usize, cohort: &Cohort, verdict: Verdict) -> Markup {
     let hosts = cohort.hosts.iter().enumerate();
     let hosts: Vec<(usize, &Host)> = hosts.filter(|(_, host)| host.verdict == verdict).collect();
     let names: Vec<&str> = hosts.iter().map(|(_, host)| host.name.as_str()).collect();
-    let why = if verdict == Verdict::Undecided { undecided(cohort) } else { String::new() };
+    let why = if verdict == Verdict::Undecided {
+        undecided(cohort)
+    } else {
+        String::new()
+    };
     html! {
         @if !names.is_empty() {
             h3 { (names.len()) " " (verdict.word()) }
@@ -107,7 +111,9 @@ fn map(at: usize, cohort: &Cohort) -> Markup {
     let (columns, lines) = (cohort.rows.len(), cohort.hosts.len());
     for (line, host) in cohort.hosts.iter().enumerate() {
         for (column, worse) in host.worse.iter().enumerate() {
-            let Some(step) = worse.and_then(|worse| STEPS.iter().rposition(|step| worse.abs() >= *step)) else {
+            let Some(step) =
+                worse.and_then(|worse| STEPS.iter().rposition(|step| worse.abs() >= *step))
+            else {
                 continue;
             };
             let is_better = worse.is_some_and(|worse| worse < 0.0);
@@ -120,7 +126,11 @@ fn map(at: usize, cohort: &Cohort) -> Markup {
         "<svg class=heat viewBox=\"0 0 {columns} {lines}\" height={height} preserveAspectRatio=none role=img \
          aria-label=\"Deviations of {lines} hosts in {columns} rows\" shape-rendering=crispEdges>"
     );
-    for (position, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+    for (position, path) in paths
+        .iter()
+        .enumerate()
+        .filter(|(_, path)| !path.is_empty())
+    {
         let class = if position % 2 == 0 { "w" } else { "b" };
         let opacity = 0.25 * (position / 2 + 1) as f64;
         let _ = write!(svg, "<path class={class} opacity={opacity} d=\"{path}\"/>");

@@ -213,12 +213,12 @@ fn rate_finds_the_rate_in_five_seconds_whatever_is_lost_and_stalls() {
 }
 
 #[test]
-#[ignore = "some minutes of simulation; ./check runs it"]
-fn rate_finds_the_rate_in_five_seconds_over_200_networks() {
+#[ignore = "a minute of simulation; ./check runs it"]
+fn rate_finds_the_rate_in_five_seconds_over_120_networks() {
     for path in [LINK, STALLING] {
         for loss in [0.0, 0.1, 0.3] {
-            let parts = after_five_seconds(Path { loss, ..path }, 200);
-            assert!(parts[20] > 0.7 && parts[0] > 0.1, "{parts:.2?}");
+            let parts = after_five_seconds(Path { loss, ..path }, 20);
+            assert!(parts[2] > 0.7 && parts[0] > 0.1, "{parts:.2?}");
         }
     }
 }
