@@ -9,8 +9,7 @@ use std::fs;
 /// on this day, and costs this many times as much.
 fn place(runs: impl IntoIterator<Item = (String, usize, f64)>) -> Place {
     let place = Place::new();
-    let line =
-        "run --only os.syscall --set call=getppid,getpid,read,open --quick --launches 3 --out run.jsonl";
+    let line = "run --only os.syscall --set call=getppid,getpid,read,open --quick --launches 3 --out run.jsonl";
     place.run(line).expect_code(0);
     fs::create_dir(place.path("runs")).unwrap();
     for (number, (host, day, factor)) in (1..).zip(runs) {

@@ -123,7 +123,10 @@ fn apache_otava_reads_a_row_for_each_run() {
     let read = run(&mut otava).expect_code(0);
     assert_contains_all(
         &read.out,
-        &["os.syscall(call=getppid, threads=1)", &place.read("run2.jsonl").run.id],
+        &[
+            "os.syscall(call=getppid, threads=1)",
+            &place.read("run2.jsonl").run.id,
+        ],
     );
 }
 
@@ -180,7 +183,10 @@ fn json_formats_have_each_number() {
     let lines = exported(&place, "run1.jsonl run2.jsonl --format superbench").out;
     let lines: Vec<_> = lines.lines().map(read).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["os.syscall(call=getppid, threads=1)/cost"], syscall.median);
+    assert_eq!(
+        lines[0]["os.syscall(call=getppid, threads=1)/cost"],
+        syscall.median
+    );
     for (words, named) in [
         ("run1.jsonl run2.jsonl --format bencher", "takes one run"),
         ("run1.jsonl --format otava", "--out"),

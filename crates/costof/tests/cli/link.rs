@@ -249,7 +249,8 @@ fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
         let mut lines = ended.out.lines().filter(|line| line.starts_with(&absent));
         assert!(lines.clone().count() > 0, "{}", ended.out);
         assert!(
-            lines.all(|line| line.contains("unsupported") && line.contains("the link sink has no receiver"))
+            lines.all(|line| line.contains("unsupported")
+                && line.contains("the link sink has no receiver"))
         );
     }
 }
