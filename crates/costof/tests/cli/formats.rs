@@ -154,10 +154,9 @@ fn reframe_measures_the_same_again() {
 fn json_formats_have_each_number() {
     let place = measured(2);
     let row = place.read("run1.jsonl");
-    let syscall = crate::common::point(&row, "os.syscall")
-        .primary()
-        .unwrap()
-        .clone();
+    let rows = row.points.iter();
+    let mut syscall = rows.filter(|row| row.point.id() == "os.syscall(call=getppid, threads=1)");
+    let syscall = syscall.next().unwrap().primary().unwrap().clone();
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let bencher = read(&exported(&place, "run1.jsonl --format bencher").out);
     let latency = &bencher["os.syscall(call=getppid, threads=1)"]["latency"];
