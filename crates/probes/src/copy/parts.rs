@@ -55,7 +55,7 @@ point! {
     ///
     /// # Sources
     /// - sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)
-    /// Documentation/networking/msg_zerocopy.rst of the kernel, on merged completions
+    /// - Documentation/networking/msg_zerocopy.rst of the kernel, on merged completions
     /// - Network I/O primitives, a course report, 2026, which states without a measurement: 50 to
     ///   100 ns for eight entries, 1 to 2 µs for a batch of the error queue, 2 to 5 µs for pinning
     ///   a message

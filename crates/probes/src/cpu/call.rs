@@ -38,6 +38,7 @@ point! {
     /// - System V ABI for AMD64, section 3.2.3; Procedure Call Standard for the Arm 64-bit
     ///   Architecture, section 6.8
     pub(crate) struct Call of "cpu.call" {
+        /// type of the arguments
         r#type: Arguments = words(),
         /// number of arguments
         args: u64 = count(0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),

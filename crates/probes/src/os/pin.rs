@@ -38,7 +38,7 @@ point! {
     /// # Sources
     /// - Linux Documentation/core-api/pin_user_pages.rst
     /// - io_uring_register(2), vmsplice(2)
-    /// a course report on zero-copy sends asserts 2 to 5 µs per message for pinning, unmeasured
+    /// - a course report on zero-copy sends asserts 2 to 5 µs per message for pinning, unmeasured
     ///
     /// # Needs
     /// - for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked
