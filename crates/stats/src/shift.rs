@@ -109,7 +109,7 @@ impl Detector {
         self.seen += 1;
         self.up.add(deviation);
         self.down.add(-deviation);
-        self.level.add(value, error);
+        self.level.add(self.clipped(value, error), error);
         self.recent.push((value, error));
         let highest = if self.up.value >= self.down.value {
             self.up
@@ -124,7 +124,11 @@ impl Detector {
         let since_zero = self.recent.split_off(self.recent.len() - highest.length);
         let sum: f64 = since_zero.iter().map(|(value, _)| value).sum();
         let (count, long) = (self.level.count as f64, since_zero.len() as f64);
-        let old = (self.level.mean * count - sum) / (count - long).max(1.0);
+        let clipped: f64 = since_zero
+            .iter()
+            .map(|(value, error)| self.clipped(*value, *error))
+            .sum();
+        let old = (self.level.mean * count - clipped) / (count - long).max(1.0);
         let new = sum / long;
         // The sum may have left zero by chance before the shift.
         let is_old = |(value, _): &&(f64, f64)| (value - old).abs() < (value - new).abs();
@@ -149,13 +153,22 @@ impl Detector {
         self.level.scatter().max(self.least)
     }
 
+    /// A value that is no further off than counts, so that a spike does not widen the level.
+    fn clipped(&self, value: f64, error: f64) -> f64 {
+        if self.level.count < LEAST {
+            return value;
+        }
+        let t = self.level.students_t();
+        let most = t.inverse_cdf(Normal::standard().cdf(CLIP)) * self.scale(error);
+        value.clamp(self.level.mean - most, self.level.mean + most)
+    }
+
     /// How far a value is off, in standard deviations of a normal distribution.
     fn deviation(&self, value: f64, error: f64) -> f64 {
         if self.level.count < LEAST {
             return 0.0;
         }
-        let degrees = (self.level.count - 1) as f64;
-        let t = StudentsT::new(0.0, 1.0, degrees).expect("degrees are positive");
+        let t = self.level.students_t();
         let off = (value - self.level.mean) / self.scale(error);
         let p = t.sf(off.abs()).max(1e-12);
         Normal::standard()
@@ -180,6 +193,12 @@ impl Level {
         self.mean += off / self.count as f64;
         self.squares += off * (value - self.mean);
         self.errors += error.powi(2);
+    }
+
+    /// Of two values or more: the distribution of the next one, standardized.
+    fn students_t(&self) -> StudentsT {
+        let degrees = self.count.saturating_sub(1).max(1) as f64;
+        StudentsT::new(0.0, 1.0, degrees).expect("degrees are positive")
     }
 
     fn scatter(&self) -> f64 {
