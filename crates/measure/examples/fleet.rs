@@ -109,7 +109,7 @@ fn drawn(bases: &[Base], random: &mut Rng, host: usize, share: f64) -> Run {
             facts.host_name = Some(host.to_string());
         }
     }
-    let layer = |row: &PointRow| row.point.probe.split('.').next().unwrap_or("").to_owned();
+    let layer = |row: &PointRow| row.point.layer().to_owned();
     let layers: Vec<String> = base.rows.iter().map(|(row, _)| layer(row)).collect();
     let slow = &layers[random.usize(..layers.len())];
     for (row, medians) in &base.rows {

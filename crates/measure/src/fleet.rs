@@ -12,12 +12,10 @@
 //! multiple families of hypotheses", JRSS B 76, 2014).
 
 use crate::compare::machine_facts;
-use costof_model::facts::Facts;
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
 use costof_model::metric::Estimate;
-use costof_model::noise::MEASURED;
 use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
@@ -59,7 +57,7 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
         });
         cohorts.entry(key.collect()).or_default().push((name, runs));
     }
-    let mut judged: Vec<(Vec<(String, String)>, Judged<'_>)> = cohorts
+    let judged: Vec<(Vec<(String, String)>, Judged<'_>)> = cohorts
         .into_iter()
         .map(|(facts, hosts)| (facts, Judged::new(hosts)))
         .collect();
@@ -71,7 +69,7 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
         .filter(|p| limit.is_some_and(|limit| **p <= limit));
     let rate = FALSE_SHARE * odd.count() as f64 / tests.len().max(1) as f64;
     let mut cohorts: Vec<Cohort> = judged
-        .drain(..)
+        .into_iter()
         .map(|(facts, judged)| judged.cohort(facts, limit, rate, tests.len()))
         .collect();
     cohorts.sort_by_key(|cohort| std::cmp::Reverse(cohort.hosts.len()));
@@ -83,30 +81,65 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
 
 /// The name of the host that a run measured; that of the run if the host is not named.
 fn host_name(run: &Run) -> String {
-    let name = facts(run).and_then(|facts| facts.host_name.clone());
+    let name = run.facts().and_then(|facts| facts.host_name.clone());
     name.unwrap_or_else(|| format!("run {}", run.run.id))
-}
-
-fn facts(run: &Run) -> Option<&Facts> {
-    run.attempts.last()?.hosts.get(MEASURED)
 }
 
 /// The known facts of a host, by its last run.
 pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
-    let facts = runs.last().and_then(|run| facts(run));
+    let facts = runs.last().and_then(|run| run.facts());
     let facts = facts.map(machine_facts).unwrap_or_default().into_iter();
     facts
         .filter_map(|(what, value)| Some((what, value?)))
         .collect()
 }
 
-/// A row of a cohort: what its hosts have for one point.
-struct Row<'a> {
-    row: &'a PointRow,
-    estimate: &'a Estimate,
+/// What the hosts of a cohort have for a row or a layer.
+struct Values {
     /// The value of each host that has one.
     readings: BTreeMap<usize, Reading>,
     population: Population,
+}
+
+impl Values {
+    /// `None` of too few hosts.
+    fn new(readings: BTreeMap<usize, Reading>) -> Option<Values> {
+        let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
+        Some(Values {
+            readings,
+            population,
+        })
+    }
+
+    /// The probability that a host that belongs deviates as much as this one.
+    fn p(&self, host: usize) -> Option<f64> {
+        let reading = self.readings.get(&host)?;
+        Some(self.population.p(*reading))
+    }
+}
+
+/// What this host has of these, each with its probability, that is found at this rate of false ones.
+fn found<T>(
+    all: &[T],
+    values: fn(&T) -> &Values,
+    host: usize,
+    rate: f64,
+) -> Vec<(&T, Reading, f64)> {
+    let tested = all.iter().filter_map(|of| {
+        let values = values(of);
+        Some((of, *values.readings.get(&host)?, values.p(host)?))
+    });
+    let mut tested: Vec<_> = tested.collect();
+    let limit = threshold(&tested.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
+    tested.retain(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
+    tested
+}
+
+/// A row of a cohort.
+struct Row<'a> {
+    row: &'a PointRow,
+    estimate: &'a Estimate,
+    values: Values,
 }
 
 impl<'a> Row<'a> {
@@ -120,9 +153,9 @@ impl<'a> Row<'a> {
 
     /// How much worse than usual a host is, and its error.
     fn off(&self, host: usize) -> Option<Reading> {
-        let reading = self.readings.get(&host)?;
+        let reading = self.values.readings.get(&host)?;
         Some(Reading {
-            value: self.worse(reading.value - self.population.centre),
+            value: self.worse(reading.value - self.values.population.centre),
             error: reading.error,
         })
     }
@@ -132,8 +165,7 @@ impl<'a> Row<'a> {
 struct Layer<'a> {
     name: &'a str,
     rows: usize,
-    readings: BTreeMap<usize, Reading>,
-    population: Population,
+    values: Values,
 }
 
 /// A host before it is known how many are odd.
@@ -156,14 +188,8 @@ impl<'a> Judged<'a> {
         let rows = rows(&hosts);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
-            let of_rows = rows.iter().filter_map(|row| {
-                let reading = row.readings.get(&host)?;
-                Some(row.population.p(*reading))
-            });
-            let of_layers = layers.iter().filter_map(|layer| {
-                let reading = layer.readings.get(&host)?;
-                Some(layer.population.p(*reading))
-            });
+            let of_rows = rows.iter().filter_map(|row| row.values.p(host));
+            let of_layers = layers.iter().filter_map(|layer| layer.values.p(host));
             let tests = [
                 simes(&of_rows.collect::<Vec<_>>()),
                 simes(&of_layers.collect::<Vec<_>>()),
@@ -214,7 +240,7 @@ impl<'a> Judged<'a> {
                 .total_cmp(&other.p)
                 .then_with(|| one.name.cmp(&other.name))
         });
-        let name = |row: &Row<'_>| row.row.label.clone().unwrap_or_else(|| row.row.point.id());
+        let name = |row: &Row<'_>| MetricOfPoint::new(row.row, row.estimate).name();
         Cohort {
             facts,
             rows: self.rows.iter().map(name).collect(),
@@ -226,8 +252,9 @@ impl<'a> Judged<'a> {
     /// The smallest deviation that a typical row of a host could have shown at this probability, as a share.
     fn detectable(&self, host: usize, p: f64) -> Option<f64> {
         let rows = self.rows.iter().filter_map(|row| {
-            let reading = row.readings.get(&host)?;
-            Some(row.population.detectable(reading.error, p).exp_m1())
+            let reading = row.values.readings.get(&host)?;
+            let population = row.values.population;
+            Some(population.detectable(reading.error, p).exp_m1())
         });
         median(&rows.collect::<Vec<_>>())
     }
@@ -281,26 +308,18 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The rows in which a host deviates, at this rate of false ones.
+    /// The rows in which a host deviates, at this rate of false ones; the largest deviation first.
     fn deviations(&self, host: usize, rate: f64) -> Vec<Deviation> {
-        let tests = self.rows.iter().filter_map(|row| {
-            let reading = row.readings.get(&host)?;
-            Some((row, *reading, row.population.p(*reading)))
-        });
-        let tests: Vec<_> = tests.collect();
-        let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
-        let named = tests
-            .iter()
-            .filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
-        let named = named.map(|(row, reading, p)| Deviation {
-            point: row.row.point.clone(),
-            label: row.row.label.clone(),
-            metric: row.estimate.name.clone(),
-            unit: row.estimate.unit,
-            here: reading.value.exp(),
-            usual: row.population.centre.exp(),
-            worse: row.worse(reading.value - row.population.centre).exp_m1(),
-            p: *p,
+        let rows = found(&self.rows, |row| &row.values, host, rate).into_iter();
+        let named = rows.map(|(row, reading, p)| {
+            let usual = row.values.population.centre;
+            Deviation {
+                of: MetricOfPoint::new(row.row, row.estimate),
+                here: reading.value.exp(),
+                usual: usual.exp(),
+                worse: row.worse(reading.value - usual).exp_m1(),
+                p,
+            }
         });
         let mut named: Vec<Deviation> = named.collect();
         named.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
@@ -308,20 +327,12 @@ impl<'a> Judged<'a> {
     }
 
     fn layers(&self, host: usize, rate: f64) -> Vec<LayerDeviation> {
-        let tests = self.layers.iter().filter_map(|layer| {
-            let reading = layer.readings.get(&host)?;
-            Some((layer, *reading, layer.population.p(*reading)))
-        });
-        let tests: Vec<_> = tests.collect();
-        let limit = threshold(&tests.iter().map(|(_, _, p)| *p).collect::<Vec<_>>(), rate);
-        let named = tests
-            .iter()
-            .filter(|(_, _, p)| limit.is_some_and(|limit| *p <= limit));
-        let named = named.map(|(layer, reading, p)| LayerDeviation {
+        let layers = found(&self.layers, |layer| &layer.values, host, rate).into_iter();
+        let named = layers.map(|(layer, reading, p)| LayerDeviation {
             layer: layer.name.to_owned(),
             rows: layer.rows,
-            worse: (reading.value - layer.population.centre).exp_m1(),
-            p: *p,
+            worse: (reading.value - layer.values.population.centre).exp_m1(),
+            p,
         });
         named.collect()
     }
@@ -329,8 +340,8 @@ impl<'a> Judged<'a> {
 
 /// The rows that enough hosts have.
 fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
-    type Values<'a> = (&'a PointRow, &'a Estimate, BTreeMap<usize, Vec<Reading>>);
-    let mut all: BTreeMap<(&Point, u32), Values<'a>> = BTreeMap::new();
+    type OfHosts<'a> = (&'a PointRow, &'a Estimate, BTreeMap<usize, Vec<Reading>>);
+    let mut all: BTreeMap<(&Point, u32), OfHosts<'a>> = BTreeMap::new();
     for (host, (_, runs)) in hosts.iter().enumerate() {
         for row in runs.iter().flat_map(|run| &run.points) {
             let Some((estimate, reading)) = reading(row) else {
@@ -343,13 +354,11 @@ fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
     }
     let rows = all.into_values().filter_map(|(row, estimate, values)| {
         let readings = values.into_iter();
-        let readings: BTreeMap<_, _> = readings.map(|(host, all)| (host, together(&all))).collect();
-        let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
+        let readings = readings.map(|(host, all)| (host, together(&all)));
         Some(Row {
             row,
             estimate,
-            readings,
-            population,
+            values: Values::new(readings.collect())?,
         })
     });
     rows.collect()
@@ -382,9 +391,7 @@ fn together(runs: &[Reading]) -> Reading {
 fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
     let mut by_name: BTreeMap<&str, Vec<&Row<'a>>> = BTreeMap::new();
     for row in rows {
-        let probe: &str = &row.row.point.probe;
-        let layer = probe.split('.').next().unwrap_or(probe);
-        by_name.entry(layer).or_default().push(row);
+        by_name.entry(row.row.point.layer()).or_default().push(row);
     }
     let layers = by_name.into_iter().filter_map(|(name, of_layer)| {
         let reading = |host: usize| {
@@ -392,13 +399,10 @@ fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
             let offs: Vec<Reading> = offs.collect();
             (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
         };
-        let readings: BTreeMap<usize, Reading> = (0..hosts).filter_map(reading).collect();
-        let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
         Some(Layer {
             name,
             rows: of_layer.len(),
-            readings,
-            population,
+            values: Values::new((0..hosts).filter_map(reading).collect())?,
         })
     });
     layers.collect()
@@ -429,6 +433,7 @@ fn usual_facts<'a>(hosts: &'a [Tested<'_>]) -> BTreeMap<&'a str, &'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::noise::MEASURED;
     use costof_model::testing::{RowExt, run, sized_row};
 
     /// A number of a normal distribution, nearly.
@@ -487,7 +492,7 @@ mod tests {
         assert!(
             slow.deviations
                 .iter()
-                .all(|row| row.point.probe == "memory.x")
+                .all(|row| row.of.point.probe == "memory.x")
         );
         assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
         assert_eq!(verdict(&found, "noisy").verdict, Verdict::Undecided);

@@ -8,7 +8,7 @@ use crate::fleet::{facts_of, reading};
 use costof_model::history::{Change, History};
 use costof_model::metric::Estimate;
 use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use costof_stats::median;
@@ -105,10 +105,7 @@ fn change(
             .unwrap_or_else(|| "unknown".to_owned())
     };
     Change {
-        point: row.point.clone(),
-        label: row.label.clone(),
-        metric: estimate.name.clone(),
-        unit: estimate.unit,
+        of: MetricOfPoint::new(row, estimate),
         at: runs[first].run.started.clone(),
         found: runs[values[shift.found].0].run.started.clone(),
         from: shift.before.exp(),

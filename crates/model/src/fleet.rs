@@ -1,8 +1,6 @@
 //! A comparison of many hosts: which of them are odd.
 
-use crate::Text;
-use crate::point::{Point, with_id};
-use crate::unit::Unit;
+use crate::rows::MetricOfPoint;
 use serde::Serialize;
 
 /// Hosts, each held against those of its cohort.
@@ -88,16 +86,9 @@ impl Verdict {
 /// A row in which a host surely deviates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deviation {
-    /// The point.
-    #[serde(flatten, serialize_with = "with_id")]
-    pub point: Point,
-    /// Its label, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// The metric.
-    pub metric: Text,
-    /// Its unit.
-    pub unit: Unit,
+    /// Which row.
+    #[serde(flatten)]
+    pub of: MetricOfPoint,
     /// The median here.
     pub here: f64,
     /// The cohort's median.

@@ -1,8 +1,6 @@
 //! Runs over time: which rows changed, when, and what else changed then.
 
-use crate::Text;
-use crate::point::{Point, with_id};
-use crate::unit::Unit;
+use crate::rows::MetricOfPoint;
 use serde::Serialize;
 
 /// The changes in a series of runs.
@@ -23,16 +21,9 @@ pub struct History {
 /// A lasting change of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// The point.
-    #[serde(flatten, serialize_with = "with_id")]
-    pub point: Point,
-    /// Its label, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// The metric.
-    pub metric: Text,
-    /// Its unit.
-    pub unit: Unit,
+    /// Which row.
+    #[serde(flatten)]
+    pub of: MetricOfPoint,
     /// When the first run after the change began.
     pub at: String,
     /// When the run that showed it began.

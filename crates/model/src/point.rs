@@ -93,7 +93,17 @@ impl Planned {
     }
 }
 
+/// The layer of a probe, which is its id up to the first dot.
+pub(crate) fn layer(probe: &str) -> &str {
+    probe.split('.').next().unwrap_or(probe)
+}
+
 impl Point {
+    /// The layer of its probe: `memory`.
+    pub fn layer(&self) -> &str {
+        layer(&self.probe)
+    }
+
     /// Its id among all points of all runs, as `costof estimate` accepts it: `net.rtt(over=tcp,
     /// size=56, over lan)`.
     pub fn id(&self) -> String {

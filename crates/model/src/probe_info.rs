@@ -69,7 +69,7 @@ impl ProbeInfo {
 
     /// The layer, which is the id up to the first dot.
     pub fn layer(&self) -> &str {
-        self.id.split('.').next().unwrap_or(&self.id)
+        crate::point::layer(&self.id)
     }
 
     /// The metric that answers the question.

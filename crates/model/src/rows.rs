@@ -328,6 +328,39 @@ impl Block {
     }
 }
 
+/// A metric of a point, as tables of many runs name it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricOfPoint {
+    /// The point.
+    #[serde(flatten, serialize_with = "with_id")]
+    pub point: Point,
+    /// Its label, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The metric.
+    pub metric: Text,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+impl MetricOfPoint {
+    /// The metric of this estimate, of its point.
+    pub fn new(row: &PointRow, estimate: &Estimate) -> MetricOfPoint {
+        MetricOfPoint {
+            point: row.point.clone(),
+            label: row.label.clone(),
+            metric: estimate.name.clone(),
+            unit: estimate.unit,
+        }
+    }
+
+    /// The label in the latency table, or else the point's id.
+    pub fn name(&self) -> String {
+        let label = self.label.clone();
+        label.unwrap_or_else(|| self.point.id())
+    }
+}
+
 impl PointRow {
     /// The estimate of the metric `name`.
     pub fn estimate(&self, name: &str) -> Option<&Estimate> {

@@ -10,7 +10,6 @@ mod superbench;
 
 use crate::rows::Rows;
 use costof_model::metric::Estimate;
-use costof_model::noise::MEASURED;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use serde::Serialize;
@@ -123,11 +122,7 @@ fn values(run: &Run, are_all: bool) -> Vec<Value<'_>> {
 
 /// The host that was measured, as Slurm and SuperBench name nodes.
 fn host(run: &Run) -> &str {
-    let facts = run
-        .attempts
-        .last()
-        .and_then(|last| last.hosts.get(MEASURED));
-    let name = facts.and_then(|facts| facts.host_name.as_deref());
+    let name = run.facts().and_then(|facts| facts.host_name.as_deref());
     name.unwrap_or("unknown")
 }
 

@@ -1,5 +1,6 @@
 //! The text of `costof fleet`: one screen, odd hosts first.
 
+use crate::compare::percent;
 use crate::text::{hanging, printable_lines, wrapped};
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Verdict};
 use std::collections::BTreeMap;
@@ -127,8 +128,8 @@ fn of_odd(host: &Host, columns: usize) -> String {
 }
 
 pub(crate) fn of_row(row: &Deviation) -> String {
-    let name = row.label.clone().unwrap_or_else(|| row.point.id());
-    let [here, usual] = [row.here, row.usual].map(|value| row.unit.display(value));
+    let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
+    let name = row.of.name();
     format!("{name}: {here}, usually {usual} ({})", signed(row.worse))
 }
 
@@ -144,10 +145,8 @@ pub(crate) fn reason(host: &Host) -> String {
     });
     let parts: Vec<String> = layers.collect();
     let outside = host.deviations.iter().filter(|row| {
-        let layer = row.point.probe.split('.').next();
-        host.layers
-            .iter()
-            .all(|whole| Some(whole.layer.as_str()) != layer)
+        let layer = row.of.point.layer();
+        host.layers.iter().all(|whole| whole.layer != layer)
     });
     let outside: Vec<&Deviation> = outside.collect();
     let rest = match &outside[..] {
@@ -166,15 +165,6 @@ pub(crate) fn reason(host: &Host) -> String {
 pub(crate) fn signed(worse: f64) -> String {
     let word = if worse > 0.0 { "worse" } else { "better" };
     format!("{} {word}", percent(worse.abs()))
-}
-
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
 }
 
 /// Names of hosts, those alike but for a number as one: `node[01-03,07], login`.

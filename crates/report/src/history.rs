@@ -1,6 +1,7 @@
 //! The text of `costof history`: what changed, the latest first.
 
-use crate::fleet::{percent, signed};
+use crate::compare::percent;
+use crate::fleet::signed;
 use crate::text::{hanging, printable_lines, wrapped};
 use costof_model::history::{Change, History};
 
@@ -49,8 +50,8 @@ pub fn text(history: &History, columns: usize) -> String {
 }
 
 fn of_change(change: &Change, columns: usize) -> String {
-    let name = change.label.clone().unwrap_or_else(|| change.point.id());
-    let [from, to] = [change.from, change.to].map(|value| change.unit.display(value));
+    let [from, to] = [change.from, change.to].map(|value| change.of.unit.display(value));
+    let name = change.of.name();
     let line = format!("{name}: {from} → {to} ({})", signed(change.worse));
     let mut text = hanging(columns, &format!("\n{}  ", day(&change.at)), &line);
     if change.facts.is_empty() {

@@ -2,7 +2,8 @@
 //! first, and what is known of each host.
 
 use super::document;
-use crate::fleet::{folded, head, of_row, percent, reason, undecided};
+use crate::compare::percent;
+use crate::fleet::{folded, head, of_row, reason, undecided};
 use costof_model::fleet::{Cohort, Fleet, Host, Verdict};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
