@@ -170,6 +170,57 @@ pub(crate) fn read(path: &Path) -> Result<Run, Error> {
     Ok(run)
 }
 
+/// The runs of these files, and those of folders whose name ends in .jsonl, in the order of their names, without
+/// the launches of those that ended: most of a file, and not needed to compare many. A file of a folder that is no
+/// run is reported and left out.
+pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+    let (mut files, mut runs) = (Vec::new(), Vec::new());
+    for path in given {
+        if !path.is_dir() {
+            runs.push(without_launches(path)?);
+            files.push(path.clone());
+            continue;
+        }
+        let entries = fs::read_dir(path).context(path.display())?;
+        let entries = entries.map(|entry| entry.map(|entry| entry.path()));
+        let mut entries = entries
+            .collect::<Result<Vec<_>, _>>()
+            .context(path.display())?;
+        entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl"));
+        if entries.is_empty() {
+            bail!("{} has no run file (NAME.jsonl)", path.display());
+        }
+        entries.sort();
+        let (found, of_folder) = those_that_can_be_read(entries);
+        files.extend(found);
+        runs.extend(of_folder);
+    }
+    Ok((files, runs))
+}
+
+/// Those of these files that are runs, and the runs without their launches; the others are reported.
+pub(crate) fn those_that_can_be_read(files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<Run>) {
+    let runs = files.into_iter().filter_map(|file| {
+        let run = without_launches(&file);
+        let run = run.map_err(|error| log(format_args!("left out: {error}")));
+        Some((file, run.ok()?))
+    });
+    runs.unzip()
+}
+
+/// The run in a file without its launches, if it ended: results that are missing come from them.
+fn without_launches(path: &Path) -> Result<Run, Error> {
+    let mut text = Vec::new();
+    open(path)?.read_to_end(&mut text).context(path.display())?;
+    let rows = text.split_inclusive(|byte| *byte == b'\n');
+    let kept = rows.filter(|row| !row.starts_with(br#"{"type":"launch""#));
+    let run = run_file::read(&*kept.collect::<Vec<_>>().concat()).context(path.display())?;
+    if run.end.is_none() {
+        return read(path);
+    }
+    Ok(run)
+}
+
 /// At most this much of a run file is read to show it. A complete run of every probe has a tenth of it.
 const SHOWN_MAX_BYTES: u64 = 512 << 20;
 

@@ -43,7 +43,7 @@ type Named<'r> = (String, Vec<&'r Run>);
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
-        hosts.entry(host_name(run)).or_default().push(run);
+        hosts.entry(run.host_name()).or_default().push(run);
     }
     let mut cohorts: BTreeMap<Vec<(String, String)>, Vec<Named<'_>>> = BTreeMap::new();
     for (name, runs) in hosts {
@@ -77,12 +77,6 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
         false_share: FALSE_SHARE,
         cohorts,
     }
-}
-
-/// The name of the host that a run measured; that of the run if the host is not named.
-fn host_name(run: &Run) -> String {
-    let name = run.facts().and_then(|facts| facts.host_name.clone());
-    name.unwrap_or_else(|| format!("run {}", run.run.id))
 }
 
 /// The known facts of a host, by its last run.

@@ -58,6 +58,12 @@ impl Run {
         hosts.get(MEASURED).or_else(|| hosts.values().next())
     }
 
+    /// The name of that machine, or else that of the run.
+    pub fn host_name(&self) -> String {
+        let name = self.facts().and_then(|facts| facts.host_name.clone());
+        name.unwrap_or_else(|| format!("run {}", self.run.id))
+    }
+
     /// Whether that machine is known to be a virtual machine.
     pub fn is_virtual(&self) -> bool {
         self.facts()

@@ -63,7 +63,7 @@ pub static FORMATS: [Format; 6] = [
     },
     Format {
         name: "reframe",
-        about: "a ReFrame test that measures the same points, with this run as the reference",
+        about: "a ReFrame test that measures the same probes, with this run as the reference",
         takes_many: false,
         write: |runs, values| vec![reframe::file(&runs[0], &values[0])],
     },
@@ -118,12 +118,6 @@ fn values(run: &Run, are_all: bool) -> Vec<Value<'_>> {
     values
         .filter(|value| (are_all || value.is_primary()) && value.estimate.median.is_finite())
         .collect()
-}
-
-/// The host that was measured, as Slurm and SuperBench name nodes.
-fn host(run: &Run) -> &str {
-    let name = run.facts().and_then(|facts| facts.host_name.as_deref());
-    name.unwrap_or("unknown")
 }
 
 /// Indented JSON that ends with a line break.

@@ -1,22 +1,22 @@
 //! `costof history`: what changed for good over a series of runs.
 
-use super::fleet::{files, read};
 use crate::cli::HistoryOptions;
-use crate::error::{Context, Done, Error};
-use crate::history as saved;
-use crate::terminal::{print, prose_columns};
+use crate::error::{Context, Done};
+use crate::terminal::{log, print, prose_columns};
+use crate::{history as saved, record};
 use costof_measure::history;
 use costof_model::run_file::Run;
 use costof_report::history as shown;
 use std::process::ExitCode;
 
 pub(crate) fn run(options: &HistoryOptions) -> Done {
-    let files = match &options.runs[..] {
-        [] => saved::all(),
-        given => files(given)?,
+    let mut runs = match &options.runs[..] {
+        [] => of_one_host(),
+        given => record::many(given)?.1,
     };
-    let runs = files.iter().map(|file| read(file));
-    let mut runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+    if runs.is_empty() {
+        return print("There is no run yet: `costof run` makes one\n");
+    }
     let history = history::history(&mut runs, options.false_alarm_runs);
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
@@ -29,4 +29,20 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         .iter()
         .any(|change| Some(&change.found) == last);
     Ok(ExitCode::from(u8::from(options.fail_changed && is_new)))
+}
+
+/// The user's runs of the host that the latest one measured.
+fn of_one_host() -> Vec<Run> {
+    // The latest is the first.
+    let (_, mut runs) = record::those_that_can_be_read(saved::all());
+    let host = runs.first().map(Run::host_name).unwrap_or_default();
+    let all = runs.len();
+    runs.retain(|run| run.host_name() == host);
+    if runs.len() < all {
+        let others = all - runs.len();
+        log(format_args!(
+            "{others} runs of other hosts than {host} are left out"
+        ));
+    }
+    runs
 }

@@ -59,6 +59,8 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     place
         .run(&format!("history {until} --fail-changed"))
         .expect_code(1);
+    let none = Place::new().run("history").expect_code(0).out;
+    assert_contains_all(&none, &["There is no run yet"]);
     let few = place
         .run("history runs/1.jsonl runs/2.jsonl")
         .expect_code(0)
@@ -93,6 +95,14 @@ fn the_odd_host_is_named_with_its_reason() {
         failed.out
     );
     assert_eq!(failed.out.lines().count(), 1);
+    // What is no run is left out of a folder, and an error if it is named.
+    fs::write(place.path("runs/notes.jsonl"), "{}\n").unwrap();
+    let noted = place.run("fleet runs").expect_code(0);
+    assert_eq!(noted.out, shown.out);
+    assert_contains_all(&noted.err, &["left out", "notes.jsonl"]);
+    place
+        .run("fleet runs/notes.jsonl")
+        .expect_wrong(&["notes.jsonl"]);
     let json = place.run("fleet runs --json").expect_code(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["cohorts"][0]["hosts"][0]["name"], "n12");

@@ -1,7 +1,7 @@
 //! Prometheus' [text format](https://prometheus.io/docs/instrumenting/exposition_formats/), as node_exporter's
 //! textfile collector reads it: base units, no timestamps, one HELP and TYPE for each name.
 
-use super::{File, Value, host};
+use super::{File, Value};
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
             );
         }
     }
-    let of_run = labels(&[("run", &run.run.id), ("host", host(run))]);
+    let of_run = labels(&[("run", &run.run.id), ("host", &run.host_name())]);
     let started = humantime::parse_rfc3339(&run.run.started).ok();
     if let Some(since) = started.and_then(|time| time.duration_since(UNIX_EPOCH).ok()) {
         let help = "When the run began, in seconds since 1970.";
