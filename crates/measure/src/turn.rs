@@ -160,6 +160,13 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
     use std::process::Command;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Held where the lock's file is created: the umask is the whole process's, and tests are threads of one.
+    fn one_creates() -> MutexGuard<'static, ()> {
+        static CREATING: Mutex<()> = Mutex::new(());
+        CREATING.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn path(name: &str) -> PathBuf {
         let name = format!("costof-turn-{name}-{}.lock", std::process::id());
@@ -168,6 +175,7 @@ mod tests {
 
     #[test]
     fn one_has_it_until_it_lets_go_and_the_others_learn_who() {
+        let _creating = one_creates();
         let path = path("test");
         let turn = take_at(&path).unwrap();
         let NotTaken::Held(refused) = take_at(&path).unwrap_err() else {
@@ -188,6 +196,7 @@ mod tests {
 
     #[test]
     fn every_user_can_open_the_file_from_its_first_moment_on() {
+        let _creating = one_creates();
         let path = path("umask");
         let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
         let created = create(&path);

@@ -262,7 +262,9 @@ impl Receiver {
 
     /// The sender is done. It learns that everything has arrived, unless it has closed already.
     fn end(&mut self) {
-        self.ended = true;
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
         self.open.fetch_sub(1, Ordering::AcqRel);
         // A few messages may have no other checkpoint than this one. With many, it would include how long the
         // end of the stream takes to arrive after the last byte.

@@ -139,6 +139,11 @@ impl Incoming {
         }
     }
 
+    /// Something arrived that may be no progress, such as a message once more: the sender is not silent.
+    pub fn something_arrived(&mut self) {
+        self.silence = Silence::default();
+    }
+
     /// Records the progress where nothing has arrived for a while.
     ///
     /// # Errors

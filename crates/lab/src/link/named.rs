@@ -248,11 +248,16 @@ fn asked(ask: Request) -> io::Result<Reply> {
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Connects to the emulating process, which begins to listen only after the link is up.
+/// Connects to the emulating process, which begins to listen only after the link is up; its socket has a name
+/// before that.
 fn connect(until: Instant) -> io::Result<UnixStream> {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
     loop {
         match UnixStream::connect(SOCKET) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
+            Err(error)
+                if matches!(error.kind(), NotFound | ConnectionRefused)
+                    && Instant::now() < until =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             connected => return connected,

@@ -90,7 +90,7 @@ impl Singles {
         let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
         Measured {
             gauged,
-            exact: self.all.buckets.is_empty(),
+            exact: self.all.buckets.is_empty() && !self.all.exact.is_empty(),
             ..Measured::new(name, Data::Histogram(self.all.counted()))
         }
     }

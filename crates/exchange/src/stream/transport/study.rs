@@ -117,6 +117,7 @@ impl MessageReceiver for Receiver {
                 Ok(length) if length != SEQUENCE_NUMBER_BYTES + self.size => {}
                 Ok(length) => {
                     self.arrived += 1;
+                    incoming.something_arrived();
                     let message = self
                         .protocol
                         .handle_datagram(&datagram[..length], &mut answer);
