@@ -342,19 +342,19 @@ pub(super) fn request(
         let steps = steps::to_memory(steps, facts).map_err(|what| is_wrong(&what))?;
         selected.settings.extend(steps);
     }
-    if !selected.settings.is_empty() {
-        let places = options.chosen.settings.iter();
-        let open = places.filter(|(axis, _)| {
-            let mut own = selected.settings.iter();
-            places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
-        });
-        let open: Vec<Place> = open.cloned().collect();
-        selected.settings.extend(open);
-    }
+    // A selection without settings is the probe's own plan, wherever it lies.
+    let only = !selected.settings.is_empty();
+    let places = options.chosen.settings.iter();
+    let open = places.filter(|(axis, _)| {
+        let mut own = selected.settings.iter();
+        places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
+    });
+    let open: Vec<Place> = open.cloned().collect();
+    selected.settings.extend(open);
     let options = RunOptions {
         probes: selected.probes,
         chosen: Chosen {
-            only: !selected.settings.is_empty(),
+            only,
             settings: selected.settings,
             links: selected.links,
             ..Chosen::default()

@@ -13,7 +13,9 @@ pub(super) fn files(runs: &[Run], values: &[Vec<Value<'_>>]) -> Vec<File> {
     for value in values.iter().flatten() {
         let direction = match value.estimate.better {
             Better::Higher => 1,
-            Better::Lower | Better::Neither => -1,
+            Better::Lower => -1,
+            // A change of it is no regression.
+            Better::Neither => continue,
         };
         let metric = json!({ "column": value.name(), "direction": direction, "scale": 1 });
         metrics.insert(value.name(), metric);

@@ -1,5 +1,5 @@
-//! A test for [ReFrame](https://reframe-hpc.readthedocs.io): it measures the same points, and compares them with
-//! this run.
+//! A test for [ReFrame](https://reframe-hpc.readthedocs.io): it measures the same probes, and compares their
+//! values with this run's.
 
 use super::{File, Value};
 use costof_model::run_file::Run;

@@ -71,7 +71,7 @@ fn are_steps(numbers: &[u64]) -> bool {
     let numbers: Vec<u64> = numbers.into_iter().collect();
     let steps = || numbers.windows(2).map(|pair| pair[1] - pair[0]);
     let longest = steps().max();
-    let is_even = |(least, most): (u64, u64)| most / 4 <= least;
+    let is_even = |(least, most): (u64, u64)| most <= least.saturating_mul(4);
     numbers.len() >= 5 && steps().min().zip(longest).is_some_and(is_even)
 }
 
