@@ -502,7 +502,7 @@ pub(crate) struct HistoryOptions {
     /// The runs of one host, or of hosts that are alike: files, or folders of them [default: your own]
     #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) runs: Vec<PathBuf>,
-    /// In how many runs one false alarm is allowed, over all rows
+    /// Allow one false alarm in this many runs, over all rows
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = value_parser!(u32).range(10..))]
     pub(crate) false_alarm_runs: u32,
     /// End with exit code 1 if the latest run shows a change

@@ -43,7 +43,9 @@ pub(crate) fn run(options: &ExportOptions) -> Done {
 fn exported(options: &ExportOptions, mut runs: Vec<Run>) -> Result<Vec<(String, String)>, Error> {
     let takes_many = options.format.is_some_and(|format| format.takes_many);
     if runs.len() > 1 && !takes_many {
-        bail!("this format takes one run: `--format otava` and `--format superbench` take several");
+        bail!(
+            "such an export takes one run: `--format otava` and `--format superbench` take several"
+        );
     }
     if let Some(format) = options.format {
         return Ok(format.files(&runs, options.all_metrics));
