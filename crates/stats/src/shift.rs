@@ -3,8 +3,9 @@
 //! Page's cumulative sums of standardized deviations, one for each direction, in the self-starting form: each
 //! value is held against the mean and standard deviation of those before it, and the deviation becomes the
 //! normal one of the same probability. So no reference has to be known, and the rate of false alarms holds from
-//! the start. A deviation counts as at most [`CLIP`], so that a single spike is never a shift; and the limit is
-//! chosen for a mean run length without shift by Siegmund's approximation, which clipping only makes longer.
+//! the start. A deviation counts as at most three standard deviations, so that a single spike is never a shift.
+//! The limit follows from the mean run length without shift by Siegmund's approximation, which clipping only
+//! makes longer.
 //!
 //! Sources: E. S. Page, "Continuous inspection schemes", Biometrika 41 (1954); D. M. Hawkins, "Self-starting
 //! cusum charts for location and scale", The Statistician 36 (1987); D. Siegmund, "Sequential Analysis" (1985),
