@@ -1,6 +1,7 @@
 //! The targets.
 
 pub(crate) mod expressions;
+pub(crate) mod many;
 pub(crate) mod page;
 pub(crate) mod protocol;
 pub(crate) mod run;

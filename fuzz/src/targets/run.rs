@@ -12,6 +12,7 @@ use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use costof_report::compare::outcome::Outcome;
 use costof_report::compare::{self as compared, Side};
+use costof_report::export::FORMATS;
 use costof_report::style::Style;
 use costof_report::{csv, doctor, markdown, page, plots, predictions, run as table};
 
@@ -87,6 +88,7 @@ pub(crate) fn shown(mut run: Run) {
         plain(&(table::text(run, style) + &table::conclusion(run, style) + &table::absent(run)));
     }
     plain(&markdown::table(run));
+    exported(std::slice::from_ref(run));
     for probe in &run.probes {
         plain(&predictions::of_probe(run, &probe.id, 80));
     }
@@ -98,6 +100,22 @@ pub(crate) fn shown(mut run: Run) {
         plain(&doctor::doctor(&diagnose(facts, &Probed::default()), 80));
     }
     compared_with_itself(run);
+}
+
+/// What other programs read is plain text under names of its own, and JSON where its name says so.
+pub(crate) fn exported(runs: &[Run]) {
+    let formats = FORMATS.iter();
+    for format in formats.filter(|format| format.takes_many || runs.len() == 1) {
+        for are_all in [false, true] {
+            for (name, text) in format.files(runs, are_all) {
+                file_name(&name);
+                plain(&text.replace("\r\n", "\n"));
+                if name.ends_with(".json") {
+                    serde_json::from_str::<serde_json::Value>(&text).expect("it is JSON");
+                }
+            }
+        }
+    }
 }
 
 fn compared_with_itself(run: &Run) {
