@@ -1,11 +1,12 @@
 //! `costof report`: turns a run into a page, plots, CSV or a table.
 
 use crate::anonymous::anonymous;
-use crate::cli::ReportOptions;
+use crate::cli::{Cli, Command, ReportOptions};
 use crate::error::{Done, wrong};
 use crate::plan::request::infos;
 use crate::terminal::{log, print};
 use crate::{files, history, record};
+use clap::Parser as _;
 use costof_measure::probe::Probe;
 use costof_model::run_file::Run;
 use costof_report::study::{EMBEDDED, Study};
@@ -57,10 +58,13 @@ pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
 
 /// The study for which a run was measured, if it comes with costof.
 fn study(run: &Run) -> Option<Study> {
-    let [_, command, words @ ..] = &*run.run.command else {
+    let Ok(Cli { command }) = Cli::try_parse_from(&run.run.command) else {
         return None;
     };
-    let is_named = |name: &str| command == "study" && words.iter().any(|word| word == name);
-    let (name, text) = EMBEDDED.iter().find(|(name, _)| is_named(name))?;
+    let Command::Study(options) = command else {
+        return None;
+    };
+    let named = options.study?;
+    let (name, text) = EMBEDDED.iter().find(|(name, _)| *name == named)?;
     Study::read(name, name, text).ok()
 }
