@@ -16,7 +16,7 @@ pub(super) struct Case {
 /// What is around a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scene {
-    /// A run file that it reads.
+    /// A run file, or a folder of many, that it reads.
     Reads,
     /// This machine, which it measures.
     Plain,

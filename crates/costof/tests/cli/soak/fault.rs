@@ -89,8 +89,8 @@ impl Fault {
                 // The run of the reading commands has to fit.
                 let kib = 128 + 4 * random.u32(0..60);
                 let script = format!(
-                    "mount -t tmpfs -o size={kib}k none disk && cp own.toml base.jsonl page.html disk && cd disk \
-                     || exit {NOT_HERE}; XDG_STATE_HOME=$PWD/state TMPDIR=$PWD \"$@\"; code=$?; \
+                    "mount -t tmpfs -o size={kib}k none disk && cp own.toml base.jsonl page.html disk \
+                     && ln -s ../hosts disk && cd disk || exit {NOT_HERE}; XDG_STATE_HOME=$PWD/state TMPDIR=$PWD \"$@\"; code=$?; \
                      cp -a . ../kept; exit $code"
                 );
                 let command = within(&["unshare", "--mount", "sh", "-c", &script, "sh"], &command);

@@ -69,6 +69,9 @@ impl Trial {
         fs::write(place.path("own.toml"), STUDY).unwrap();
         fs::write(place.path("base.jsonl"), base()).unwrap();
         fs::write(place.path("page.html"), OLD_PAGE).unwrap();
+        if case.scene == Scene::Reads {
+            write_hosts(&place.path("hosts"));
+        }
         Ok(Trial {
             place,
             group: None,
@@ -434,6 +437,16 @@ fn base() -> &'static [u8] {
     })
 }
 
+/// Runs of 24 hosts, for the commands that read many.
+fn write_hosts(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    let run = str::from_utf8(base()).unwrap();
+    for host in 0..24 {
+        let run = run.replace("\"host_name\":\"", &format!("\"host_name\":\"{host}-"));
+        fs::write(folder.join(format!("{host:02}.jsonl")), run).unwrap();
+    }
+}
+
 /// How long a case takes without a fault, which it must survive.
 fn usual_time(case: &'static Case) -> Result<Duration, String> {
     case.usual
@@ -466,7 +479,9 @@ fn run_files(folder: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| {
         path.extension().is_some_and(|kind| kind == "jsonl")
             && !path.ends_with("base.jsonl")
-            && !path.starts_with(folder.join("tmp"))
+            && !["tmp", "hosts"]
+                .iter()
+                .any(|inputs| path.starts_with(folder.join(inputs)))
     };
     files(folder).into_iter().filter(is_run).collect()
 }
