@@ -8,7 +8,7 @@ type Known = (Machine, Vec<(String, Vec<u8>)>);
 
 thread_local! {
     static KNOWN: Vec<Known> = MACHINES.map(|(_, description)| {
-        let machine = Machine::new();
+        let mut machine = Machine::new();
         machine.describe(description);
         machine.file("/sys/firmware/dmi/tables/DMI", b"");
         machine.file("/proc/config.gz", b"");
@@ -28,11 +28,11 @@ pub fn facts(bytes: &[u8]) -> Facts {
         let of = |number: &u8| &files[usize::from(*number) % files.len()];
         let changed: Vec<_> = changed.map(|(number, text)| (of(number), text)).collect();
         for ((path, _), text) in &changed {
-            machine.file(path, text);
+            machine.write(path, text);
         }
         let facts = machine.facts();
         for ((path, before), _) in &changed {
-            machine.file(path, before);
+            machine.write(path, before);
         }
         facts
     })

@@ -4,7 +4,6 @@ use super::cpuid::Cpuid;
 use super::folder::Folder;
 use super::gather_from;
 use costof_model::facts::Facts;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(super) struct Machine {
     root: PathBuf,
     /// Its files by their paths, with what they have.
-    files: RefCell<BTreeMap<String, Vec<u8>>>,
+    files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Machine {
@@ -24,7 +23,7 @@ impl Machine {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("costof-{}-{count}", std::process::id());
         let root = std::env::temp_dir().join(name);
-        let files = RefCell::default();
+        let files = BTreeMap::new();
         Self { root, files }
     }
 
@@ -34,16 +33,18 @@ impl Machine {
         path
     }
 
-    pub(super) fn file(&self, path: &str, bytes: &[u8]) {
+    pub(super) fn write(&self, path: &str, bytes: &[u8]) {
         fs::write(self.path(path), bytes).expect("files can be written");
-        self.files
-            .borrow_mut()
-            .insert(path.to_owned(), bytes.to_vec());
+    }
+
+    pub(super) fn file(&mut self, path: &str, bytes: &[u8]) {
+        self.write(path, bytes);
+        self.files.insert(path.to_owned(), bytes.to_vec());
     }
 
     #[cfg(feature = "fuzzing")]
     pub(super) fn files(&self) -> Vec<(String, Vec<u8>)> {
-        self.files.borrow().clone().into_iter().collect()
+        self.files.clone().into_iter().collect()
     }
 
     pub(super) fn facts(&self) -> Facts {
@@ -62,11 +63,11 @@ impl Machine {
     ///   file in each of them, and its only line
     /// = /a/pointer/into/the/facts "what is expected there", which is not a file
     /// ```
-    pub(super) fn describe(&self, description: &str) {
+    pub(super) fn describe(&mut self, description: &str) {
         let (mut lines_of, mut folders) = (String::new(), Vec::new());
         for line in description.lines() {
             if let Some(more) = line.strip_prefix('|') {
-                let before = self.files.borrow()[&lines_of].clone();
+                let before = self.files[&lines_of].clone();
                 self.file(
                     &lines_of,
                     &[&before, more.trim().as_bytes(), b"\n"].concat(),
@@ -89,7 +90,7 @@ impl Machine {
     }
 
     /// Adds a file of one line: its path, a blank, and the text, where `\0` stands for that byte.
-    fn one_line(&self, line: &str) {
+    fn one_line(&mut self, line: &str) {
         let (path, text) = line.split_once(' ').expect("a text follows the path");
         let text = text.replace("\\0", "\0");
         self.file(path, format!("{text}\n").as_bytes());

@@ -27,7 +27,7 @@ fn a_machines_facts_are_those_that_its_description_expects() {
         dmi::tests::end(),
     ];
     for (name, description) in MACHINES {
-        let machine = Machine::new();
+        let mut machine = Machine::new();
         machine.describe(description);
         if name == "server_of_two_sockets" {
             machine.file("/sys/firmware/dmi/tables/DMI", &modules.concat());
@@ -60,12 +60,12 @@ fn the_time_of_throttling_is_read_from_either_version_of_cgroups() {
 
 #[test]
 fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
-    let silent = Machine::new();
+    let mut silent = Machine::new();
     silent.file("/empty", b"");
     let silent = silent.facts();
     assert_eq!(silent, Facts::default());
     let noise = "\u{fffd}-1 : = ) ( \0 0x [ 99999999999999999999,,- kB\n";
-    let machine = Machine::new();
+    let mut machine = Machine::new();
     for path in [
         "/proc/cpuinfo",
         "/proc/stat",
