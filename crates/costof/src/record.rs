@@ -7,7 +7,7 @@ use crate::terminal::log;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::rows::{EndRow, Row, RunRow};
-use costof_model::run_file::{self, Run};
+use costof_model::run_file::{self, Run, RunFileError};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -162,12 +162,33 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Reads the run in the file at `path`. For an interrupted run, it also computes results from the launches so
-/// far.
+/// Reads the run in the file at `path`, and reports if zeros end it. For an interrupted run, it also computes
+/// results from the launches so far.
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
-    let mut run = run_file::read(open(path)?).context(path.display())?;
+    match read_up_to(path, u64::MAX)? {
+        (_, Some(error)) if !matches!(error, RunFileError::Zeros) => {
+            Err(error).context(path.display())
+        }
+        (run, why) => {
+            why.map(|why| report_early(path, &run, &why));
+            Ok(run)
+        }
+    }
+}
+
+fn read_up_to(path: &Path, most_bytes: u64) -> Result<(Run, Option<RunFileError>), Error> {
+    let read = run_file::read_up_to(open(path)?, most_bytes);
+    let (mut run, why) = read.context(path.display())?;
     estimate::add_so_far(&mut run);
-    Ok(run)
+    Ok((run, why))
+}
+
+/// Reports why a file was not read to its end.
+fn report_early(path: &Path, run: &Run, why: &RunFileError) -> String {
+    let bytes = run.whole_bytes;
+    let why = format!("The run file was read up to byte {bytes} only: {why}");
+    log(format_args!("{}: {why}", path.display()));
+    why
 }
 
 /// The runs of these files, and those of folders whose name ends in .jsonl, in the order of their names, without
@@ -227,14 +248,8 @@ const SHOWN_MAX_BYTES: u64 = 512 << 20;
 /// Reads the run in the file at `path` as far as that is safe. If it stops early, it returns the reason and
 /// reports it.
 pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> {
-    let read = run_file::read_up_to(open(path)?, SHOWN_MAX_BYTES);
-    let (mut run, why) = read.context(path.display())?;
-    let bytes = run.whole_bytes;
-    let why = why.map(|why| format!("The run file was read up to byte {bytes} only: {why}"));
-    if let Some(why) = &why {
-        log(format_args!("{}: {why}", path.display()));
-    }
-    estimate::add_so_far(&mut run);
+    let (run, why) = read_up_to(path, SHOWN_MAX_BYTES)?;
+    let why = why.map(|why| report_early(path, &run, &why));
     Ok((run, why))
 }
 

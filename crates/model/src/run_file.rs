@@ -83,6 +83,9 @@ pub enum RunFileError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Zeros follow, as a power failure leaves them.
+    #[error("zeros follow, as a power failure leaves them")]
+    Zeros,
     /// It is longer than the reader accepts.
     #[error("it is longer than {bytes} bytes, the most that is read")]
     Longer {
@@ -106,7 +109,7 @@ pub fn line(row: &Row) -> Vec<u8> {
 /// See [`RunFileError`].
 pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
     match read_up_to(input, u64::MAX)? {
-        (run, None) => Ok(run),
+        (run, None | Some(RunFileError::Zeros)) => Ok(run),
         (_, Some(error)) => Err(error),
     }
 }
@@ -136,6 +139,7 @@ pub fn read_up_to(
         }
         // After a power failure, what had not reached the disk reads as zeros, which no line has.
         if buffer.contains(&0) {
+            ends = run.is_some().then_some(RunFileError::Zeros);
             break;
         }
         // A broken line is unfinished if it is the last one, and an error otherwise.

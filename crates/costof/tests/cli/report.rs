@@ -126,12 +126,15 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
     assert!(!err.contains("was read up to"), "{err}");
     let page = fs::read_to_string(place.path("torn.html")).unwrap();
     assert!(page.contains("The run was interrupted"));
-    // Broken in the middle, and a line that is too long.
+    // Broken in the middle, ended by zeros, and a line that is too long.
     let broken = format!("{text}{{\"type\":\"end\"}}\n{text}");
     fs::write(place.path("broken.jsonl"), &broken).unwrap();
+    let zeros = format!("{}{}", &text[..text.len() - 20], "\0".repeat(4096));
+    fs::write(place.path("zeros.jsonl"), zeros).unwrap();
     fs::write(place.path("long.jsonl"), text + &"x".repeat(65 << 20)).unwrap();
     for (name, says) in [
         ("broken", "is broken"),
+        ("zeros", "zeros follow, as a power failure leaves them"),
         ("long", "is longer than 67108864 bytes"),
     ] {
         let (_, err) = report(&place, &format!("{name}.jsonl"), 0);
@@ -139,6 +142,8 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
         let page = fs::read_to_string(place.path(&format!("{name}.html"))).unwrap();
         assert_contains_all(&page, &["core clock", says]);
     }
+    let compared = place.run("compare zeros.jsonl run.jsonl");
+    assert_contains(&compared.err, "zeros.jsonl: The run file was read up to");
 }
 
 #[test]
