@@ -165,7 +165,8 @@ impl<'a> Session<'a> {
             } else {
                 Duration::ZERO
             };
-            self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)
+            self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)?;
+            self.preflight(machines.iter_mut())
         };
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
@@ -176,7 +177,6 @@ impl<'a> Session<'a> {
                     return Ok(Some(record));
                 }
                 hold(&mut machines)?;
-                self.preflight(machines.iter_mut())?;
                 record.describe(table)?;
                 record
             }
@@ -188,7 +188,6 @@ impl<'a> Session<'a> {
                     return Ok(None);
                 }
                 hold(&mut machines)?;
-                self.preflight(machines.iter_mut())?;
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
