@@ -9,8 +9,8 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) scene: Scene,
     line: &'static str,
-    /// How long it takes without a fault, or what was wrong then.
-    pub(super) usual: OnceLock<Result<Duration, String>>,
+    /// How long it takes without a fault.
+    pub(super) usual: OnceLock<Duration>,
 }
 
 /// What is around a command.
